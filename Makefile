@@ -1,0 +1,45 @@
+# One command each. Every target makes .venv first, so each works by itself on a fresh machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CORPUS ?= ../shared/corpus
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test quick lint types setup corpus thorough bench clean
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+test: lint types
+	$(BIN)/python -m pytest -q
+
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q -m "not slow" tests/unit tests/messages
+
+thorough: $(STAMP)
+	ANYSHAPE_THOROUGH=1 $(BIN)/python -m pytest -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+corpus: $(STAMP)
+	$(BIN)/python $(CORPUS)/run.py --no-check --plugin benchmarks/corpus_plugin.py:export -e corpus_plugin -o corpus-results.jsonl
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/against_torch.py
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt setuptools torch
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis corpus-results.jsonl

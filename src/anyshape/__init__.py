@@ -1,0 +1,65 @@
+"""Declare the sizes. Get an ONNX file that is right at every one of them, or the line of your code in the way.
+
+import anyshape
+result = anyshape.export(model, inputs, "model.onnx", where=["1 <= batch <= 64"])
+anyshape.load("model.onnx")(x=...)
+
+Importing this package loads neither torch nor onnxruntime: names are fetched when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anyshape import compat as compat
+    from anyshape.api import check as check
+    from anyshape.api import export as export
+    from anyshape.contract.loaded import load as load
+    from anyshape.findings import AnyshapeError as AnyshapeError
+    from anyshape.findings import ContractBroken as ContractBroken
+    from anyshape.findings import Finding as Finding
+    from anyshape.findings import PromiseBroken as PromiseBroken
+    from anyshape.inputs import Inputs as Inputs
+    from anyshape.inputs.dim import dim as dim
+    from anyshape.records.export import Export as Export
+
+_HOMES = {
+    "AnyshapeError": "anyshape.findings",
+    "ContractBroken": "anyshape.findings",
+    "Export": "anyshape.records.export",
+    "Finding": "anyshape.findings",
+    "Inputs": "anyshape.inputs",
+    "PromiseBroken": "anyshape.findings",
+    "check": "anyshape.api",
+    "dim": "anyshape.inputs.dim",
+    "export": "anyshape.api",
+    "load": "anyshape.contract.loaded",
+}
+
+__all__ = [
+    "AnyshapeError",
+    "ContractBroken",
+    "Export",
+    "Finding",
+    "Inputs",
+    "PromiseBroken",
+    "check",
+    "compat",
+    "dim",
+    "export",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "compat":
+        return import_module("anyshape.compat")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

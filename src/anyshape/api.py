@@ -1,0 +1,138 @@
+"""What users call: arguments -> declaration -> pipeline -> file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from anyshape import pipeline
+from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
+from anyshape.inputs import declare
+from anyshape.records.export import Export
+from anyshape.saving import check_writable, save_model
+from anyshape.verify import VerifyOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from anyshape.records.verdict import Verdict
+
+Progress = Callable[[str, int, int], None]
+
+OLDEST_OPSET = 18
+NEWEST_OPSET = 23
+DEFAULT_OPSET = 18
+
+
+def export(
+    model: torch.nn.Module,
+    inputs: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    dynamic: Any = None,
+    where: Sequence[str] | str = (),
+    names: Any = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset: int = DEFAULT_OPSET,
+    translations: Mapping[Any, Callable[..., Any]] | None = None,
+    optimize: bool = True,
+    external_data: bool | None = None,
+    enforce: Literal["graph", "load"] = "graph",
+    force: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Export:
+    """Convert a model to ONNX, right at every size of its domain; raise PromiseBroken where that cannot be.
+
+    `inputs` is a tensor, a tuple (positional), a dict (keywords), `anyshape.Inputs(args, kwargs)`, a function of sizes
+    that returns one of these (the best way), or a list of several examples. `dynamic` has words for an example's axes:
+    `{"x": "batch seq 64"}`; torch's dynamic_axes and dynamic_shapes are taken as they are. `where` has rules:
+    `["1 <= batch <= 64", "past + seq <= 4096"]`.
+
+    With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
+    its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
+    nodes by which the graph itself refuses sizes outside its contract. `translations` maps torch operators to functions
+    that write them with onnxscript. `external_data` None puts weights into a second file above 2 GB only.
+    """
+    _check_opset(opset)
+    if path is not None:
+        check_writable(Path(path))
+    declared = declare(
+        model,
+        inputs,
+        dynamic=dynamic,
+        where=[where] if isinstance(where, str) else where,
+        names=names,
+        input_names=input_names,
+        output_names=output_names,
+    )
+    options = pipeline.Options(
+        opset=opset,
+        translations=dict(translations or {}),
+        optimize=optimize,
+        enforce=enforce,
+        force=force,
+        verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
+    )
+    result = pipeline.export(model, declared, options, progress or _silent)
+    if path is None:
+        return result
+    save_model(result.model, Path(path), external_data=external_data)
+    return replace(result, path=Path(path))
+
+
+def check(
+    path: str | PathLike[str],
+    model: torch.nn.Module,
+    inputs: Any,
+    *,
+    dynamic: Any = None,
+    where: Sequence[str] | str = (),
+    names: Any = None,
+    sizes: Mapping[str, int] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Compare an ONNX file, whoever exported it, with the model over the domain; raise PromiseBroken where they differ.
+
+    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone.
+    """
+    verdict, findings = pipeline.check(
+        Path(path),
+        model,
+        declare(model, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names),
+        VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
+        sizes,
+        progress or _silent,
+    )
+    broken = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if broken:
+        raise PromiseBroken(*broken)
+    return verdict
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Nobody listens."""
+
+
+def _check_opset(opset: int) -> None:
+    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
+        raise UsageError(
+            Finding(
+                code="AS035",
+                name="opset",
+                what=f"opset {opset} is not one that anyshape writes.",
+                why=f"it writes opsets {OLDEST_OPSET} to {NEWEST_OPSET}; {DEFAULT_OPSET} unless told otherwise.",
+                fix=f"opset={min(max(opset, OLDEST_OPSET), NEWEST_OPSET)}",
+            )
+        )

@@ -1,0 +1,144 @@
+"""Every condition under which a captured program holds, in the user's dims and with the user's line.
+
+torch keeps them in its shape environment and names a line of its own; `user_lines` makes it remember the user's. A guard
+that we cannot translate is kept as text with no condition: unknown, never assumed.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from anyshape.capture.sympy_terms import condition_of, expression_of
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, simplify
+from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
+from anyshape.records.captured import Guard
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+
+@contextmanager
+def user_lines() -> Iterator[None]:
+    """Within this, guards that torch records carry the user's line where the stack shows one."""
+    from torch._guards import SLoc
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    original = ShapeEnv._get_stack_summary
+
+    def with_user_line(self: Any, *args: Any, **kwargs: Any) -> Any:
+        location, extra = original(self, *args, **kwargs)
+        source = source_of_running_code() or _source_of_current_node()
+        if source is None:
+            return location, extra
+        by_user = isinstance(location.framework_loc, traceback.FrameSummary) and is_users(location.framework_loc.filename)
+        return SLoc(location.framework_loc, _UserLine(source, by_user)), extra
+
+    with patch.object(ShapeEnv, "_get_stack_summary", with_user_line):
+        yield
+
+
+class _UserLine(str):
+    """What torch takes for a formatted frame, holding the facts."""
+
+    __slots__ = ("by_user", "source")
+
+    def __new__(cls, source: Any, by_user: bool) -> _UserLine:
+        line = super().__new__(cls, str(source))
+        line.source = source
+        line.by_user = by_user
+        return line
+
+
+def _source_of_current_node() -> Any:
+    """While a captured graph is decomposed, no user frame runs, but the node knows its own."""
+    from torch.fx import traceback as fx_traceback
+
+    return source_of_stack_text(fx_traceback.get_current_meta().get("stack_trace"))
+
+
+def shape_environment(program: ExportedProgram) -> Any | None:
+    """The shape environment of a program; None when nothing in it has a symbolic size."""
+    import torch
+
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            sizes = item.shape if isinstance(item, torch.Tensor) else (item,)
+            for size in sizes:
+                if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                    return size.node.shape_env
+    return None
+
+
+def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain) -> tuple[Guard, ...]:
+    """All guards, deferred assertions and assumed ranges of a shape environment, decided against the domain."""
+    found: dict[Condition | str, Guard] = {}
+    for term, location in _terms(environment):
+        condition = condition_of(term, symbols)
+        user_line = getattr(location, "maybe_user_loc", None)
+        source = getattr(user_line, "source", None) or _framework_source(location)
+        key = condition if condition is not None else str(term)
+        if key not in found:
+            by_user = getattr(user_line, "by_user", False)
+            found[key] = _decided(Guard(condition, str(term), source, by_user), domain)
+    for symbol, expression in symbols.items():
+        for condition, location in _assumed_range(environment, symbol, expression):
+            if condition not in found:
+                user_line = getattr(location, "maybe_user_loc", None)
+                source = getattr(user_line, "source", None)
+                found[condition] = _decided(Guard(condition, "", source, False), domain)
+    return tuple(found.values())
+
+
+def _decided(guard: Guard, domain: Domain) -> Guard:
+    if guard.condition is None:
+        return guard
+    decision = decide(domain, guard.condition)
+    return Guard(
+        guard.condition, guard.text, guard.source, guard.by_user, decision.status, decision.counterexample
+    )
+
+
+def _terms(environment: Any) -> Iterator[tuple[Any, Any]]:
+    for guard in environment.guards:
+        yield guard.expr, guard.sloc
+    for assertions in environment.deferred_runtime_asserts.values():
+        for assertion in assertions:
+            yield assertion.expr, None
+
+
+def _framework_source(location: Any) -> Any:
+    frame = getattr(location, "framework_loc", None)
+    if isinstance(frame, traceback.FrameSummary) and is_users(frame.filename):
+        return make_source(frame.filename, frame.lineno or 0, frame.name)
+    return None
+
+
+def _assumed_range(environment: Any, symbol: str, expression: Expr) -> Iterator[tuple[Condition, Any]]:
+    """What torch takes for granted of a symbol beside its guards: its range, and its replacement."""
+    import sympy
+    from torch.utils._sympy.numbers import int_oo
+
+    variable = next((known for known in environment.var_to_range if known.name == symbol), None)
+    if variable is None:
+        return
+    bounds = environment.var_to_range[variable]
+    where = environment.var_to_range_sloc.get(variable)
+    if bounds.lower not in (-int_oo, int_oo) and int(bounds.lower) > 0:
+        yield Compare(">=", expression, Number(int(bounds.lower))), getattr(where, "lower", None)
+    if bounds.upper not in (-int_oo, int_oo, sympy.oo):
+        yield Compare("<=", expression, Number(int(bounds.upper))), getattr(where, "upper", None)
+
+
+def replaced_by(environment: Any, symbol: str, symbols: Mapping[str, Expr]) -> tuple[Expr | None, Any]:
+    """What torch put in place of a symbol, in the user's dims, and where; (None, None) when it stands for itself."""
+    for known, replacement in environment.replacements.items():
+        if known.name == symbol:
+            expression = expression_of(replacement, symbols)
+            location = environment.replacements_slocs.get(known)
+            return (simplify(expression) if expression is not None else None), location
+    return None, None

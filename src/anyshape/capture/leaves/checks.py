@@ -1,0 +1,54 @@
+"""torch.nn's own check of an initial state's size, for packed input, without freezing the number of sequences.
+
+`RNNBase.check_forward_args` asks for `int(batch_sizes[0])`, and an int cannot be symbolic. There, and only there, the
+number is answered by a placeholder, and the size that it is then compared with by the same placeholder, once the two
+are known to be equal. Anyone else who asks for the int gets it, and with it a guard on the number of sequences.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import CodeType
+
+from torch import SymInt, Tensor
+from torch.nn import LSTM, RNNBase
+
+_PLACEHOLDER = -1
+"""No size is negative, so a placeholder that went astray could not be taken for one."""
+
+_ASKING: tuple[CodeType, ...] = (RNNBase.get_expected_hidden_size.__code__, LSTM.get_expected_cell_size.__code__)
+_COMPARING: tuple[CodeType, ...] = (RNNBase.check_hidden_size.__code__,)
+_HERE = str(Path(__file__).parent)
+
+
+class SizeCheck:
+    """What torch.nn asked for last: the number of sequences that the next state's size is compared with."""
+
+    def __init__(self) -> None:
+        self._count: int | SymInt | None = None
+
+    def as_int(self, count: int | SymInt) -> int:
+        """`int(batch_sizes[0])`."""
+        if not _is_called_from(_ASKING):
+            return int(count)
+        self._count = count
+        return _PLACEHOLDER
+
+    def size(self, state: Tensor) -> tuple[int | SymInt, ...] | None:
+        """`state.size()` as the check must see it; None where nobody is checking packed input."""
+        if self._count is None or state.dim() != 3 or not _is_called_from(_COMPARING):
+            return None
+        layers, batch, features = state.shape
+        # Adds the guard that the comparison itself would have added; unequal sizes go on to torch.nn's own message.
+        return (layers, _PLACEHOLDER, features) if batch == self._count else (layers, batch, features)
+
+
+def _is_called_from(codes: tuple[CodeType, ...]) -> bool:
+    """Whether the Python function that made the torch call, behind all modes, is one of these."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_name == "__torch_function__" or frame.f_code.co_filename.startswith(_HERE)
+    ):
+        frame = frame.f_back
+    return frame.f_code in codes

@@ -1,0 +1,150 @@
+"""Packed sequences in a capture: plain packed tensors for whoever looks, with the padded tensor behind them known.
+
+`pack_padded_sequence` gives tensors whose sizes depend on values. They are recorded as such, so whatever the user does
+with them is right; but a recurrent network that takes them in, or `pad_packed_sequence`, goes straight to the padded
+tensor, and the packed one, unused, disappears from the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from anyshape.capture.leaves.checks import SizeCheck
+from anyshape.findings import Finding, PromiseBroken
+from anyshape.modules.frames import source_of_running_code
+from anyshape.operators.packed import pack, pad, repack, unpack
+
+_FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences packed together: the length of each, in packed order, and the number of steps that they were padded to."""
+
+    lengths: Tensor
+    steps: int | SymInt
+
+    @property
+    def size(self) -> int | SymInt:
+        return self.lengths.shape[0]
+
+
+@dataclass(frozen=True)
+class PackedSequence:
+    """What stands behind packed data: the padded tensor, time-major. `version` tells whether the data was written to."""
+
+    padded: Tensor
+    batch: Batch
+    version: int = 0
+
+
+class PackedSequences:
+    """All packed sequences of one capture, known by the tensors that torch.nn hands around."""
+
+    def __init__(self) -> None:
+        self._by_data = WeakTensorKeyDictionary()
+        self._by_batch_sizes = WeakTensorKeyDictionary()
+        self._batch_counts = WeakTensorKeyDictionary()
+        self._check = SizeCheck()
+
+    def answers(self) -> dict[Any, Callable[..., Any]]:
+        functions = torch._VF  # type: ignore[attr-defined]
+        return {
+            functions._pack_padded_sequence: self._pack,
+            functions._pad_packed_sequence: self._pad,
+            Tensor.__getitem__: self._index,
+            Tensor.__int__: self._as_int,
+            Tensor.item: self._item,
+            Tensor.size: self._size,
+            **dict.fromkeys(_FACTORIES, self._create),
+        }
+
+    def find(self, data: Tensor, batch_sizes: Tensor) -> PackedSequence:
+        """The padded tensor behind packed data. Data that the user made or changed is padded anew."""
+        batch = self._by_batch_sizes.get(batch_sizes)
+        if batch is None:
+            raise PromiseBroken(_unknown_origin())
+        known = self._by_data.get(data)
+        if known is not None and known.batch is batch and known.version == data._version:
+            return known  # type: ignore[no-any-return]
+        return PackedSequence(unpack(data, batch.lengths, batch.steps), batch)
+
+    def make_packed(self, padded: Tensor, like: Tensor, batch: Batch) -> Tensor:
+        """`padded` in packed form, with as many rows as `like`."""
+        data: Tensor = repack(padded, batch.lengths, like.shape[0])
+        self._by_data[data] = PackedSequence(padded, batch, data._version)
+        return data
+
+    def _pack(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        input, lengths, batch_first = _by_name(("input", "lengths", "batch_first"), args, kwargs)
+        # Copies: packing is one, so what the user writes into his tensors afterwards must not be seen through it.
+        padded = (input.transpose(0, 1) if batch_first else input).clone()
+        lengths = lengths.clone()
+        data, batch_sizes = pack(padded, lengths)
+        steps = padded.shape[0]
+        torch._check(batch_sizes.shape[0] <= steps)
+        batch = Batch(lengths, steps)
+        self._by_batch_sizes[batch_sizes] = batch
+        self._by_data[data] = PackedSequence(padded, batch, data._version)
+        return data, batch_sizes
+
+    def _pad(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        names = ("data", "batch_sizes", "batch_first", "padding_value", "total_length")
+        data, batch_sizes, batch_first, value, steps = _by_name(names, args, kwargs)
+        sequence = self.find(data, batch_sizes)
+        if statically_known_true(steps == sequence.padded.shape[0]):
+            steps = None
+        output = pad(sequence.padded, sequence.batch.lengths, float(value), steps)
+        return output.transpose(0, 1) if batch_first else output, sequence.batch.lengths.clone()
+
+    def _index(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        answer = func(*args, **kwargs)
+        batch = self._by_batch_sizes.get(args[0])
+        if batch is not None and isinstance(args[1], int) and args[1] == 0:
+            self._batch_counts[answer] = batch.size  # every sequence has a first step
+        return answer
+
+    def _item(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        count = self._batch_counts.get(args[0])
+        return func(*args, **kwargs) if count is None else count
+
+    def _as_int(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        count = self._batch_counts.get(args[0])
+        return func(*args, **kwargs) if count is None else self._check.as_int(count)
+
+    def _size(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        answer = self._check.size(args[0]) if len(args) == 1 and not kwargs else None
+        return func(*args, **kwargs) if answer is None else answer
+
+    def _create(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A tensor of which one size is the number of sequences, told as a tensor: `zeros(layers, batch_sizes[0], 6)`."""
+        return func(*map(self._as_size, args), **kwargs)
+
+    def _as_size(self, argument: Any) -> Any:
+        if isinstance(argument, (tuple, list)):
+            return type(argument)(map(self._as_size, argument))
+        count = self._batch_counts.get(argument) if isinstance(argument, Tensor) else None
+        return argument if count is None else count
+
+
+def _by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    return [given[name] for name in names]
+
+
+def _unknown_origin() -> Finding:
+    return Finding(
+        code="AS152",
+        name="packed-sequence-from-outside",
+        what="a packed sequence is used that was not packed inside the model.",
+        where=source_of_running_code(),
+        why="its lengths are hidden in batch_sizes, from which the number of sequences cannot be told as a size.",
+        fix="give the model the padded tensor and its lengths, and call pack_padded_sequence in forward.",
+    )

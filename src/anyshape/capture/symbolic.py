@@ -1,0 +1,108 @@
+"""The symbolic rung: torch.export with symbolic sizes, every guard kept.
+
+Every open axis is Dim.AUTO, so that torch never raises on what it learns of the sizes: it records it, and the domain
+decides. Sizes 0 and 1 are not set apart (`backed_size_oblivious`): `if x.shape[0] == 1` is a guard like any other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from anyshape.capture.guards import collect_guards, shape_environment, user_lines
+from anyshape.capture.leaves import leaves
+from anyshape.capture.sympy_terms import expression_of
+from anyshape.domain import Expr, Number
+from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.flat import FlatModule
+from anyshape.modules.state import kept
+from anyshape.records.captured import Answer, Captured, Region
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+Decompose = Callable[["ExportedProgram"], "ExportedProgram"]
+
+
+def capture_symbolically(
+    module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int], decompose: Decompose
+) -> Captured:
+    """One program for the whole domain, with its guards decided. Raises what torch.export raises."""
+    import torch
+
+    flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
+    values = declared.open_values(declared.make(trace_sizes, 0))
+    with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
+        with leaves():
+            program = torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
+        paths = flat.output_paths
+        decomposed = decompose(program)
+    environment = shape_environment(decomposed) or shape_environment(program)
+    symbols = _symbols(program, declared)
+    guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
+    region = Region(decomposed, symbols, guards, dict(trace_sizes))
+    return Captured("symbolic", (region,), _answers(program, paths, symbols))
+
+
+@contextmanager
+def _symbolic_sizes() -> Iterator[None]:
+    from torch.fx.experimental import _config
+
+    with ExitStack() as stack:
+        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings
+        yield
+
+
+def _open_axes(declared: Declared) -> tuple[Any, ...]:
+    from torch.export import Dim
+
+    return tuple(
+        Dim.AUTO
+        if leaf.is_open_number
+        else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
+        for leaf in declared.open_leaves
+    )
+
+
+def _answers(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr]) -> tuple[Answer, ...]:
+    import torch
+
+    given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
+    asked = set(map(str, program.graph_signature.user_outputs))
+    values = [node.meta["val"] for node in given if node.name in asked]
+    answers = []
+    for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
+        if isinstance(value, torch.Tensor):
+            axes = tuple(_size(size, symbols) for size in value.shape)
+            answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
+        else:
+            kind = {torch.SymInt: "int64", torch.SymBool: "bool", int: "int64", bool: "bool"}
+            answers.append(Answer(path, kind.get(type(value), "float32"), ()))
+    return tuple(answers)
+
+
+def _size(size: Any, symbols: Mapping[str, Expr]) -> Expr | None:
+    return Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols)
+
+
+def _symbols(program: ExportedProgram, declared: Declared) -> dict[str, Expr]:
+    """Each size symbol of the program's inputs, in the user's dims."""
+    import torch
+
+    names = program.graph_signature.user_inputs
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    symbols: dict[str, Expr] = {}
+    for name, leaf in zip(names, declared.open_leaves, strict=True):
+        value = placeholders[str(name)].meta["val"]
+        sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
+        for size, expression in zip(sizes, leaf.axes if isinstance(value, torch.Tensor) else (leaf.number,), strict=True):
+            # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.
+            term = getattr(getattr(size, "node", None), "_expr", None)
+            if term is not None and term.is_Symbol:
+                symbols[term.name] = expression
+    return symbols

@@ -1,0 +1,52 @@
+"""Arguments that need reading: sizes, durations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from anyshape.findings import Finding, UsageError
+
+if TYPE_CHECKING:
+    from anyshape.inputs import Declared
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_seconds(text: str) -> float | None:
+    """`60s`, `5m`, `1.5h` or plain seconds; empty means no limit."""
+    if not text:
+        return None
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            Finding(code="AS036", name="argument", what=f"--budget {text!r} is no duration.", fix="--budget 60s, or 5m")
+        )
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def parse_sizes(text: str, declared: Declared) -> dict[str, int] | None:
+    """`batch=1,seq=7`; empty means none given. Every dim of the domain needs its size."""
+    if not text:
+        return None
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, size = part.partition("=")
+        if not equals or not size.strip().isdigit():
+            raise UsageError(
+                Finding(
+                    code="AS036",
+                    name="argument",
+                    what=f"--sizes has {part!r}, which is no size.",
+                    fix="--sizes " + ",".join(f"{dim}={size}" for dim, size in declared.example_sizes.items()),
+                )
+            )
+        declared.domain.dim(name.strip())
+        sizes[name.strip()] = int(size)
+    missing = [dim for dim in declared.domain.names if dim not in sizes]
+    if missing:
+        raise UsageError(
+            Finding(code="AS036", name="argument", what=f"--sizes gives no size for {', '.join(missing)}.")
+        )
+    return sizes

@@ -1,0 +1,148 @@
+"""The four commands. Each reads its arguments, calls the API, prints the report and raises the exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.progress import ProgressLine
+
+Model = Annotated[str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)]
+Where = Annotated[list[str], typer.Option("--where", "-w", help="A rule: '1 <= batch <= 64'. May be given often.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Seed = Annotated[int, typer.Option(help="Of the random inputs and sizes.")]
+Budget = Annotated[str, typer.Option(help="Time for comparing, such as 60s or 5m; the most telling sizes come first.")]
+Rtol = Annotated[float | None, typer.Option(help="Relative tolerance in place of the measured noise floor.")]
+Atol = Annotated[float | None, typer.Option(help="Absolute tolerance in place of the measured noise floor.")]
+
+
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.", show_default=False)],
+    where: Where = [],  # noqa: B006
+    opset: Annotated[int, typer.Option(help="ONNX opset of the file.")] = 18,
+    force: Annotated[bool, typer.Option(help="Write the file though its promise is broken; its contract says so.")] = False,
+    enforce: Annotated[str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")] = "graph",
+    budget: Budget = "",
+    rtol: Rtol = None,
+    atol: Atol = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Convert a model: right at every size of its domain, or nothing is written.
+
+    model.py:
+
+        def model(): return MyModule()
+
+        def inputs(batch=3, seq=5): return dict(x=torch.randn(batch, seq, 64), mask=torch.ones(batch, seq))
+
+        where = ["1 <= batch <= 64"]
+
+    Then:  anyshape export model.py -o m.onnx
+    """
+    import anyshape
+    from anyshape.cli.model_file import load_model_file
+    from anyshape.contract.text import contract_as_plain
+    from anyshape.report.plain import export_as_plain
+    from anyshape.report.text import describe_export
+
+    file = load_model_file(model)
+    with ProgressLine(quiet=quiet) as progress:
+        result = anyshape.export(
+            file.module,
+            file.inputs,
+            output,
+            dynamic=file.dynamic,
+            where=[*file.where, *where],
+            input_names=file.input_names,
+            output_names=file.output_names,
+            opset=opset,
+            enforce=enforce,  # type: ignore[arg-type]
+            force=force,
+            budget=parse_seconds(budget),
+            rtol=rtol,
+            atol=atol,
+            seed=seed,
+            progress=progress,
+        )
+    _print(export_as_plain(result, contract_as_plain(result.contract)) if as_json else describe_export(result))
+    if not result.is_kept:
+        raise typer.Exit(1)
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="An ONNX file, whoever exported it.", show_default=False)],
+    model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
+    where: Where = [],  # noqa: B006
+    sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",
+    budget: Budget = "",
+    rtol: Rtol = None,
+    atol: Atol = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare a file with its model, at sizes other than the example's.
+
+    anyshape check m.onnx --model model.py
+
+    anyshape check m.onnx --model model.py --sizes batch=1,seq=7
+    """
+    from anyshape import pipeline
+    from anyshape.cli.model_file import load_model_file
+    from anyshape.inputs import declare
+    from anyshape.report.plain import check_as_plain
+    from anyshape.report.text import describe_check
+    from anyshape.verify import VerifyOptions
+
+    loaded = load_model_file(model)
+    declared = declare(loaded.module, loaded.inputs, dynamic=loaded.dynamic, where=[*loaded.where, *where])
+    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
+    with ProgressLine(quiet=quiet) as progress:
+        verdict, findings = pipeline.check(file, loaded.module, declared, options, parse_sizes(sizes, declared), progress)
+    result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
+    _print(result)
+    if any(finding.severity.value == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(help="An ONNX file.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Show what a file promises: its dims, rules, inputs, outputs, and what was tested.
+
+    anyshape inspect m.onnx
+    """
+    from anyshape.contract.metadata import read_contract
+    from anyshape.contract.text import contract_as_plain
+    from anyshape.report.text import describe_inspection
+
+    contract, is_own = read_contract(file)
+    if as_json:
+        _print({"path": str(file), "has_contract": is_own, "contract": contract_as_plain(contract)})
+    else:
+        _print(describe_inspection(contract, str(file), is_own))
+
+
+def explain(code: Annotated[str, typer.Argument(help="A finding's code, such as AS102.", show_default=False)]) -> None:
+    """Explain a finding: a model that triggers it, the message, and the fixed model.
+
+    anyshape explain AS102
+    """
+    from anyshape.findings.pages import read_page
+
+    _print(read_page(code))
+
+
+def _print(result: str | dict[str, Any]) -> None:
+    text = result if isinstance(result, str) else json.dumps(result, indent=2)
+    sys.stdout.write(text.rstrip() + "\n")

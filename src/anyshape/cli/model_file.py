@@ -1,0 +1,162 @@
+"""FILE.py[:NAME] -> the model, its inputs and its rules, with clear words when the file has none of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from anyshape.findings import Finding, UsageError
+from anyshape.modules.frames import source_of_error
+
+_TEMPLATE = "def model(): return MyModule()\ndef inputs(batch=3, seq=5): return torch.randn(batch, seq, 64)"
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What a model file defines: a module, its inputs (see anyshape.export), and the options that it sets."""
+
+    module: Any
+    inputs: Any
+    where: Sequence[str]
+    dynamic: Any
+    input_names: Sequence[str] | None
+    output_names: Sequence[str] | None
+
+
+def load_model_file(spelled: str) -> ModelFile:
+    """The parts of `FILE.py` (model, inputs, where, …) or of `FILE.py:NAME` (NAME, NAME_inputs, NAME_where, …)."""
+    file, name = _split(spelled)
+    defined = _run(file)
+    model = _pick(defined, file, name or "model")
+    inputs = _pick(defined, file, f"{name}_inputs" if name and hasattr(defined, f"{name}_inputs") else "inputs")
+
+    def option(what: str, default: Any = None) -> Any:
+        return getattr(defined, f"{name}_{what}", getattr(defined, what, default)) if name else getattr(defined, what, default)
+
+    return ModelFile(
+        module=_built(model, file, name or "model"),
+        inputs=inputs,
+        where=option("where", ()),
+        dynamic=option("dynamic"),
+        input_names=option("input_names"),
+        output_names=option("output_names"),
+    )
+
+
+def _split(spelled: str) -> tuple[Path, str]:
+    head, colon, tail = spelled.rpartition(":")
+    if colon and tail.isidentifier() and head.endswith(".py"):  # not the colon of C:\model.py
+        return Path(head), tail
+    return Path(spelled), ""
+
+
+def _run(file: Path) -> ModuleType:
+    if not file.is_file():
+        raise UsageError(_missing(file))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(_not_python(file))
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.resolve().parent))
+    sys.modules[file.stem] = module  # dataclasses and pickles look their own module up
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UsageError(_syntax_error(file, error)) from error
+    except Exception as error:
+        raise UsageError(_raises(file, error, "running the file")) from error
+    return module
+
+
+def _built(model: Any, file: Path, name: str) -> Any:
+    import torch
+
+    if isinstance(model, torch.nn.Module):
+        return model
+    if not callable(model):
+        raise UsageError(_no_model(file, name, model))
+    try:
+        built = model()
+    except Exception as error:
+        raise UsageError(_raises(file, error, f"calling {name}()")) from error
+    if not isinstance(built, torch.nn.Module):
+        raise UsageError(_no_model(file, f"{name}()", built))
+    return built
+
+
+def _pick(defined: ModuleType, file: Path, name: str) -> Any:
+    if not hasattr(defined, name):
+        raise UsageError(_undefined(defined, file, name))
+    return getattr(defined, name)
+
+
+def _missing(file: Path) -> Finding:
+    siblings = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
+    near = difflib.get_close_matches(file.name, siblings, n=1)
+    return Finding(
+        code="AS031",
+        name="file-missing",
+        what=f"there is no file {str(file)!r}.",
+        fix=f"did you mean {str(file.parent / near[0])!r}?" if near else "check the path of the model file.",
+    )
+
+
+def _not_python(file: Path) -> Finding:
+    return Finding(
+        code="AS034",
+        name="model-file",
+        what=f"{str(file)!r} is no Python file.",
+        why="a model file ends in .py and defines model() and inputs().",
+        fix=_TEMPLATE,
+    )
+
+
+def _syntax_error(file: Path, error: SyntaxError) -> Finding:
+    text = (error.text or "").rstrip()
+    caret = " " * max((error.offset or 1) - 1 - (len(text) - len(text.lstrip())), 0) + "^"
+    return Finding(
+        code="AS034",
+        name="model-file",
+        what=f"{str(file)!r} is not valid Python: {error.msg}.",
+        excerpt=f"{text.lstrip()}\n{caret}" if text else "",
+        where=f"{file}:{error.lineno}",
+    )
+
+
+def _raises(file: Path, error: Exception, doing: str) -> Finding:
+    return Finding(
+        code="AS034",
+        name="model-file",
+        what=f"{doing} of {str(file)!r} raises {type(error).__name__}."
+        if doing.startswith("calling")
+        else f"{str(file)!r} raises {type(error).__name__} when it is run.",
+        where=source_of_error(error),
+        why=str(error),
+    )
+
+
+def _undefined(defined: ModuleType, file: Path, name: str) -> Finding:
+    names = [known for known in vars(defined) if not known.startswith("_")]
+    near = difflib.get_close_matches(name, names, n=1)
+    return Finding(
+        code="AS034",
+        name="model-file",
+        what=f"{str(file)!r} defines no {name!r}.",
+        why="a model file defines model(), inputs(batch=3, …) and, if wanted, where = [...].",
+        fix=f"did you mean {near[0]!r}?" if near else _TEMPLATE,
+    )
+
+
+def _no_model(file: Path, name: str, value: Any) -> Finding:
+    return Finding(
+        code="AS034",
+        name="model-file",
+        what=f"{name} of {str(file)!r} is {type(value).__name__}, not a torch.nn.Module.",
+        fix="def model(): return MyModule().eval()",
+    )

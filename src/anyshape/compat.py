@@ -1,0 +1,139 @@
+"""`torch.onnx.export`'s own signature in front of `anyshape.export`: change one import.
+
+An argument that we cannot honour is never dropped silently: where it would change the file we refuse (UsageError), where
+it would only print or write something beside it we warn (NotHonoured).
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from anyshape.api import DEFAULT_OPSET
+from anyshape.api import export as export_model
+from anyshape.findings import Finding, UsageError
+from anyshape.inputs import Inputs
+from anyshape.records.export import Export
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["NotHonoured", "export"]
+
+
+class NotHonoured(UserWarning):
+    """An argument of torch.onnx.export that changes nothing here."""
+
+
+def export(
+    model: torch.nn.Module,
+    args: Any = (),
+    f: str | PathLike[str] | io.BytesIO | None = None,
+    *,
+    kwargs: dict[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: dict[str, Any] | tuple[Any, ...] | list[Any] | None = None,
+    custom_translation_table: dict[Callable[..., Any], Callable[..., Any]] | None = None,
+    report: bool = False,
+    optimize: bool = True,
+    verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | PathLike[str] = ".",
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]] | None = None,
+    training: Any = None,
+    operator_export_type: Any = None,
+    do_constant_folding: bool = True,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
+    autograd_inlining: bool = True,
+) -> Export:
+    """Export as torch.onnx.export is called, and get a file that is right at every declared size.
+
+    Returns an `anyshape.Export` in all cases (torch: an ONNXProgram, or None with dynamo=False); raises
+    `anyshape.PromiseBroken` where torch would write a file that is wrong at other sizes.
+
+    `dynamo` chooses nothing: there is one way to capture a model here, and both values are taken. `verify` is always
+    done, at sizes other than the example's. `external_data=True` uses a second file above 2 GB only. The default of
+    `opset_version` is 18. The same name in `dynamic_axes` is the same size, on outputs too.
+    """
+    _refuse(
+        export_params=(export_params, True, "the weights are part of what is verified."),
+        keep_initializers_as_inputs=(keep_initializers_as_inputs, False, "weights are no inputs of the contract."),
+        training=(_name(training), ("None", "EVAL"), "reference and capture both run in eval mode."),
+        operator_export_type=(_name(operator_export_type), ("None", "ONNX"), "only ONNX operators are written."),
+        custom_opsets=(custom_opsets, None, "torch honours it with its old exporter alone."),
+        export_modules_as_functions=(export_modules_as_functions, False, "modules are written inline."),
+    )
+    _warn(
+        report=(report, False, "result.findings and result.verdict say what was found"),
+        profile=(profile, False, "nothing is profiled"),
+        dump_exported_program=(dump_exported_program, False, "nothing is dumped"),
+        artifacts_dir=(str(artifacts_dir), ".", "no artifacts are written"),
+        do_constant_folding=(do_constant_folding, True, "constants are always folded, as in torch since 2.6"),
+        autograd_inlining=(autograd_inlining, True, "autograd functions are always inlined"),
+    )
+    positional, keywords = _split(args, kwargs)
+    result = export_model(
+        model,
+        Inputs(positional, keywords),
+        None if isinstance(f, io.BytesIO) else f,
+        dynamic=dynamic_shapes if dynamic_shapes is not None else dynamic_axes,
+        input_names=input_names,
+        output_names=output_names,
+        opset=DEFAULT_OPSET if opset_version is None else opset_version,
+        translations=custom_translation_table,
+        optimize=optimize,
+        external_data=None if external_data else False,
+    )
+    if isinstance(f, io.BytesIO):
+        f.write(result.model_proto.SerializeToString(deterministic=True))
+    if verbose:
+        from anyshape.report.text import describe_export
+
+        print(describe_export(result))  # noqa: T201 - asked for
+    return result
+
+
+def _split(args: Any, kwargs: dict[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """torch's rule: without kwargs, a dict at the end of args is the keyword arguments."""
+    import torch
+
+    positional = (args,) if isinstance(args, torch.Tensor) or not isinstance(args, (tuple, list)) else tuple(args)
+    if not kwargs and positional and isinstance(positional[-1], dict):
+        return positional[:-1], positional[-1]
+    return positional, dict(kwargs or {})
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "name", str(value))
+
+
+def _refuse(**arguments: tuple[Any, Any, str]) -> None:
+    for name, (value, honoured, why) in arguments.items():
+        if value not in (honoured if isinstance(honoured, tuple) else (honoured,)):
+            raise UsageError(
+                Finding(
+                    code="AS037",
+                    name="argument-not-honoured",
+                    what=f"anyshape.compat.export cannot honour {name}={value!r}.",
+                    why=why,
+                    fix=f"leave {name} out.",
+                )
+            )
+
+
+def _warn(**arguments: tuple[Any, Any, str]) -> None:
+    for name, (value, usual, instead) in arguments.items():
+        if value != usual:
+            warnings.warn(f"{name}={value!r} changes nothing in anyshape: {instead}.", NotHonoured, stacklevel=3)

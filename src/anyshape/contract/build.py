@@ -1,0 +1,76 @@
+"""Facts of all stages -> the contract of the file."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+
+from anyshape.domain import holds
+from anyshape.findings import Finding, Severity
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured
+from anyshape.records.contract import Constant, Contract, Rule, TensorPromise, Tested
+from anyshape.records.explored import Explored
+from anyshape.records.exported import Exported
+from anyshape.records.verdict import Verdict
+
+_RECORDED = ("anyshape", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
+
+
+def build_contract(
+    declared: Declared,
+    explored: Explored,
+    captured: Captured,
+    exported: Exported,
+    verdict: Verdict | None = None,
+    findings: Sequence[Finding] = (),
+) -> Contract:
+    """What the file promises. Without a verdict it is a draft, which promises the same and has not been tested."""
+    broken = any(finding.severity is Severity.ERROR for finding in findings)
+    return Contract(
+        status="broken" if broken else "kept",
+        domain=explored.domain,
+        rules=_rules(declared, explored),
+        inputs=tuple(
+            TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves
+        ),
+        outputs=tuple(TensorPromise(name, answer.path, answer.dtype, answer.axes) for name, answer in exported.outputs),
+        constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
+        tested=_tested(captured, verdict),
+        strategy=captured.strategy,
+        opset=exported.opset,
+        findings=tuple(findings),
+        versions=_versions(),
+    )
+
+
+def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
+    """The user's own rules, then those that trying found."""
+    written = [
+        condition
+        for dim in declared.domain.dims
+        if dim.declared
+        for condition in dim.conditions()
+    ]
+    own = [Rule(condition, "declared") for condition in (*written, *declared.domain.relations)]
+    return (*own, *explored.rules)
+
+
+def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
+    if verdict is None:
+        return Tested((), capture_proved=captured.is_proved)
+    conditions = [guard.condition for guard in captured.guards if guard.status != "proved" and guard.condition]
+    against = [sizes for sizes in verdict.tried if not all(holds(condition, sizes) for condition in conditions)]
+    largest = {name: max(sizes[name] for sizes in verdict.tried) for name in (verdict.tried[0] if verdict.tried else ())}
+    return Tested(tuple(verdict.tried), captured.is_proved, largest, against_guards=len(against))
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for package in _RECORDED:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,201 @@
+"""JSON text back to a contract: the exact inverse of `encode`, and clear words about a text that is none.
+
+Nothing is guessed: a key that is missing, or a value of the wrong kind, makes the contract unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from anyshape.contract.encode import VERSION
+from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
+from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
+from anyshape.records.contract import Constant, Contract, Opaque, Origin, Rule, Status, TensorPromise, Tested
+
+Json = dict[str, Any]
+
+_STATUSES = ("kept", "broken", "unknown")
+_ORIGINS = ("declared", "model", "found by trying")
+
+
+def contract_from_json(text: str) -> Contract:
+    """The contract that the text says. Raises UsageError if it is none (AS036), or of a newer version (AS035)."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(unreadable_contract(f"it is not JSON: {error}")) from error
+    return contract_from_data(data)
+
+
+def contract_from_data(data: Any) -> Contract:
+    """The contract from dicts, lists and plain values, as `contract_to_data` makes them."""
+    version = data.get("version") if isinstance(data, dict) else None
+    if type(version) is not int or version < 1:
+        raise UsageError(unreadable_contract("it has no version."))
+    if version > VERSION:
+        raise UsageError(newer_contract(version, data.get("versions")))
+    try:
+        return _contract(data)
+    except _Unreadable as error:
+        raise UsageError(unreadable_contract(str(error))) from error
+    except DeclarationError as error:
+        raise UsageError(unreadable_contract(error.finding.what)) from error
+
+
+def _contract(data: Json) -> Contract:
+    return Contract(
+        status=cast(Status, _one_of(data, "status", _STATUSES)),
+        domain=Domain(
+            tuple(_dim(item) for item in _list(data, "dims")),
+            tuple(_condition(item, "relations") for item in _list(data, "relations")),
+        ),
+        rules=tuple(_rule(item) for item in _list(data, "rules")),
+        inputs=tuple(_tensor(item) for item in _list(data, "inputs")),
+        outputs=tuple(_tensor(item) for item in _list(data, "outputs")),
+        constants=tuple(_constant(item) for item in _list(data, "constants")),
+        parameters=tuple(_is(item, str, "parameters") for item in _list(data, "parameters")),
+        tested=_tested(_get(data, "tested", dict)),
+        strategy=_get(data, "strategy", str),
+        opset=_get(data, "opset", int),
+        findings=tuple(_finding(item) for item in _list(data, "findings")),
+        versions=_mapping(_get(data, "versions", dict), str, "versions"),
+    )
+
+
+def _dim(data: Any) -> Dim:
+    return Dim(
+        _get(data, "name", str),
+        min=_get(data, "min", int),
+        max=_get(data, "max", int, none=True),
+        multiple=_get(data, "multiple", int),
+        declared=_get(data, "declared", bool),
+    )
+
+
+def _rule(data: Any) -> Rule:
+    source = _get(data, "source", dict, none=True)
+    return Rule(
+        _condition(_get(data, "condition", str), "rules"),
+        cast(Origin, _one_of(data, "origin", _ORIGINS)),
+        None if source is None else _source(source),
+    )
+
+
+def _source(data: Any) -> Source:
+    return Source(_get(data, "file", str), _get(data, "line", int), _get(data, "function", str), _get(data, "text", str))
+
+
+def _condition(text: Any, key: str) -> Condition:
+    return parse_condition(_is(text, str, key))
+
+
+def _tensor(data: Any) -> TensorPromise:
+    axes = tuple(_axis(axis) for axis in _list(data, "axes"))
+    return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes)
+
+
+def _axis(axis: Any) -> Expr | None:
+    if axis is None:
+        return None
+    return Number(axis) if type(axis) is int else parse_expr(_is(axis, str, "axes"))
+
+
+def _constant(data: Any) -> Constant:
+    path = _get(data, "path", str)
+    if "value" not in data:
+        raise _Unreadable("'value' is missing")
+    return Constant(path, _value(data["value"]))
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict) and "float" in value:
+        return _float(value["float"])
+    return Opaque(_get(value, "type", str), _get(value, "text", str))
+
+
+def _tested(data: Json) -> Tested:
+    return Tested(
+        sizes=tuple(_mapping(item, int, "sizes") for item in _list(data, "sizes")),
+        capture_proved=_get(data, "capture_proved", bool),
+        largest=_mapping(_get(data, "largest", dict), int, "largest"),
+        worst_error={name: _float(error) for name, error in _get(data, "worst_error", dict).items()},
+        against_guards=_get(data, "against_guards", int),
+    )
+
+
+def _float(value: Any) -> float:
+    if type(value) in (int, float) or value in ("nan", "inf", "-inf"):
+        return float(value)
+    raise _Unreadable(f"{value!r} is not a number")
+
+
+def _finding(data: Any) -> Finding:
+    where, sizes = _get(data, "where", (dict, str), none=True), _get(data, "sizes", dict, none=True)
+    severity = _one_of(data, "severity", tuple(severity.value for severity in Severity))
+    texts = ("code", "name", "what", "excerpt", "why", "fix", "alternative", "replay")
+    return Finding(
+        **{key: _get(data, key, str) for key in texts},
+        severity=Severity(severity),
+        where=_source(where) if isinstance(where, dict) else where,
+        sizes=None if sizes is None else _mapping(sizes, int, "sizes"),
+    )
+
+
+class _Unreadable(Exception):
+    """Something in the data is not what a contract has there."""
+
+
+def _get(data: Any, key: str, kind: type | tuple[type, ...], none: bool = False) -> Any:
+    if not isinstance(data, dict):
+        raise _Unreadable(f"{data!r} stands where a table with {key!r} belongs")
+    if key not in data:
+        raise _Unreadable(f"{key!r} is missing")
+    return data[key] if none and data[key] is None else _is(data[key], kind, key)
+
+
+def _is(value: Any, kind: type | tuple[type, ...], key: str) -> Any:
+    # True is an int in Python, and is none here.
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise _Unreadable(f"{key!r} cannot be {value!r}")
+
+
+def _list(data: Any, key: str) -> list[Any]:
+    return cast("list[Any]", _get(data, key, list))
+
+
+def _mapping(data: Any, kind: type, key: str) -> dict[str, Any]:
+    return {name: _is(value, kind, key) for name, value in _is(data, dict, key).items()}
+
+
+def _one_of(data: Any, key: str, choices: tuple[str, ...]) -> str:
+    value: str = _get(data, key, str)
+    if value not in choices:
+        raise _Unreadable(f"{key!r} cannot be {value!r}")
+    return value
+
+
+def unreadable_contract(why: str) -> Finding:
+    """The finding for a contract that is damaged."""
+    return Finding(
+        code="AS036",
+        name="unreadable-contract",
+        what="the contract in the file's metadata cannot be read.",
+        why=why if why.endswith(".") else f"{why}.",
+        fix="export the model again; the graph itself may still be well.",
+    )
+
+
+def newer_contract(version: int, versions: Any) -> Finding:
+    """The finding for a contract that a newer anyshape wrote."""
+    writer = versions.get("anyshape") if isinstance(versions, dict) else None
+    return Finding(
+        code="AS035",
+        name="newer-contract",
+        what=f"the file's contract has version {version}, and this anyshape reads up to version {VERSION}.",
+        why=f"it was written by anyshape {writer}." if writer else "it was written by a newer anyshape.",
+        fix="pip install --upgrade anyshape",
+    )

@@ -1,0 +1,134 @@
+"""A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
+
+`decode` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new key, or a new
+meaning of an old one, is a new version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
+from anyshape.findings import Finding, Source
+from anyshape.records.contract import Constant, Contract, Opaque, Rule, TensorPromise, Tested
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+def contract_to_json(contract: Contract) -> str:
+    """The contract as text; `contract_from_json` gives it back."""
+    return json.dumps(contract_to_data(contract), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def contract_to_data(contract: Contract) -> Json:
+    """The contract as dicts, lists and plain values."""
+    return {
+        "version": VERSION,
+        "status": contract.status,
+        "dims": [_dim(dim) for dim in contract.domain.dims],
+        "relations": [format_condition(relation) for relation in contract.domain.relations],
+        "rules": [_rule(rule) for rule in contract.rules],
+        "inputs": [_tensor(tensor) for tensor in contract.inputs],
+        "outputs": [_tensor(tensor) for tensor in contract.outputs],
+        "constants": [_constant(constant) for constant in contract.constants],
+        "parameters": list(contract.parameters),
+        "tested": _tested(contract.tested),
+        "strategy": contract.strategy,
+        "opset": contract.opset,
+        "findings": [_finding(finding) for finding in contract.findings],
+        "versions": _sorted(contract.versions),
+    }
+
+
+def _dim(dim: Dim) -> Json:
+    return {
+        "name": dim.name,
+        "min": dim.min,
+        "max": dim.max,
+        "multiple": dim.multiple,
+        "declared": dim.declared,
+    }
+
+
+def _rule(rule: Rule) -> Json:
+    source = None if rule.source is None else _source(rule.source)
+    return {"condition": format_condition(rule.condition), "origin": rule.origin, "source": source}
+
+
+def _source(source: Source) -> Json:
+    return {"file": source.file, "line": source.line, "function": source.function, "text": source.text}
+
+
+def _tensor(tensor: TensorPromise) -> Json:
+    axes = [_axis(axis) for axis in tensor.axes]
+    return {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
+
+
+def _axis(axis: Expr | None) -> int | str | None:
+    """A fixed size is a number, any other a text, one that depends on values is null."""
+    if axis is None:
+        return None
+    return axis.value if isinstance(axis, Number) else format_expr(axis)
+
+
+def _constant(constant: Constant) -> Json:
+    return {"path": constant.path, "value": _value(constant.value)}
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    opaque = as_opaque(value)
+    return {"type": opaque.type, "text": opaque.text}
+
+
+def as_opaque(value: Any) -> Opaque:
+    """A value that JSON cannot hold, by its type and its text."""
+    if isinstance(value, Opaque):
+        return value
+    kind = type(value)
+    return Opaque(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}", str(value))
+
+
+def _tested(tested: Tested) -> Json:
+    return {
+        "sizes": [_sorted(sizes) for sizes in tested.sizes],
+        "capture_proved": tested.capture_proved,
+        "largest": _sorted(tested.largest),
+        "worst_error": {name: _number(error) for name, error in sorted(tested.worst_error.items())},
+        "against_guards": tested.against_guards,
+    }
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity and no NaN: they are written as texts."""
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _finding(finding: Finding) -> Json:
+    where = _source(finding.where) if isinstance(finding.where, Source) else finding.where
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "what": finding.what,
+        "excerpt": finding.excerpt,
+        "where": where,
+        "why": finding.why,
+        "fix": finding.fix,
+        "alternative": finding.alternative,
+        "replay": finding.replay,
+        "sizes": None if finding.sizes is None else _sorted(finding.sizes),
+    }
+
+
+def _sorted(mapping: Mapping[str, Any]) -> Json:
+    """Mappings are equal in any order, so their text has one order."""
+    return dict(sorted(mapping.items()))

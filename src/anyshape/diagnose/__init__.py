@@ -1,0 +1,1 @@
+"""Facts of the stages -> findings in the user's own words, one file a rule."""

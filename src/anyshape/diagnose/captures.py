@@ -1,0 +1,79 @@
+"""The model cannot be captured or translated: which line, which operator.
+
+torch.export stops at a branch on values  ->  AS111
+torch.export stops elsewhere              ->  AS110
+an operator has no ONNX translation       ->  AS201
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anyshape.diagnose.wording import first_line
+from anyshape.findings import Finding, Source
+from anyshape.modules.frames import source_of_error, source_of_stack_text
+
+_VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
+
+
+def diagnose_capture_error(error: BaseException) -> Finding:
+    """Why torch.export could not follow the model."""
+    chain = list(_chain(error))
+    source = next((found for each in chain if (found := source_of_error(each))), None) or _source_in_text(chain)
+    cause = chain[-1]
+    if any(type(each).__name__ in _VALUE_ERRORS for each in chain) or "data-dependent" in str(error):
+        return Finding(
+            code="AS111",
+            name="branch-on-values",
+            what="the model decides by the values of a tensor, which one captured program cannot follow.",
+            where=source,
+            why=first_line(str(cause)),
+            fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
+        )
+    return Finding(
+        code="AS110",
+        name="capture-refused",
+        what="torch.export cannot follow the model at symbolic sizes.",
+        where=source,
+        why=f"{type(cause).__name__}: {first_line(str(cause))}",
+        fix="take sizes from x.shape without int(), numpy or .item(), and keep loops over a dynamic axis out of forward.",
+    )
+
+
+def diagnose_translation_error(error: BaseException) -> Finding:
+    """Why torch.onnx could not translate the captured program."""
+    cause = list(_chain(error))[-1]
+    return Finding(
+        code="AS202",
+        name="translation-refused",
+        what="the captured program has no translation to ONNX.",
+        where=_source_in_text([error]),
+        why=f"{type(cause).__name__}: {first_line(str(cause))}",
+        fix="replace the operation on this line by ones that ONNX has.",
+    )
+
+
+def diagnose_untranslatable(operator: str, stack: str | None) -> Finding:
+    """An operator that nobody has told us how to say in ONNX."""
+    return Finding(
+        code="AS201",
+        name="operator-without-translation",
+        what=f"operator {operator} has no translation to ONNX.",
+        where=source_of_stack_text(stack),
+        why="neither torch.onnx nor anyshape knows how to write it.",
+        fix="replace it by operators that ONNX has.",
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what caused it, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _source_in_text(chain: list[BaseException]) -> Source | None:
+    return next((found for each in chain if (found := source_of_stack_text(str(each)))), None)

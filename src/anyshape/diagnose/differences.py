@@ -1,0 +1,140 @@
+"""The file does not answer as the module does: which output, at which smallest sizes, and whose condition it is.
+
+a failing size breaks a guard of the capture  ->  AS101, the guard's line
+otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value
+the runtime refuses, crashes, hangs           ->  AS306, AS307
+nothing could be compared                     ->  AS308
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
+from anyshape.domain import Domain, dims_of, format_condition, holds
+from anyshape.findings import Finding
+from anyshape.records.captured import Guard
+from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Verdict
+
+_NAMES = {
+    Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
+    Mismatch.SHAPE: ("AS302", "wrong-shape"),
+    Mismatch.DTYPE: ("AS303", "wrong-dtype"),
+    Mismatch.NAN: ("AS304", "wrong-nan"),
+    Mismatch.INFINITY: ("AS304", "wrong-nan"),
+    Mismatch.VALUE: ("AS305", "wrong-values"),
+}
+
+
+def diagnose_differences(
+    verdict: Verdict, domain: Domain, guards: Iterable[Guard] = (), file: str = "m.onnx"
+) -> tuple[Finding, ...]:
+    """What the verdict says against the promise; nothing when it passed."""
+    failure = verdict.smallest_failure or next(iter(verdict.failures), None)
+    if failure is None:
+        return () if verdict.tried else (_nothing_compared(verdict),)
+    blamed = _blame(failure, guards)
+    if blamed is not None:
+        return (_branch(failure, blamed, domain),)
+    return (_plain(failure, verdict, file),)
+
+
+def _blame(failure: Failure, guards: Iterable[Guard]) -> Guard | None:
+    """The condition that the failing sizes break; the user's own before torch's bookkeeping."""
+    broken = [
+        guard for guard in guards if guard.condition is not None and not holds(guard.condition, failure.sizes)
+    ]
+    return min(broken, key=lambda guard: (not guard.by_user, guard.source is None), default=None)
+
+
+def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
+    assert guard.condition is not None
+    rule = format_condition(guard.condition)
+    names = dims_of(guard.condition)
+    promises = ", ".join(f"{name!r} is {say_promise(domain, name)}" for name in names)
+    return Finding(
+        code="AS101",
+        name="size-branch",
+        what=f"dim {promises}, but the captured program holds only where {rule}.",
+        where=guard.source,
+        why=f"at {say_sizes(failure.sizes)} the model takes another path: {say_failure(failure)}",
+        fix=f"promise what the program keeps: where=[{rule!r}]",
+        alternative="write the line so that one program serves all sizes (torch.where, masks, clamped slices).",
+        sizes=failure.sizes,
+    )
+
+
+def _plain(failure: Failure, verdict: Verdict, file: str) -> Finding:
+    count = len({tuple(sorted(each.sizes.items())) for each in verdict.failures})
+    share = f"{count} of {max(len(verdict.tried), count)} sizes fail"
+    replay = f"anyshape check {file} --sizes {replay_option(failure.sizes)} --seed {failure.seed}" if failure.sizes else ""
+    if failure.difference is not None:
+        code, name = _NAMES[failure.difference.mismatch]
+        output = f"output {failure.difference.output!r}" if failure.difference.output else "the answer"
+        return Finding(
+            code=code,
+            name=name,
+            what=f"{output} differs from PyTorch at {say_sizes(failure.sizes)} (smallest failing sizes).",
+            why=f"{say_failure(failure)}; {share}{_values(failure)}.",
+            replay=replay,
+            sizes=failure.sizes,
+        )
+    crashed = failure.kind in (FailureKind.CRASHED, FailureKind.TIMED_OUT, FailureKind.OUT_OF_MEMORY)
+    return Finding(
+        code="AS307" if crashed else "AS306",
+        name="runtime-died" if crashed else "runtime-refuses",
+        what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)}, where PyTorch answers.",
+        why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}.",
+        replay=replay,
+        sizes=failure.sizes,
+    )
+
+
+def say_failure(failure: Failure) -> str:
+    """What was expected and what came, in one line."""
+    if failure.difference is None:
+        return f"onnxruntime {_did(failure.kind)}: {first_line(failure.message)}"
+    return say_difference(failure.difference)
+
+
+def say_difference(difference: Difference) -> str:
+    """`expected shape [1, 5], actual shape [3, 5]`."""
+    word = {Mismatch.SHAPE: "shape ", Mismatch.DTYPE: "dtype "}.get(difference.mismatch, "")
+    text = f"expected {word}{_say(difference.expected)}, actual {word}{_say(difference.actual)}"
+    if difference.index is not None and difference.index != ():
+        text += f" at {list(difference.index)}, {difference.count} elements differ"
+    return text
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, tuple):
+        return str(list(value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _did(kind: FailureKind) -> str:
+    return {
+        FailureKind.CRASHED: "crashes",
+        FailureKind.TIMED_OUT: "does not end",
+        FailureKind.OUT_OF_MEMORY: "runs out of memory",
+        FailureKind.REJECTED: "cannot load the file",
+        FailureKind.UNSUPPORTED: "has no kernel for the file",
+    }.get(kind, "refuses")
+
+
+def _values(failure: Failure) -> str:
+    return "" if failure.values == "random" else f" (with input values: {failure.values})"
+
+
+
+
+def _nothing_compared(verdict: Verdict) -> Finding:
+    why = verdict.refused[0].message if verdict.refused else "no sizes were left to try."
+    return Finding(
+        code="AS308",
+        name="nothing-compared",
+        what="the file could not be compared with PyTorch at any size.",
+        why=first_line(why),
+        fix="give inputs at which the model answers, or a larger --budget.",
+    )

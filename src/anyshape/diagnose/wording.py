@@ -1,0 +1,35 @@
+"""Words that several rules share: sizes, dims and their ranges as the user wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anyshape.domain import Dim, Domain
+
+
+def say_sizes(sizes: Mapping[str, int]) -> str:
+    """`batch=1, seq=7`; `these inputs` where nothing varies."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "these inputs"
+
+
+def say_range(dim: Dim) -> str:
+    """`1..64`, `1 and more`, `32..96 in steps of 32`."""
+    ends = f"{dim.min} and more" if dim.max is None else f"{dim.min}..{dim.max}"
+    return ends if dim.multiple == 1 else f"{ends} in steps of {dim.multiple}"
+
+
+def say_promise(domain: Domain, name: str) -> str:
+    """`promised as 1..64` for a range that the user wrote, `dynamic` for a bare name."""
+    dim = domain.dim(name)
+    return f"promised as {say_range(dim)}" if dim.declared else "dynamic"
+
+
+def replay_option(sizes: Mapping[str, int]) -> str:
+    """`batch=1,seq=7`, as `--sizes` takes it."""
+    return ",".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def first_line(message: str, limit: int = 160) -> str:
+    """The first line of a foreign message that says something, cut to a length that fits a log."""
+    line = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return line if len(line) <= limit else line[: limit - 1] + "…"

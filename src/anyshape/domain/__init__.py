@@ -1,0 +1,106 @@
+"""The domain: named dims, their ranges and multiples, the relations between them, and what follows from all that.
+
+What asks the solver is loaded on first use, so that importing this package loads no z3.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from anyshape.domain.answers import Answer, Decision, Range, Undecided
+from anyshape.domain.bound import Bound, find_bound
+from anyshape.domain.condition import (
+    FALSE,
+    TRUE,
+    All,
+    AnyOf,
+    Compare,
+    Condition,
+    Not,
+    all_of,
+    any_of,
+    conjuncts,
+    format_condition,
+    holds,
+    negate,
+)
+from anyshape.domain.declare import declare_domain, format_domain
+from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
+from anyshape.domain.expr import Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr
+from anyshape.domain.names import dims_of, substitute
+from anyshape.domain.parse import caret, parse_condition, parse_expr
+from anyshape.domain.simplify import simplify
+
+if TYPE_CHECKING:
+    from anyshape.domain.sizes import choose_sizes
+    from anyshape.domain.questions import decide, find_contradiction, find_point, is_empty, range_of, smallest_point
+
+_ON_FIRST_USE = {
+    "choose_sizes": "anyshape.domain.sizes",
+    "decide": "anyshape.domain.questions",
+    "find_contradiction": "anyshape.domain.questions",
+    "find_point": "anyshape.domain.questions",
+    "is_empty": "anyshape.domain.questions",
+    "range_of": "anyshape.domain.questions",
+    "smallest_point": "anyshape.domain.questions",
+}
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "All",
+    "Answer",
+    "AnyOf",
+    "Bound",
+    "Compare",
+    "Condition",
+    "Decision",
+    "Dim",
+    "Domain",
+    "Expr",
+    "Not",
+    "Number",
+    "Op",
+    "Range",
+    "Ref",
+    "Undecided",
+    "Undefined",
+    "all_of",
+    "any_of",
+    "as_expr",
+    "caret",
+    "choose_sizes",
+    "conjuncts",
+    "decide",
+    "declare_domain",
+    "describe_dim",
+    "dims_of",
+    "evaluate",
+    "find_bound",
+    "find_contradiction",
+    "find_point",
+    "format_condition",
+    "format_domain",
+    "format_expr",
+    "holds",
+    "is_empty",
+    "negate",
+    "parse_condition",
+    "parse_expr",
+    "range_of",
+    "simplify",
+    "smallest_point",
+    "substitute",
+    "unknown_dim",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ON_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

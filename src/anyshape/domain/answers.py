@@ -1,0 +1,70 @@
+"""What the solver answers. It is given limited time, so every answer has room for "unknown".
+
+`find_point` and `smallest_point` return None only when there is no point; not knowing raises `Undecided`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, NamedTuple
+
+from anyshape.findings import AnyshapeError, Finding
+
+
+class Answer(Enum):
+    """Yes, no or unknown. Not a bool: compare with `is`."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an Answer can be UNKNOWN: write `is Answer.YES` or `is Answer.NO`")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a domain implies a condition; if it does not, the smallest sizes at which the condition fails."""
+
+    status: Literal["proved", "refuted", "unknown"]
+    counterexample: dict[str, int] | None = None
+
+    @property
+    def proved(self) -> bool:
+        return self.status == "proved"
+
+    @property
+    def refuted(self) -> bool:
+        return self.status == "refuted"
+
+    @property
+    def unknown(self) -> bool:
+        return self.status == "unknown"
+
+
+class Range(NamedTuple):
+    """The smallest and the largest value; None where there is no end, Answer.UNKNOWN where the solver cannot tell."""
+
+    low: int | Literal[Answer.UNKNOWN] | None
+    high: int | Literal[Answer.UNKNOWN] | None
+
+
+class Undecided(AnyshapeError):
+    """The solver did not find the answer within its time."""
+
+    def __init__(self, question: str, timeout_ms: int) -> None:
+        self.question = question
+        self.timeout_ms = timeout_ms
+        super().__init__(
+            Finding(
+                code="AS008",
+                name="undecided",
+                what="the solver could not decide within its time whether sizes exist.",
+                why=f"asked for {timeout_ms} ms: {question}",
+                fix="give the dims upper ends, or write products and divisions of dims in a simpler way.",
+            )
+        )
+
+    def __reduce__(self) -> tuple[type[Undecided], tuple[str, int]]:
+        return type(self), (self.question, self.timeout_ms)

@@ -1,0 +1,155 @@
+"""Text to expressions and conditions, through Python's own parser.
+
+`parse_expr` and `format_expr` are inverses, `parse_condition` and `format_condition` too. Only the nodes listed here
+are read; everything else is an error that shows the text with a caret under the place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from anyshape.domain.condition import FALSE, TRUE, All, AnyOf, Compare, Condition, Not
+from anyshape.domain.expr import CALL_SYMBOLS, Expr, Number, Op, Ref
+from anyshape.findings import DeclarationError, Finding
+
+_SYMBOLS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+_COMPARISONS: dict[type[ast.AST], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.GtE: ">=",
+    ast.Gt: ">",
+}
+_INSTEAD: dict[type[ast.AST], str] = {
+    ast.Div: "sizes are whole numbers: write // for division.",
+    ast.Pow: "write a power as a product: n*n.",
+    ast.BitAnd: "write `and` between conditions.",
+    ast.BitOr: "write `or` between conditions.",
+    ast.Invert: "write `not` in front of a condition.",
+    ast.In: "write a range as 1 <= batch <= 64.",
+}
+_EXPR_WORDS = "an expression is made of dims, whole numbers, + - * // %, min(...) and max(...)."
+_CONDITION_WORDS = "a condition compares expressions (< <= == != >= >), joined by and, or, not."
+
+
+def parse_expr(text: str) -> Expr:
+    """The expression that the text says, as written: nothing is simplified."""
+    reader = _Reader(" ".join(text.split()), _EXPR_WORDS)
+    return reader.expr(reader.tree())
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition that the text says; a chain such as `1 <= batch <= 64` is both of its comparisons."""
+    reader = _Reader(" ".join(text.split()), _CONDITION_WORDS)
+    return reader.condition(reader.tree())
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the nodes of one text, and knows the text for its errors."""
+
+    text: str
+    words: str
+
+    def tree(self) -> ast.expr:
+        try:
+            return ast.parse(self.text, mode="eval").body
+        except SyntaxError as error:
+            raise self._syntax_error(error.offset or 0) from error
+        except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a number or a nesting without end
+            raise self._error("Python cannot read it", 0, len(self.text)) from error
+
+    def expr(self, node: ast.expr) -> Expr:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return Number(node.value)
+        if isinstance(node, ast.Name):
+            return Ref(node.id)
+        if isinstance(node, ast.BinOp):
+            symbol = _SYMBOLS.get(type(node.op))
+            if symbol is None:
+                raise self._refuse(node, node.op)
+            return Op(symbol, (self.expr(node.left), self.expr(node.right)))
+        if isinstance(node, ast.UnaryOp):
+            return self._signed(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise self._refuse(node, node)
+
+    def _signed(self, node: ast.UnaryOp) -> Expr:
+        if isinstance(node.op, ast.UAdd):
+            return self.expr(node.operand)
+        if not isinstance(node.op, ast.USub):
+            raise self._refuse(node, node.op)
+        if isinstance(node.operand, ast.Constant) and type(node.operand.value) is int:
+            return Number(-node.operand.value)
+        return Op("*", (Number(-1), self.expr(node.operand)))
+
+    def _call(self, node: ast.Call) -> Expr:
+        if not isinstance(node.func, ast.Name) or node.func.id not in CALL_SYMBOLS:
+            raise self._refuse(node, node)
+        if node.keywords or len(node.args) < 2:
+            raise self._at(node, f"{node.func.id}(...) takes two or more expressions")
+        return Op(node.func.id, tuple(self.expr(arg) for arg in node.args))
+
+    def condition(self, node: ast.expr) -> Condition:
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.BoolOp):
+            parts = tuple(self.condition(value) for value in node.values)
+            return All(parts) if isinstance(node.op, ast.And) else AnyOf(parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return Not(self.condition(node.operand))
+        if isinstance(node, ast.Constant) and type(node.value) is bool:
+            return TRUE if node.value else FALSE
+        operator = node.op if isinstance(node, (ast.BinOp, ast.UnaryOp)) else node
+        if type(operator) in _INSTEAD:
+            raise self._refuse(node, operator)
+        raise self._at(node, "it compares nothing, so it is not a condition")
+
+    def _comparison(self, node: ast.Compare) -> Condition:
+        sides = [self.expr(side) for side in (node.left, *node.comparators)]
+        parts = []
+        for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            if type(op) not in _COMPARISONS:
+                raise self._refuse(node, op)
+            parts.append(Compare(_COMPARISONS[type(op)], left, right))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _refuse(self, node: ast.expr, culprit: ast.AST) -> DeclarationError:
+        return self._at(node, "only simple arithmetic on dims is read", _INSTEAD.get(type(culprit), self.words))
+
+    def _at(self, node: ast.expr, reason: str, fix: str = "") -> DeclarationError:
+        start, end = node.col_offset, node.end_col_offset or node.col_offset + 1
+        encoded = self.text.encode()  # ast counts bytes, a caret line counts characters
+        return self._error(reason, len(encoded[:start].decode()), len(encoded[:end].decode()), fix)
+
+    def _syntax_error(self, offset: int) -> DeclarationError:
+        if not self.text:
+            return self._error("it is empty", 0, 0)
+        if not 1 <= offset <= len(self.text):
+            return self._error("it ends too early", len(self.text), len(self.text) + 1)
+        fix = ""
+        if "&&" in self.text or "||" in self.text:
+            fix = "write `and`, `or` and `not` between conditions."
+        elif re.search(r"(?<![<>=!])=(?!=)", self.text):
+            fix = "write == for equality."
+        return self._error("it stops making sense at the mark", offset - 1, offset, fix)
+
+    def _error(self, reason: str, start: int, end: int, fix: str = "") -> DeclarationError:
+        return DeclarationError(
+            Finding(
+                code="AS002",
+                name="unreadable-expression",
+                what=f"cannot read {self.text!r}: {reason}.",
+                excerpt=caret(self.text, start, end),
+                fix=fix or self.words,
+            )
+        )
+
+
+def caret(text: str, start: int, end: int) -> str:
+    """The text, and under it a line of carets from start to end."""
+    return f"{text}\n{' ' * start}{'^' * max(end - start, 1)}" if text else ""

@@ -1,0 +1,197 @@
+"""Questions about a domain: is it empty, does it imply this, a point in it, the smallest one, the range of a value.
+
+Each has a time limit as a whole. What z3 cannot tell is tried point by point if the points are few, and is reported as
+unknown otherwise; no answer is a guess.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from anyshape.domain.answers import Answer, Decision, Range, Undecided
+from anyshape.domain.box import all_points, corners, fits, is_small
+from anyshape.domain.condition import Compare, Condition, negate
+from anyshape.domain.dims import Domain
+from anyshape.domain.expr import Expr, Number, Ref, evaluate
+from anyshape.domain.names import dims_of
+from anyshape.domain.solve import Session
+from anyshape.findings import Finding, InternalError
+
+TIMEOUT_MS = 2000
+ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
+
+Sizes = dict[str, int]
+
+
+def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
+    """Whether no sizes at all keep the domain's rules."""
+    try:
+        return Answer.YES if find_point(domain, timeout_ms=timeout_ms) is None else Answer.NO
+    except Undecided:
+        return Answer.UNKNOWN
+
+
+def find_point(domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS) -> Sizes | None:
+    """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot tell."""
+    for corner in corners(domain):
+        if fits(domain, conditions, corner):
+            return corner
+    try:
+        return _Search(domain, conditions, timeout_ms).find()
+    except Undecided:
+        if not is_small(domain):
+            raise
+        return next(all_points(domain, *conditions), None)
+
+
+def smallest_point(domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS) -> Sizes | None:
+    """Of all such sizes those with the smallest sum, and of these the first in the order of the dims.
+
+    None if there are none; Undecided if z3 cannot tell, or cannot tell that there are no smaller ones.
+    """
+    smallest = corners(domain)[0]
+    if fits(domain, conditions, smallest):
+        return smallest
+    try:
+        search = _Search(domain, conditions, timeout_ms)
+        return search.shrink() if search.find() is not None else None
+    except Undecided:
+        if not is_small(domain):
+            raise
+        return min(all_points(domain, *conditions), key=_size_order, default=None)
+
+
+def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS) -> Decision:
+    """Whether the condition holds on all of the domain (on an empty one it does).
+
+    The counterexample is the smallest one; if the time ends while it is shrunk, the smallest that was seen.
+    """
+    opposite = negate(condition)
+    smallest = corners(domain)[0]
+    if fits(domain, (opposite,), smallest):
+        return Decision("refuted", smallest)
+    search = _Search(domain, (opposite,), timeout_ms)
+    try:
+        return Decision("refuted", search.shrink()) if search.find() is not None else Decision("proved")
+    except Undecided:
+        if is_small(domain):
+            point = min(all_points(domain, opposite), key=_size_order, default=None)
+            return Decision("refuted", point) if point is not None else Decision("proved")
+        return Decision("refuted", search.best) if search.best is not None else Decision("unknown")
+
+
+def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS) -> Range | None:
+    """The smallest and the largest value at the sizes where the expression has one; None if there are no such sizes."""
+    has_value = Compare("==", expr, expr)
+    search = _Search(domain, (has_value,), timeout_ms)
+    try:
+        if search.find() is None:
+            return None
+        low, high = search.highest(Number(0) - expr), search.highest(expr)
+        found = Range(-low if isinstance(low, int) else low, high)
+    except Undecided:
+        found = Range(Answer.UNKNOWN, Answer.UNKNOWN)
+    if Answer.UNKNOWN not in found or not is_small(domain):
+        return found
+    values = [evaluate(expr, sizes) for sizes in all_points(domain, has_value)]
+    return Range(min(values), max(values)) if values else None
+
+
+def find_contradiction(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> tuple[Condition, ...]:
+    """Rules of the domain that cannot hold together, none of them to spare; () if none are found in time."""
+    session = Session(domain.names, timeout_ms)
+    core: list[Condition] | None = None
+    try:
+        core = session.find_core(domain.conditions())
+        for rule in core or ():
+            rest = [other for other in core or () if other != rule]
+            core = session.find_core(rest) or core
+    except Undecided:
+        pass  # what was found until then is a contradiction, if not the shortest
+    return tuple(core or ())
+
+
+class _Search:
+    """One domain and some conditions before the solver, and the points that it gave so far.
+
+    Only the dims that a relation or a condition speaks of go to the solver; the others keep their smallest size.
+    """
+
+    def __init__(self, domain: Domain, conditions: tuple[Condition, ...], timeout_ms: int) -> None:
+        self.domain, self.conditions = domain, conditions
+        self.best: Sizes | None = None
+        spoken_of = {name for term in (*domain.relations, *conditions) for name in dims_of(term)}
+        self.involved = tuple(dim for dim in domain.dims if dim.name in spoken_of)
+        self.session = Session([dim.name for dim in self.involved], timeout_ms)
+        self.session.require(*Domain(self.involved, domain.relations).conditions(), *conditions)
+
+    def find(self, *conditions: Condition) -> Sizes | None:
+        """A point at which these conditions hold as well."""
+        answer = self.session.find(*conditions)
+        if answer is None:
+            return None
+        sizes = {dim.name: answer.get(dim.name, dim.smallest) for dim in self.domain.dims}
+        if not fits(self.domain, (*self.conditions, *conditions), sizes):
+            raise InternalError(_wrong_point(self.domain, sizes))
+        self.best = sizes if self.best is None else min(self.best, sizes, key=_size_order)
+        return sizes
+
+    def shrink(self) -> Sizes:
+        """The smallest point, down from the best so far; nothing else can be asked afterwards."""
+        sum_of_sizes: Expr = Number(0)
+        for dim in self.involved:
+            sum_of_sizes = sum_of_sizes + Ref(dim.name)
+        self._lower(sum_of_sizes, sum(dim.smallest for dim in self.involved))
+        for dim in self.involved[:-1]:  # the sum and the others leave no choice for the last
+            self._lower(Ref(dim.name), dim.smallest)
+        assert self.best is not None
+        return self.best
+
+    def _lower(self, expr: Expr, low: int) -> None:
+        """Bring the best point to the smallest value, which is not below `low`, and keep it there.
+
+        The smallest value is most often close to its lower end, so the steps start there and grow.
+        """
+        assert self.best is not None
+        high, step = evaluate(expr, self.best), 0
+        while low < high:
+            guess = min(low + step, (low + high) // 2)
+            point = self.find(Compare("<=", expr, Number(guess)))
+            if point is None:
+                low, step = guess + 1, 2 * step + 1
+            else:
+                self.best, high = point, evaluate(expr, point)
+        self.session.require(Compare("==", expr, Number(high)))
+
+    def highest(self, expr: Expr) -> int | Literal[Answer.UNKNOWN] | None:
+        """The largest value, None if there is no end to it."""
+        known = [self.best, *(corner for corner in corners(self.domain) if fits(self.domain, self.conditions, corner))]
+        low = max(evaluate(expr, sizes) for sizes in known if sizes is not None)
+        high, step = ENDLESS, 1
+        try:
+            if self.find(Compare(">", expr, Number(ENDLESS))) is not None:
+                return None
+            while low < high:
+                guess = min(low + step, (low + high + 1) // 2)
+                point = self.find(Compare(">=", expr, Number(guess)))
+                if point is None:
+                    high = guess - 1
+                else:
+                    low, step = evaluate(expr, point), 2 * step
+        except Undecided:
+            return Answer.UNKNOWN
+        return low
+
+
+def _size_order(sizes: Sizes) -> tuple[int, tuple[int, ...]]:
+    return sum(sizes.values()), tuple(sizes.values())
+
+
+def _wrong_point(domain: Domain, sizes: Sizes) -> Finding:
+    return Finding(
+        code="AS901",
+        name="solver-disagrees",
+        what="the solver gave sizes that do not keep the rules they were asked for. This is our fault, sorry.",
+        why=f"{sizes} under {[str(condition) for condition in domain.conditions()]}",
+        fix="please report the rules above.",
+    )

@@ -1,0 +1,166 @@
+"""The canonical form of an expression: a sum of products of atoms, like terms collected.
+
+Atoms are dims and the `//`, `%`, `min` and `max` that do not go away. The simplified expression has the value of the
+original wherever the original has one; a division by zero may vanish together with the term that it stands in.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from anyshape.domain.expr import Expr, Number, Op, Ref
+from anyshape.domain.polynomial import Polynomial
+
+
+def simplify(expr: Expr) -> Expr:
+    """`past + seq` for `seq + past`, `seq` for `2*seq - seq`, `2*n` for `(4*n)//2`, `0` for `(2*n) % 2`."""
+    return polynomial_of(expr).to_expr()
+
+
+def polynomial_of(expr: Expr) -> Polynomial:
+    """The expression as a polynomial over atoms; `to_expr` is the way back."""
+    if isinstance(expr, Number):
+        return Polynomial.constant(expr.value)
+    if isinstance(expr, Ref):
+        return Polynomial.atom(expr)
+    if not isinstance(expr, Op):
+        raise TypeError(f"not an expression: {expr!r}")
+    args = [polynomial_of(arg) for arg in expr.args]
+    if expr.symbol in ("min", "max"):
+        return _extreme(expr.symbol, args)
+    left, right = args
+    if expr.symbol == "+":
+        return left + right
+    if expr.symbol == "-":
+        return left - right
+    if expr.symbol == "*":
+        return left * right
+    return _quotient(left, right) if expr.symbol == "//" else _remainder(left, right)
+
+
+def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
+    if not right.terms:
+        return _opaque("//", left, right)
+    left, right, _ = _reduced(left, right)
+    divisor = right.as_constant()
+    if divisor is None:
+        exact = left.divided_by(right)
+        return exact if exact is not None else _opaque("//", left, right)
+    return _quotient_by_number(left, divisor)
+
+
+def _quotient_by_number(left: Polynomial, divisor: int) -> Polynomial:
+    """(divisor*q + r)//divisor  ->  q + r//divisor, r reduced by what its terms share with the divisor."""
+    whole, rest = left.split_by(divisor)
+    constant = rest.coefficient(())
+    varying = rest - Polynomial.constant(constant)
+    if not varying.terms:
+        return whole  # 0 <= constant < divisor
+    shared = gcd(divisor, *varying.terms.values())
+    rest = varying.scaled_down(shared) + Polynomial.constant(constant // shared)
+    divisor //= shared
+    if divisor == 1:
+        return whole + rest
+    inner = _only_quotient(rest)
+    if inner is not None:  # (x//a + k)//b  ->  (x + k*a)//(a*b)
+        dividend, step = inner
+        dividend = dividend + Polynomial.constant(rest.coefficient(()) * step)
+        return whole + _quotient_by_number(dividend, divisor * step)
+    return whole + _opaque("//", rest, Polynomial.constant(divisor))
+
+
+def _only_quotient(poly: Polynomial) -> tuple[Polynomial, int] | None:
+    """x and a, if the polynomial is x//a + k for a number a."""
+    varying = [(monomial, factor) for monomial, factor in poly.terms.items() if monomial]
+    if len(varying) != 1 or varying[0][1] != 1 or len(varying[0][0]) != 1:
+        return None
+    atom = varying[0][0][0]
+    if not isinstance(atom, Op) or atom.symbol != "//" or not isinstance(atom.args[1], Number):
+        return None
+    return polynomial_of(atom.args[0]), atom.args[1].value
+
+
+def _remainder(left: Polynomial, right: Polynomial) -> Polynomial:
+    if not right.terms:
+        return _opaque("%", left, right)
+    left, right, shared = _reduced(left, right)
+    divisor = right.as_constant()
+    if divisor is None:
+        exact = left.divided_by(right)
+        return Polynomial.constant(0) if exact is not None else shared * _opaque("%", left, right)
+    return shared * _remainder_by_number(left, divisor)
+
+
+def _remainder_by_number(left: Polynomial, divisor: int) -> Polynomial:
+    """(divisor*q + r) % divisor  ->  r % divisor, and a remainder by a multiple of the divisor is seen through."""
+    opened = _without_inner_remainders(left, divisor)
+    rest = opened.split_by(divisor)[1]
+    constant = rest.coefficient(())
+    varying = rest - Polynomial.constant(constant)
+    if not varying.terms:
+        return rest
+    shared = gcd(divisor, *varying.terms.values())
+    kept, added = divmod(constant, shared)
+    inner = varying.scaled_down(shared) + Polynomial.constant(kept)
+    if divisor == shared:
+        return Polynomial.constant(added)
+    if shared == 1:
+        return _opaque("%", inner, Polynomial.constant(divisor))
+    outer = _remainder_by_number(inner, divisor // shared)  # the smaller divisor may see through more
+    return Polynomial.constant(shared) * outer + Polynomial.constant(added)
+
+
+def _without_inner_remainders(poly: Polynomial, divisor: int) -> Polynomial:
+    result = Polynomial.constant(0)
+    for monomial, factor in poly.terms.items():
+        product = Polynomial.constant(factor)
+        for atom in monomial:
+            product = product * _seen_through(atom, divisor)
+        result = result + product
+    return result
+
+
+def _seen_through(atom: Expr, divisor: int) -> Polynomial:
+    if isinstance(atom, Op) and atom.symbol == "%" and isinstance(atom.args[1], Number):
+        modulus = atom.args[1].value
+        if modulus and modulus % divisor == 0:
+            return polynomial_of(atom.args[0])
+    return Polynomial.atom(atom)
+
+
+def _reduced(left: Polynomial, right: Polynomial) -> tuple[Polynomial, Polynomial, Polynomial]:
+    """Both without the factor that they share, and the factor; it is not 0 where the division has a value.
+
+    Its sign makes the divisor's leading coefficient positive, so that `x//(-y)` and `(-x)//y` are the same.
+    """
+    number, atoms = right.common_factor(left)
+    sign = -1 if right.leading()[1] < 0 else 1
+    shared = Polynomial({atoms: sign * number})
+    return left.without(atoms, sign * number), right.without(atoms, sign * number), shared
+
+
+def _extreme(symbol: str, args: list[Polynomial]) -> Polynomial:
+    """min or max, flat, sorted, without the arguments that another one always beats."""
+    sign = 1 if symbol == "min" else -1
+    kept: list[Polynomial] = []
+    for candidate in (inner for arg in args for inner in _opened(symbol, arg)):
+        gaps = [(other - candidate).as_constant() for other in kept]
+        if any(gap is not None and sign * gap <= 0 for gap in gaps):
+            continue
+        kept = [other for other, gap in zip(kept, gaps, strict=True) if gap is None]
+        kept.append(candidate)
+    if len(kept) == 1:
+        return kept[0]
+    exprs = sorted((poly.to_expr() for poly in kept), key=lambda expr: (isinstance(expr, Number), str(expr)))
+    return Polynomial.atom(Op(symbol, tuple(exprs)))
+
+
+def _opened(symbol: str, poly: Polynomial) -> list[Polynomial]:
+    expr = poly.to_expr()
+    if isinstance(expr, Op) and expr.symbol == symbol:
+        return [polynomial_of(arg) for arg in expr.args]
+    return [poly]
+
+
+def _opaque(symbol: str, left: Polynomial, right: Polynomial) -> Polynomial:
+    return Polynomial.atom(Op(symbol, (left.to_expr(), right.to_expr())))

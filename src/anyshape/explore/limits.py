@@ -1,0 +1,80 @@
+"""Limits that nothing shows: sizes are tried upwards, and the place where answers end is bisected.
+
+`Embedding(32)` over `arange(seq)` captures without a guard and ends at 32; only trying finds it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from anyshape.domain import Condition, Domain, evaluate, find_point, holds, negate
+from anyshape.domain import Compare, Number, Ref
+
+Sizes = Mapping[str, int]
+Answers = Callable[[Sizes], bool]
+
+_FARTHEST = 4096
+_SLOW = 1.0
+
+
+def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -> None:
+    """Double each dim that has no upper end, the others at `start`, until refused, slow, too large or far enough."""
+    for dim in domain.dims:
+        if dim.max is not None:
+            continue
+        size = max(2 * start[dim.name], 64)
+        while size <= _FARTHEST:
+            sizes = _moved(domain, start, dim.name, size)
+            began = time.monotonic()
+            if sizes is None or not affordable(sizes) or not answers(sizes) or time.monotonic() - began > _SLOW:
+                break
+            size *= 2
+
+
+def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:
+    """Bisect, on each dim, between the outermost answered size and the nearest refused one beyond it."""
+    for dim in domain.dims:
+        for end in (min(answered, key=lambda sizes: sizes[dim.name]), max(answered, key=lambda sizes: sizes[dim.name])):
+            inside = end[dim.name]
+            upwards = inside == max(sizes[dim.name] for sizes in answered)
+            beyond = [s[dim.name] for s in refused if (s[dim.name] > inside if upwards else s[dim.name] < inside)]
+            if not beyond:
+                continue
+            outside = min(beyond) if upwards else max(beyond)
+            while abs(outside - inside) > dim.multiple:
+                middle = (inside + outside) // 2 // dim.multiple * dim.multiple
+                sizes = _moved(domain, end, dim.name, middle)
+                if sizes is None or middle in (inside, outside):
+                    break
+                if answers(sizes):
+                    inside = middle
+                else:
+                    outside = middle
+
+
+def fresh_points(domain: Domain, rules: Sequence[Condition], tried: Sequence[Sizes]) -> Iterator[dict[str, int]]:
+    """For each rule, points that nobody tried: some inside all rules, some that break this one alone."""
+    seen = {tuple(sizes.items()) for sizes in tried}
+    for rule in rules:
+        others = [other for other in rules if other is not rule]
+        for extra in ([rule], [negate(rule)]):
+            apart = [Compare("!=", Ref(name), Number(size)) for name, size in _last(tried).items()]
+            point = find_point(domain, *others, *extra, *apart[:1]) or find_point(domain, *others, *extra)
+            if point and tuple(point.items()) not in seen:
+                seen.add(tuple(point.items()))
+                yield point
+
+
+def _last(tried: Sequence[Sizes]) -> Sizes:
+    return tried[-1] if tried else {}
+
+
+def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int] | None:
+    """The point with one dim moved; where the domain forbids it, the nearest that the solver finds; None if none."""
+    multiple = domain.dim(name).multiple
+    moved = {**sizes, name: -(-size // multiple) * multiple}
+    if domain.contains(moved):
+        return moved
+    point = find_point(domain, Compare("==", Ref(name), Number(moved[name])))
+    return point or None

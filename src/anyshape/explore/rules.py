@@ -1,0 +1,60 @@
+"""Sizes that were answered and sizes that were refused -> the simplest rules that tell them apart.
+
+Only multiples, bounds, inequalities between dims and single sizes left out are looked for. A rule must hold at every
+answered point; together the rules must fail at every refused one; otherwise there is no explanation, and we say so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from anyshape.domain import Compare, Condition, Number, Ref, holds
+
+Sizes = Mapping[str, int]
+_MOST_RULES = 5
+_MOST_HOLES = 2
+_MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24, 28, 32, 48, 64)
+
+
+def learn_rules(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> tuple[Condition, ...] | None:
+    """Rules that hold where the module answered and fail where it refused; None when there is no simple explanation."""
+    rules: list[Condition] = []
+    left = list(refused)
+    candidates = [rule for rule in _candidates(answered, refused) if all(holds(rule, sizes) for sizes in answered)]
+    while left:
+        best = max(candidates, key=lambda rule: sum(not holds(rule, sizes) for sizes in left), default=None)
+        if best is None or all(holds(best, sizes) for sizes in left):
+            return None
+        rules.append(best)
+        left = [sizes for sizes in left if holds(best, sizes)]
+    holes = sum(isinstance(rule, Compare) and rule.op == "!=" for rule in rules)
+    return tuple(rules) if len(rules) <= _MOST_RULES and holes <= _MOST_HOLES else None
+
+
+def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator[Condition]:
+    """Simplest first: of rules that explain as much, the first is taken."""
+    names = list(answered[0]) if answered else []
+    for name in names:
+        seen = [sizes[name] for sizes in answered]
+        yield Compare(">=", Ref(name), Number(min(seen)))
+        yield Compare("<=", Ref(name), Number(max(seen)))
+    for name, multiple in itertools.product(names, _MULTIPLES):
+        yield Compare("==", Ref(name) % multiple, Number(0))
+    for left, right in itertools.permutations(names, 2):
+        yield Compare("<=", Ref(left), Ref(right))
+        yield Compare("<", Ref(left), Ref(right))
+    for name in names:
+        for size in sorted({sizes[name] for sizes in refused}):
+            yield Compare("!=", Ref(name), Number(size))
+
+
+def pinned_dims(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> dict[str, int]:
+    """Dims that have one size wherever the module answers, though others were tried."""
+    if not answered:
+        return {}
+    return {
+        name: size
+        for name, size in answered[0].items()
+        if all(sizes[name] == size for sizes in answered) and any(sizes[name] != size for sizes in refused)
+    }

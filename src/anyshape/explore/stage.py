@@ -1,0 +1,96 @@
+"""Try the user's module over the domain, and learn the rules under which it answers.
+
+Nothing is captured here and no file exists yet: this is about the module alone. What it refuses is no fault of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from anyshape.domain import Condition, Domain, choose_sizes, holds
+from anyshape.explore.limits import climb, fresh_points, sharpen
+from anyshape.explore.rules import learn_rules, pinned_dims
+from anyshape.findings import Source
+from anyshape.inputs import Declared
+from anyshape.records.contract import Rule
+from anyshape.records.explored import Explored
+from anyshape.records.verdict import Refusal
+
+Try = Callable[[Mapping[str, int]], Refusal | None]
+
+_ROUNDS = 4
+_ELEMENTS = 16_000_000
+_POINTS = 24
+
+
+class Diary:
+    """Every point that was tried, once, with what the module said."""
+
+    def __init__(self, try_sizes: Try) -> None:
+        self._try = try_sizes
+        self.answered: list[dict[str, int]] = []
+        self.refused: list[Refusal] = []
+        self._seen: dict[tuple[tuple[str, int], ...], bool] = {}
+
+    def answers(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the module answers at these sizes."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._seen:
+            refused = self._try(sizes)
+            self._seen[key] = refused is None
+            if refused is None:
+                self.answered.append(dict(sizes))
+            else:
+                self.refused.append(refused)
+        return self._seen[key]
+
+    @property
+    def refused_sizes(self) -> list[Mapping[str, int]]:
+        return [refused.sizes for refused in self.refused]
+
+
+def explore(declared: Declared, try_sizes: Try, *, seed: int = 0) -> Explored:
+    """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all."""
+    domain = declared.domain
+    diary = Diary(try_sizes)
+    if not diary.answers(declared.example_sizes):
+        return _explored(domain, diary, (), is_explained=False)
+    points = choose_sizes(domain, example=declared.example_sizes, cost=declared.elements, limit=_POINTS, seed=seed)
+    for sizes in points:
+        diary.answers(sizes)
+    climb(domain, declared.example_sizes, diary.answers, lambda sizes: declared.elements(sizes) <= _ELEMENTS)
+    rules = _learn(domain, diary)
+    return _explored(domain, diary, rules or (), is_explained=rules is not None)
+
+
+def _learn(domain: Domain, diary: Diary) -> tuple[Condition, ...] | None:
+    """Rules that also predicted points which they had not seen; None when there are none."""
+    if not diary.refused:
+        return ()
+    for _ in range(_ROUNDS):
+        sharpen(domain, diary.answered, diary.refused_sizes, diary.answers)
+        rules = learn_rules(diary.answered, diary.refused_sizes)
+        if rules is None:
+            return None
+        predicted = True
+        for sizes in fresh_points(domain, rules, [*diary.answered, *diary.refused_sizes]):
+            expected = all(holds(rule, sizes) for rule in rules)
+            predicted &= diary.answers(sizes) == expected
+        if predicted:
+            return rules
+    return None
+
+
+def _explored(domain: Domain, diary: Diary, rules: tuple[Condition, ...], *, is_explained: bool) -> Explored:
+    return Explored(
+        domain=domain.narrowed(*rules),
+        rules=tuple(Rule(rule, "found by trying", _line(rule, diary)) for rule in rules),
+        answered=tuple(diary.answered),
+        refused=tuple(diary.refused),
+        pinned=pinned_dims(diary.answered, diary.refused_sizes),
+        is_explained=is_explained,
+    )
+
+
+def _line(rule: Condition, diary: Diary) -> Source | None:
+    return next((refused.source for refused in diary.refused if not holds(rule, refused.sizes)), None)

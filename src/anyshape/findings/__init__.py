@@ -1,0 +1,26 @@
+"""Findings and the errors that carry them: the words in which anyshape speaks to its users."""
+
+from anyshape.findings.errors import (
+    AnyshapeError,
+    ContractBroken,
+    DeclarationError,
+    InternalError,
+    PromiseBroken,
+    UsageError,
+)
+from anyshape.findings.finding import Finding, Severity, Source
+from anyshape.findings.render import render, render_all
+
+__all__ = [
+    "AnyshapeError",
+    "ContractBroken",
+    "DeclarationError",
+    "Finding",
+    "InternalError",
+    "PromiseBroken",
+    "Severity",
+    "Source",
+    "UsageError",
+    "render",
+    "render_all",
+]

@@ -1,0 +1,149 @@
+"""The last step that all ways of declaring share: names, domain and checks, into one Declared.
+
+The domain is canonical here: dims in the order in which the inputs show them, whichever way they were declared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Dim,
+    Domain,
+    Expr,
+    Number,
+    Op,
+    Ref,
+    decide,
+    declare_domain,
+    dims_of,
+    format_condition,
+    holds,
+)
+from anyshape.findings import DeclarationError, Finding
+from anyshape.inputs.axis_messages import outside_domain
+from anyshape.inputs.call_messages import duplicate_name, too_many_names, unknown_input
+from anyshape.inputs.calls import BoundCall, Inputs
+from anyshape.inputs.declared import Declared, InputLeaf, Make, ValueParameter, Way
+
+Rule = str | Condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user gave beside the inputs."""
+
+    dynamic: Any = None
+    where: tuple[Rule, ...] = ()
+    input_names: Sequence[str] | Mapping[str, str] | None = None
+    names: Mapping[str, str] | None = None
+    output_names: tuple[str, ...] | None = None
+    example_sizes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a way of declaring found out."""
+
+    source: Way
+    signature: inspect.Signature
+    bound: BoundCall
+    leaves: tuple[InputLeaf, ...]
+    dims: tuple[Dim, ...]
+    rules: tuple[Rule, ...]
+    example_sizes: Mapping[str, int]
+    values: tuple[ValueParameter, ...] = ()
+    output_axes: Mapping[str, Mapping[int, Expr]] = field(default_factory=dict)
+    notes: tuple[Finding, ...] = ()
+
+
+def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, ...]], Make]) -> Declared:
+    """The record. Raises DeclarationError where names collide or the example lies outside its own domain."""
+    leaves = name_leaves(parts.leaves, options.input_names)
+    _check_names(leaves, options.output_names)
+    domain = canonical_domain(leaves, parts.dims, parts.rules)
+    sizes = {name: parts.example_sizes[name] for name in domain.names}
+    check_inside(domain, sizes)
+    make = maker(leaves)
+    return Declared(
+        domain=domain,
+        leaves=leaves,
+        example=_example(parts, make, sizes),
+        example_sizes=sizes,
+        make=make,
+        source=parts.source,
+        signature=parts.signature,
+        bound=parts.bound,
+        values=parts.values,
+        output_axes=parts.output_axes,
+        output_names=options.output_names,
+        notes=parts.notes,
+    )
+
+
+def _example(parts: Parts, make: Make, sizes: Mapping[str, int]) -> Inputs:
+    return make(sizes, 0) if parts.source == "function" else parts.bound.rebuild(parts.bound.values)
+
+
+def canonical_domain(leaves: Sequence[InputLeaf], dims: Sequence[Dim], rules: Sequence[Rule]) -> Domain:
+    """The domain of the dims that the leaves show, under the rules; no axis is ever shorter than 0."""
+    shown = [axis for leaf in leaves for axis in (*leaf.axes, *([leaf.number] if leaf.number is not None else []))]
+    order = dict.fromkeys(name for axis in shown for name in dims_of(axis))
+    known = {dim.name: dim for dim in dims}
+    domain = declare_domain([known.get(name, Dim(name)) for name in order], rules)
+    for axis in dict.fromkeys(axis for leaf in leaves for axis in leaf.axes):
+        exists = Compare(">=", axis, Number(0))
+        if _may_be_negative(axis) and not decide(domain, exists).proved:
+            domain = domain.narrowed(exists)
+    return domain
+
+
+def _may_be_negative(expr: Expr) -> bool:
+    if isinstance(expr, Number):
+        return expr.value < 0
+    if isinstance(expr, Ref):
+        return False
+    return isinstance(expr, Op) and (expr.symbol == "-" or any(_may_be_negative(arg) for arg in expr.args))
+
+
+def check_inside(domain: Domain, sizes: Mapping[str, int]) -> None:
+    """Raise DeclarationError (AS025) unless the domain has the example's sizes, and name the rule that it breaks."""
+    for rule in domain.conditions():
+        if holds(rule, sizes):
+            continue
+        about = {name: sizes[name] for name in dims_of(rule)}
+        empty = [name for name, size in about.items() if size == 0]
+        fix = f"if a size of 0 is meant, say so: where=['{empty[0]} >= 0']." if empty else "widen the rule, or give another example."
+        raise DeclarationError(outside_domain(about, format_condition(rule), fix))
+
+
+def name_leaves(leaves: tuple[InputLeaf, ...], names: Sequence[str] | Mapping[str, str] | None) -> tuple[InputLeaf, ...]:
+    """The leaves under the names that the user gave: a list names the first open leaves, a mapping names by path."""
+    if names is None:
+        return leaves
+    if isinstance(names, Mapping):
+        paths = [leaf.path for leaf in leaves]
+        for path in names:
+            if path not in paths:
+                raise DeclarationError(unknown_input(path, paths))
+        return tuple(replace(leaf, name=names.get(leaf.path, leaf.name)) for leaf in leaves)
+    open_paths = [leaf.path for leaf in leaves if leaf.kind != "constant"]
+    if len(names) > len(open_paths):
+        raise DeclarationError(too_many_names(names, open_paths))
+    by_path = dict(zip(open_paths, names, strict=False))
+    return tuple(replace(leaf, name=by_path.get(leaf.path, leaf.name)) for leaf in leaves)
+
+
+def _check_names(leaves: Sequence[InputLeaf], output_names: Sequence[str] | None) -> None:
+    owners: dict[str, str] = {}
+    named = [(leaf.name, f"input {leaf.path!r}") for leaf in leaves if leaf.kind != "constant"]
+    named += [(name, f"output {index}") for index, name in enumerate(output_names or ())]
+    for name, owner in named:
+        if name in owners:
+            raise DeclarationError(duplicate_name(name, owners[name], owner))
+        owners[name] = owner

@@ -1,0 +1,162 @@
+"""Findings about axes and sizes: words that do not fit, sizes that disagree, axes that follow nothing.
+
+Every message names the input and its axis as the user wrote them, and gives both values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from anyshape.findings import Finding, Severity
+
+Shape = Sequence[int]
+
+
+def wrong_rank(path: str, words: str, count: int, shape: Shape) -> Finding:
+    return Finding(
+        code="AS012",
+        name="wrong-rank",
+        what=f"input {path!r} has {_axes(len(shape))}, and {words!r} speaks of {count}.",
+        why=f"its shape in the example is {format_shape(shape)}.",
+        fix="one word for each axis: a name, a number, an expression, _ for as it is, ... for any number of axes.",
+    )
+
+
+def wrong_size(path: str, axis: int, written: int, actual: int, words: str) -> Finding:
+    return Finding(
+        code="AS013",
+        name="wrong-size",
+        what=f"axis {axis} of input {path!r} is declared as {written}, and is {actual} in the example.",
+        why=f"a number in {words!r} is a size that never changes.",
+        fix=f"write {actual}, or a name if the size varies.",
+    )
+
+
+def inconsistent_sizes(dim: str, first: tuple[str, int, int], second: tuple[str, int, int], example: str = "") -> Finding:
+    (path, axis, size), (other_path, other_axis, other_size) = first, second
+    return Finding(
+        code="AS014",
+        name="inconsistent-sizes",
+        what=f"dim {dim!r} is {size} on axis {axis} of {path!r} and {other_size} on axis {other_axis} of {other_path!r}.",
+        why=f"the same name is the same size{example}.",
+        fix=f"give one of the two axes another name, or inputs that agree in {dim!r}.",
+    )
+
+
+def unsolvable_size(path: str, axis: int, expression: str, size: int, known: Mapping[str, int]) -> Finding:
+    given = f" where {format_sizes(known)}" if known else ""
+    return Finding(
+        code="AS014",
+        name="inconsistent-sizes",
+        what=f"axis {axis} of input {path!r} is declared as {expression}, and is {size} in the example.",
+        why=f"no sizes make {expression} equal to {size}{given}.",
+        fix="correct the expression, or give inputs that follow it.",
+    )
+
+
+def undetermined_dim(dim: str, path: str, axis: int, expression: str, values: tuple[int, int]) -> Finding:
+    return Finding(
+        code="AS015",
+        name="undetermined-dim",
+        what=f"the example does not tell the size of dim {dim!r}: it may be {values[0]} or {values[1]}.",
+        why=f"it stands only inside {expression}, on axis {axis} of input {path!r}.",
+        fix=f"give {dim!r} alone on some axis, or write axis {axis} of {path!r} as a dim of its own.",
+    )
+
+
+def no_such_axis(path: str, axis: int, shape: Shape) -> Finding:
+    last = len(shape) - 1
+    allowed = "it has no axes" if not shape else f"its axes are 0 to {last}" if last else "its only axis is 0"
+    return Finding(
+        code="AS016",
+        name="no-such-axis",
+        what=f"input {path!r} has no axis {axis}.",
+        why=f"its shape in the example is {format_shape(shape)}: {allowed}.",
+        fix="count axes from 0, or from the end with -1.",
+    )
+
+
+def unfit_axis(path: str, axis: int | str, observed: Sequence[tuple[Mapping[str, int], int]]) -> Finding:
+    rows = [f"{size} at {format_sizes(sizes)}" for sizes, size in observed]
+    whose = f"axis {axis}" if isinstance(axis, int) else "the value"
+    return Finding(
+        code="AS017",
+        name="axis-follows-nothing",
+        what=f"{whose} of input {path!r} follows no expression of the sizes.",
+        why="it is " + ",\nand ".join(rows) + ".",
+        fix="let the size follow from the parameters by + - * // % min max, or make it a parameter of its own.",
+        sizes=dict(observed[0][0]),
+    )
+
+
+def made_otherwise(path: str, expected: str, actual: str, sizes: Mapping[str, int]) -> Finding:
+    return Finding(
+        code="AS017",
+        name="axis-follows-nothing",
+        what=f"input {path!r} is {actual} at {format_sizes(sizes)}, and was found to be {expected}.",
+        why="the function of sizes follows another rule here than at the sizes where it was tried before.",
+        fix="let every size follow from the parameters by one rule, or exclude these sizes: where=[...].",
+        sizes=dict(sizes),
+    )
+
+
+def unreadable_form(path: str, form: object, why: str = "") -> Finding:
+    return Finding(
+        code="AS018",
+        name="unreadable-declaration",
+        what=f"what is declared for {path!r} cannot be read: {form!r}.",
+        why=why or "axes are declared by words, {axis: name}, a list of axes, or torch's Dim.",
+        fix=f"for example dynamic={{{path!r}: 'batch seq 64'}} or dynamic={{{path!r}: {{0: 'batch'}}}}.",
+    )
+
+
+def outside_domain(sizes: Mapping[str, int], rule: str, fix: str) -> Finding:
+    return Finding(
+        code="AS025",
+        name="example-outside-domain",
+        what=f"the example lies outside its own domain: {format_sizes(sizes)}.",
+        why=f"the domain says {rule}.",
+        fix=fix,
+        sizes=dict(sizes),
+    )
+
+
+def words_disagree(path: str, axis: int, written: str, found: str) -> Finding:
+    return Finding(
+        code="AS030",
+        name="declarations-disagree",
+        what=f"axis {axis} of input {path!r} is declared as {written}, and the function of sizes makes it {found}.",
+        why="a function of sizes says by itself what every axis is.",
+        fix="leave dynamic out, or correct one of the two.",
+    )
+
+
+def cannot_vary(path: str, axis: int, size: int) -> Finding:
+    return Finding(
+        code="AS032",
+        name="axis-cannot-vary",
+        severity=Severity.NOTE,
+        what=f"axis {axis} of input {path!r} stays {size}: the module answers at no other size that was tried.",
+    )
+
+
+def value_varies(path: str, first: object, second: object) -> Finding:
+    return Finding(
+        code="AS033",
+        name="value-varies",
+        what=f"input {path!r} is {first!r} and {second!r}, and only tensors, ints and floats can vary.",
+        why="a string, a bool or None decides what the module does: it is part of the file.",
+        fix=f"keep {path!r} the same, and export once for each of its values.",
+    )
+
+
+def format_shape(shape: Shape) -> str:
+    return f"[{', '.join(str(size) for size in shape)}]"
+
+
+def format_sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _axes(count: int) -> str:
+    return f"{count} axis" if count == 1 else f"{count} axes"

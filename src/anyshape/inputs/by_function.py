@@ -1,0 +1,173 @@
+"""The first way: a function of sizes. Its parameters are the dims, and it makes inputs at any sizes by itself.
+
+A parameter that no axis follows is a value: it keeps its default under seed 0 and varies under the others, so that
+verification sees more than one value of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from anyshape.domain import Condition, Domain, Number, declare_domain, dims_of, holds, parse_condition
+from anyshape.findings import DeclarationError
+from anyshape.inputs.assemble import Options, Parts, Rule, assemble
+from anyshape.inputs.axis_messages import value_varies
+from anyshape.inputs.calls import BoundCall, Inputs
+from anyshape.inputs.declared import (
+    Declared,
+    InputLeaf,
+    Sizes,
+    ValueParameter,
+    check_values,
+    dtype_of,
+)
+from anyshape.inputs.probe_sizes import choose_example
+from anyshape.inputs.probing import Probed, check_alike, probe
+from anyshape.inputs.random_state import seeded
+from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
+from anyshape.inputs.value_choices import choices_of
+
+
+def declare_by_function(signature: inspect.Signature, function: Callable[..., Any], options: Options) -> Declared:
+    """Dims, axes and values of a function of sizes."""
+    read = read_function(function, signature, options.example_sizes)
+    may_be_sizes = size_parameters(read.parameters)
+    rules = [*options.where, *(rule for parameter in may_be_sizes for rule in parameter.rules)]
+    domain = declare_domain([parameter.dim for parameter in may_be_sizes], rules)
+    others = {p.name: p.default for p in read.parameters if not p.may_be_size}
+    example = choose_example(domain, {p.name: p.default for p in may_be_sizes if p.given})
+    probed = probe(read, domain, others, example)
+    sizes = list(dict.fromkeys(name for expr in probed.found.values() for name in dims_of(expr)))
+    free = [parameter for parameter in read.parameters if parameter.name not in sizes]
+    defaults = {p.name: example[p.name] if p.may_be_size else p.default for p in free}
+    at_example = _Caller(read, {name: example[name] for name in sizes}, defaults)
+    values, loose = at_example.find_values(free, domain)
+    leaves = _leaves(probed, at_example.bound, loose)
+    about_values, about_sizes = _split(rules, [parameter.name for parameter in free])
+    parts = Parts(
+        source="function",
+        signature=signature,
+        bound=at_example.bound,
+        leaves=leaves,
+        dims=tuple(parameter.dim for parameter in may_be_sizes if parameter.name in sizes),
+        rules=tuple(about_sizes),
+        example_sizes=example,
+        values=values,
+    )
+    return assemble(parts, options, lambda named: FunctionMaker(read, named, values, tuple(about_values)))
+
+
+def _split(rules: Sequence[Rule], values: Sequence[str]) -> tuple[list[Condition], list[Rule]]:
+    """Rules that speak of values, and rules that speak of sizes alone."""
+    read = [(rule, parse_condition(rule) if isinstance(rule, str) else rule) for rule in rules]
+    about_values = [condition for _, condition in read if any(name in values for name in dims_of(condition))]
+    return about_values, [rule for rule, condition in read if condition not in about_values]
+
+
+@dataclass(frozen=True)
+class FunctionMaker:
+    """Makes inputs by calling the user's function, and checks that they are what was declared."""
+
+    function: SizesFunction
+    leaves: tuple[InputLeaf, ...]
+    values: tuple[ValueParameter, ...]
+    rules: tuple[Condition, ...]
+
+    def __call__(self, sizes: Sizes, seed: int = 0, /) -> Inputs:
+        chosen = self._choose(sizes, seed)
+        defaults = {value.name: value.default for value in self.values}
+        try:
+            return self._make(sizes, seed, chosen)
+        except DeclarationError:
+            if chosen == defaults:
+                raise
+            return self._make(sizes, seed, defaults)  # the value was our idea, and the function has no inputs for it
+
+    def _choose(self, sizes: Sizes, seed: int) -> dict[str, Any]:
+        chosen = {value.name: value.default for value in self.values}
+        chooser = random.Random(seed)
+        for value in self.values if seed else ():
+            allowed = [choice for choice in value.choices if self._allows({**sizes, **chosen, value.name: choice})]
+            chosen[value.name] = chooser.choice(allowed) if allowed else value.default
+        return chosen
+
+    def _allows(self, arguments: Mapping[str, Any]) -> bool:
+        numbers = {name: value for name, value in arguments.items() if type(value) is int}
+        return all(holds(rule, numbers) for rule in self.rules if set(dims_of(rule)) <= numbers.keys())
+
+    def _make(self, sizes: Sizes, seed: int, values: Mapping[str, Any]) -> Inputs:
+        with seeded("make", seed, sorted(sizes.items())):
+            names = {parameter.name for parameter in self.function.parameters}
+            bound = self.function.call({**{n: size for n, size in sizes.items() if n in names}, **values})
+        check_values(self.leaves, bound.values, sizes)
+        return bound.rebuild(bound.values)
+
+
+class _Caller:
+    """The function at the example's sizes, tried at other values of the parameters that are no sizes."""
+
+    def __init__(self, function: SizesFunction, sizes: Mapping[str, int], defaults: Mapping[str, Any]) -> None:
+        self.function, self.sizes, self.defaults = function, sizes, defaults
+        self.bound = self.call(defaults)
+
+    def call(self, values: Mapping[str, Any]) -> BoundCall:
+        with seeded("values"):
+            return self.function.call({**self.sizes, **values})
+
+    def find_values(self, free: Sequence[Parameter], domain: Domain) -> tuple[tuple[ValueParameter, ...], set[int]]:
+        """Each value with the choices under which the inputs are built alike, and the leaves that follow a value."""
+        found: list[ValueParameter] = []
+        loose: set[int] = set()
+        for parameter in free:
+            kept = [self.defaults[parameter.name]]
+            for choice in choices_of(kept[0], domain.dim(parameter.name) if parameter.may_be_size else None)[1:]:
+                changed = self._changed_leaves({**self.defaults, parameter.name: choice})
+                if changed is not None:
+                    kept.append(choice)
+                    loose |= changed
+            found.append(ValueParameter(parameter.name, tuple(kept)))
+        return tuple(found), loose
+
+    def _changed_leaves(self, values: Mapping[str, Any]) -> set[int] | None:
+        """The Python floats that this choice changes; None if it changes what the inputs are."""
+        try:
+            bound = self.call(values)
+            check_alike(self.bound, bound, "")
+        except DeclarationError:
+            return None
+        changed: set[int] = set()
+        for index, (old, new) in enumerate(zip(self.bound.values, bound.values, strict=True)):
+            if isinstance(old, torch.Tensor):
+                if old.shape != new.shape:
+                    return None
+            elif old != new:
+                if type(old) is not float:
+                    return None
+                changed.add(index)
+        return changed
+
+
+def _leaves(probed: Probed, bound: BoundCall, loose: set[int]) -> tuple[InputLeaf, ...]:
+    leaves: list[InputLeaf] = []
+    for index, (path, value) in enumerate(bound.leaves):
+        probed_value = probed.bound.values[index]
+        number = probed.found.get((index, None))
+        if isinstance(value, torch.Tensor):
+            axes = tuple(probed.found[index, axis] for axis in range(value.ndim))
+            leaves.append(InputLeaf(path, path, "tensor", dtype_of(value), axes))
+        elif number is not None and not isinstance(number, Number):
+            leaves.append(InputLeaf(path, path, "scalar", "int64", value=number))
+        elif type(value) is float and (index in loose or value != probed_value):
+            leaves.append(InputLeaf(path, path, "scalar", "float32", value=value))
+        elif value != probed_value:
+            raise DeclarationError(value_varies(path, probed_value, value))
+        else:
+            leaves.append(InputLeaf(path, path, "constant", dtype_of(value), value=value))
+    return tuple(leaves)
+

@@ -1,0 +1,104 @@
+"""Sizes at which a function of sizes is asked: distinct primes where the domain has them, its own sizes where not.
+
+Distinct primes, since the size 30 of an axis then says `13 + 17` and not `batch`. Dims are set one after the other; the
+solver is asked only where the rules of the domain tie them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from anyshape.domain import Compare, Dim, Domain, Number, Ref
+
+_PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
+_FAR_PRIMES = (67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113)
+_EXAMPLES = (3, 5, 7, 2, 4, 6, 11, 13, 17, 19, 23)
+_NEAR = 24
+
+Point = dict[str, int]
+
+
+def choose_base(domain: Domain) -> Point:
+    """Where probing begins: small distinct primes."""
+    return choose_point(domain, _PRIMES)
+
+
+def choose_other(domain: Domain, base: Point) -> Point:
+    """A point that shares no size with the base where that can be: the second probe."""
+    primes = [prime for prime in (*reversed(_PRIMES[:10]), 5, 3, 2) if prime not in base.values()]
+    return choose_point(domain, primes, avoid=base)
+
+
+def choose_step(domain: Domain, base: Point, name: str) -> Point | None:
+    """The base with this dim at a size far away; other dims move only where the domain makes them."""
+    dim = domain.dim(name)
+    taken = set(base.values())
+    fixed = {other: size for other, size in base.items() if other != name}
+    for size in _sizes(dim, [prime for prime in (*_FAR_PRIMES, *_PRIMES) if prime not in taken]):
+        if size != base[name] and domain.contains({**fixed, name: size}):
+            return {**base, name: size}
+    from anyshape.domain import smallest_point
+
+    moved = Compare("!=", Ref(name), Number(base[name]))
+    return smallest_point(domain, moved)
+
+
+def choose_example(domain: Domain, given: Mapping[str, int]) -> Point:
+    """Small distinct sizes for the dims that nobody gave a size."""
+    return choose_point(domain, _EXAMPLES, given=given)
+
+
+def choose_point(
+    domain: Domain,
+    wanted: Sequence[int],
+    *,
+    given: Mapping[str, int] | None = None,
+    avoid: Mapping[str, int] | None = None,
+) -> Point:
+    """A point with sizes as distinct as the domain allows, the wanted ones first."""
+    fixed: Point = dict(given or {})
+    for dim in domain.dims:
+        if dim.name in fixed:
+            continue
+        taken = set(fixed.values())
+        sizes = [size for size in _sizes(dim, wanted) if avoid is None or size != avoid.get(dim.name)]
+        ordered = [size for size in sizes if size not in taken] + [size for size in sizes if size in taken]
+        for size in ordered[: _NEAR + len(wanted)] + list(_sizes(dim, ())):
+            if _is_possible(domain, {**fixed, dim.name: size}):
+                fixed[dim.name] = size
+                break
+        else:
+            fixed[dim.name] = _some_size(domain, fixed, dim)
+    return {name: fixed[name] for name in domain.names}
+
+
+def _sizes(dim: Dim, wanted: Sequence[int]) -> Iterator[int]:
+    """The wanted sizes that the dim allows, scaled to its multiple, then its own from the smallest on."""
+    for size in wanted:
+        scaled = size if size % dim.multiple == 0 else size * dim.multiple
+        if dim.contains(scaled):
+            yield scaled
+    top = dim.largest_up_to(dim.smallest + _NEAR * dim.multiple)
+    if top is not None:
+        yield from range(top, dim.smallest - 1, -dim.multiple)
+
+
+def _is_possible(domain: Domain, fixed: Point) -> bool:
+    if not domain.relations:
+        return True
+    if len(fixed) == len(domain.names):
+        return domain.contains(fixed)
+    from anyshape.domain import find_point
+
+    return find_point(domain, *_equalities(fixed)) is not None
+
+
+def _some_size(domain: Domain, fixed: Point, dim: Dim) -> int:
+    from anyshape.domain import smallest_point
+
+    point = smallest_point(domain, *_equalities(fixed))
+    return point[dim.name] if point is not None else dim.smallest
+
+
+def _equalities(fixed: Point) -> list[Compare]:
+    return [Compare("==", Ref(name), Number(size)) for name, size in fixed.items()]

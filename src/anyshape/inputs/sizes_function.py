@@ -1,0 +1,121 @@
+"""A function of sizes as the user wrote it: its parameters, their ranges, and a call of it.
+
+A parameter is taken for a size when its default is an int, a range, or missing; probing decides in the end, since only
+what some axis follows is a dim.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+from anyshape.domain import Compare, Condition, Dim, Number, Ref
+from anyshape.findings import DeclarationError
+from anyshape.inputs.call_messages import function_refuses, unexpected_argument
+from anyshape.inputs.calls import BoundCall, bind_inputs
+from anyshape.inputs.dim import DimRange
+from anyshape.modules.frames import source_of_error
+
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its range where one is written, and its default where it has one (`given` tells)."""
+
+    name: str
+    range: DimRange | None
+    rules: tuple[Condition, ...]
+    default: Any
+    given: bool
+
+    @property
+    def may_be_size(self) -> bool:
+        return not self.given or type(self.default) is int
+
+    @property
+    def dim(self) -> Dim:
+        if self.range is None:
+            return Dim(self.name, declared=bool(self.rules))
+        return Dim(self.name, self.range.min, self.range.max, self.range.multiple, declared=True)
+
+
+class FunctionRefuses(DeclarationError):
+    """The function of sizes raised at some sizes."""
+
+
+@dataclass(frozen=True)
+class SizesFunction:
+    """The user's function with its parameters read, and the signature that its inputs must fit."""
+
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    forward: inspect.Signature
+
+    def call(self, arguments: Mapping[str, Any]) -> BoundCall:
+        """The inputs that the function gives, bound. Raises FunctionRefuses, with the user's own line, where it does."""
+        try:
+            given = self.function(**arguments)
+        except Exception as error:
+            name = getattr(self.function, "__name__", "the function")
+            refusal = function_refuses(arguments, error, source_of_error(error), name.replace("<lambda>", "the lambda"))
+            raise FunctionRefuses(refusal) from error
+        return bind_inputs(self.forward, given)
+
+
+def read_function(
+    function: Callable[..., Any], forward: inspect.Signature, example_sizes: Mapping[str, Any]
+) -> SizesFunction:
+    """The function's parameters; `example_sizes` stand in for its defaults."""
+    signature = inspect.signature(function)
+    names = [name for name, parameter in signature.parameters.items() if parameter.kind not in _VARIABLE]
+    for name in example_sizes:
+        if name not in names:
+            raise DeclarationError(unexpected_argument(name, names, f"({', '.join(names)})"))
+    hints = _hints(function)
+    parameters = [_read(signature.parameters[name], hints.get(name), example_sizes) for name in names]
+    return SizesFunction(function, tuple(parameters), forward)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else getattr(function, "func", getattr(type(function), "__call__"))  # noqa: B004
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # names that only a type checker knows
+        return dict(getattr(target, "__annotations__", {}))
+
+
+def _read(parameter: inspect.Parameter, hint: Any, example_sizes: Mapping[str, Any]) -> Parameter:
+    written = hint if isinstance(hint, DimRange) else None
+    rules: tuple[Condition, ...] = ()
+    for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else (hint,):
+        if isinstance(extra, range):
+            written, rules = _from_range(parameter.name, extra)
+        elif isinstance(extra, DimRange):
+            written = extra
+    default = parameter.default
+    if isinstance(default, DimRange):
+        written, default = default, parameter.empty
+    if default is parameter.empty and written is not None and written.example is not None:
+        default = written.example
+    default = example_sizes.get(parameter.name, default)
+    given = default is not parameter.empty
+    return Parameter(parameter.name, written, rules, default if given else None, given)
+
+
+def _from_range(name: str, sizes: range) -> tuple[DimRange, tuple[Condition, ...]]:
+    """range(8, 65, 8) has multiples of 8; range(1, 64, 2) has the odd sizes, which is a rule."""
+    if not sizes or sizes.step < 0:
+        return DimRange(max(sizes.start, 0), sizes.start - 1), ()
+    if sizes.start % sizes.step == 0:
+        return DimRange(sizes[0], sizes[-1], sizes.step), ()
+    steps = (Ref(name) - sizes.start) % sizes.step
+    return DimRange(sizes[0], sizes[-1]), (Compare("==", steps, Number(0)),)
+
+
+def size_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Those that may be sizes."""
+    return tuple(parameter for parameter in parameters if parameter.may_be_size)

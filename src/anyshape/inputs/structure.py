@@ -1,0 +1,191 @@
+"""The shape of a nested value without its leaves: what a call or an answer is made of.
+
+A structure is a value: it holds no tensors, and `rebuild` gives fresh containers each time, so that a module that
+changes its arguments never reaches into the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyshape.findings import Finding, InternalError
+
+
+class Structure:
+    """Base of every kind of structure; `count` is its number of leaves."""
+
+    __slots__ = ()
+
+    @property
+    def count(self) -> int:
+        return sum(child.count for _, child in self.items())
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        """The children by the name that a person writes for them."""
+        return ()
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        """The value with the next leaves in place."""
+        raise NotImplementedError
+
+    def rebuild(self, leaves: Sequence[Any]) -> Any:
+        """A fresh value with these leaves in place, in the order in which they were found."""
+        if len(leaves) != self.count:
+            what = f"a structure of {self.count} leaves was given {len(leaves)} of them."
+            raise InternalError(Finding(code="AS901", name="internal-error", what=what))
+        return self.build(iter(leaves))
+
+
+@dataclass(frozen=True)
+class Leaf(Structure):
+    """One value: a tensor, a number, a string."""
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        return next(leaves)
+
+
+@dataclass(frozen=True)
+class Absent(Structure):
+    """None: part of the structure, never an input."""
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        return None
+
+
+@dataclass(frozen=True)
+class Items(Structure):
+    """A tuple, a list, a named tuple or one of torch's own named answers."""
+
+    kind: type
+    names: tuple[str, ...]
+    children: tuple[Structure, ...]
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple(zip(self.names, self.children, strict=True))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        values = [child.build(leaves) for child in self.children]
+        is_named_tuple = issubclass(self.kind, tuple) and hasattr(self.kind, "_fields")
+        return self.kind(*values) if is_named_tuple else self.kind(values)
+
+
+@dataclass(frozen=True)
+class Keyed(Structure):
+    """A dict or another mapping, its keys in their own order."""
+
+    kind: type
+    keys: tuple[Any, ...]
+    children: tuple[Structure, ...]
+    as_keywords: bool = False
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple((str(key), child) for key, child in zip(self.keys, self.children, strict=True))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        values = {key: child.build(leaves) for key, child in zip(self.keys, self.children, strict=True)}
+        if self.as_keywords:
+            return self.kind(**values)
+        if not issubclass(self.kind, dict):
+            return self.kind(values)
+        made = self.kind.__new__(self.kind)  # the constructor of a defaultdict takes something else
+        made.update(values)
+        return made
+
+
+@dataclass(frozen=True)
+class Record(Structure):
+    """A dataclass; built without its `__init__`, whose parameters may not be its fields."""
+
+    kind: type
+    names: tuple[str, ...]
+    children: tuple[Structure, ...]
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple(zip(self.names, self.children, strict=True))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        record = object.__new__(self.kind)
+        for name, child in self.items():
+            object.__setattr__(record, name, child.build(leaves))
+        return record
+
+
+@dataclass(frozen=True)
+class Registered(Structure):
+    """A class that the user registered with torch's pytree."""
+
+    kind: type
+    names: tuple[str, ...]
+    children: tuple[Structure, ...]
+    unflatten: Callable[[list[Any]], Any] = field(compare=False)
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple(zip(self.names, self.children, strict=True))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        return self.unflatten([child.build(leaves) for child in self.children])
+
+
+@dataclass(frozen=True)
+class Attributes(Structure):
+    """An object of transformers' caches: children become attributes, everything else is taken over.
+
+    A child whose place is (attribute, key) lies in a dict of that name. `lengths` are attributes that count what the
+    keys hold, and follow them.
+    """
+
+    kind: type
+    places: tuple[tuple[str, str | int | None], ...]
+    names: tuple[str, ...]
+    children: tuple[Structure, ...]
+    taken_over: Mapping[str, Any] = field(compare=False)
+    lengths: tuple[str, ...] = ()
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple(zip(self.names, self.children, strict=True))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        made = object.__new__(self.kind)
+        vars(made).update({name: _fresh(value) for name, value in self.taken_over.items()})
+        for (attribute, key), child in zip(self.places, self.children, strict=True):
+            value = _own(child.build(leaves))
+            if key is None:
+                setattr(made, attribute, value)
+            else:
+                getattr(made, attribute)[key] = value
+        for attribute in self.lengths:
+            setattr(made, attribute, made.keys.shape[-2])
+        return made
+
+
+@dataclass(frozen=True)
+class Layers(Structure):
+    """The layers of a cache, a list."""
+
+    children: tuple[Structure, ...]
+
+    def items(self) -> tuple[tuple[str, Structure], ...]:
+        return tuple((str(index), child) for index, child in enumerate(self.children))
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        return [child.build(leaves) for child in self.children]
+
+
+def _fresh(value: Any) -> Any:
+    """Containers are copied, so that two caches built from one structure never share them."""
+    if isinstance(value, dict):
+        return {key: _fresh(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fresh(item) for item in value]
+    return _own(value)
+
+
+def _own(value: Any) -> Any:
+    """A tensor of its own: a static cache writes into its tensors, and those must not be the caller's."""
+    return value.clone() if hasattr(value, "untyped_storage") else value

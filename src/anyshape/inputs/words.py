@@ -1,0 +1,123 @@
+"""Words for the axes of a tensor: `batch seq 64`, `batch past+seq`, `... h w`, `batch _ 10`.
+
+Words stand apart by spaces or commas; a space beside an operator does not part them, so `past + seq` is one word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from anyshape.domain import Expr, Number, caret, parse_expr
+from anyshape.findings import DeclarationError, Finding
+from anyshape.inputs.axis_messages import no_such_axis, unreadable_form, wrong_rank, wrong_size
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """An axis of which nothing is said: static with one example, whatever the examples show with several."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """An axis that varies, without a name. `must` is False for torch's AUTO, which may turn out static."""
+
+    must: bool = True
+    min: int | None = None
+    max: int | None = None
+
+
+AxisWord = Expr | AsItIs | Open
+
+_OPERATOR = "+-*/%"
+_ELLIPSIS = "..."
+
+
+def read_words(path: str, text: str, shape: tuple[int, ...]) -> dict[int, AxisWord]:
+    """What the words say of each axis of a tensor of this shape."""
+    words = split_words(text)
+    ellipses = [index for index, (_, word) in enumerate(words) if word == _ELLIPSIS]
+    if len(ellipses) > 1:
+        raise DeclarationError(unreadable_form(path, text, "'...' can stand once only."))
+    spoken = len(words) - len(ellipses)
+    if spoken > len(shape) or (spoken < len(shape) and not ellipses):
+        raise DeclarationError(wrong_rank(path, text, spoken, shape))
+    gap = len(shape) - spoken
+    axes: dict[int, AxisWord] = {}
+    axis = 0
+    for start, word in words:
+        if word == _ELLIPSIS:
+            axis += gap
+            continue
+        axes[axis] = read_word(path, word, text, start)
+        axis += 1
+    for axis, meaning in axes.items():
+        check_number(path, axis, meaning, shape, text)
+    return axes
+
+
+def read_output_words(name: str, text: str) -> dict[int, AxisWord]:
+    """What the words say of an output, whose rank nobody knows yet: `...` can stand at the end only."""
+    words = split_words(text)
+    for index, (_, word) in enumerate(words):
+        if word == _ELLIPSIS and index + 1 < len(words):
+            raise DeclarationError(unreadable_form(name, text, "in an output '...' can stand at the end only."))
+    return {axis: read_word(name, word, text, start) for axis, (start, word) in enumerate(words) if word != _ELLIPSIS}
+
+
+def read_word(path: str, word: str, text: str | None = None, start: int = 0) -> AxisWord:
+    """One word: `_` says nothing, everything else is an expression of dims."""
+    if word.strip() in ("_", ""):
+        return AsItIs()
+    try:
+        return parse_expr(word)
+    except DeclarationError as error:
+        whole = word if text is None else text
+        raise DeclarationError(_unreadable_word(path, whole, start, word, error.finding)) from error
+
+
+def check_number(path: str, axis: int, meaning: AxisWord, shape: tuple[int, ...], text: object) -> None:
+    """Raise DeclarationError where a number is not the example's size."""
+    if isinstance(meaning, Number) and meaning.value != shape[axis]:
+        raise DeclarationError(wrong_size(path, axis, meaning.value, shape[axis], str(text)))
+
+
+def find_axis(path: str, axis: int, shape: tuple[int, ...]) -> int:
+    """The axis counted from the front; one that the tensor has not is a DeclarationError."""
+    if not -len(shape) <= axis < len(shape):
+        raise DeclarationError(no_such_axis(path, axis, shape))
+    return axis % len(shape)
+
+
+def split_words(text: str) -> list[tuple[int, str]]:
+    """The words with the place where each begins: at spaces and commas outside brackets, none beside an operator."""
+    spans: list[tuple[int, int]] = []
+    depth, start = 0, None
+    for index, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        parts = char == "," or (char.isspace() and not _beside_operator(text, index))
+        if parts and depth <= 0:
+            if start is not None:
+                spans.append((start, index))
+            start = None
+        elif start is None and not char.isspace():
+            start = index
+    if start is not None:
+        spans.append((start, len(text)))
+    return [(begin, text[begin:end].strip()) for begin, end in spans]
+
+
+def _beside_operator(text: str, index: int) -> bool:
+    before, after = text[:index].rstrip(), text[index:].lstrip()
+    return bool(before) and before[-1] in _OPERATOR or bool(re.match(r"[+*/%-]", after))
+
+
+def _unreadable_word(path: str, text: str, start: int, word: str, finding: Finding) -> Finding:
+    return Finding(
+        code=finding.code,
+        name=finding.name,
+        what=f"the words for {path!r} cannot be read at {word!r}.",
+        excerpt=caret(text, start, start + len(word)),
+        why=finding.why or finding.what,
+        fix=finding.fix,
+    )

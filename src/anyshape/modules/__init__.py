@@ -1,0 +1,1 @@
+"""The user's module, kept safe: its lines, its state, its flat form."""

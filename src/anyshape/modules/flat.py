@@ -1,0 +1,47 @@
+"""The user's module behind a flat signature: tensors in, tensors out, whatever nesting lies between.
+
+Capturing this instead of the module frees us from torch's registry of containers: no class has to be registered,
+so none has to be unregistered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+Rebuild = Callable[[Sequence[Any]], Any]
+Call = Callable[[torch.nn.Module, Any], Any]
+Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
+
+
+class FlatModule(torch.nn.Module):
+    """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens what it answers.
+
+    `output_paths` tells, after a call, the path of each answer; answers that are no tensors become 0-d tensors, except
+    sizes, which the capture must see as sizes.
+    """
+
+    def __init__(self, module: torch.nn.Module, rebuild: Rebuild, call: Call, flatten: Flatten) -> None:
+        super().__init__()
+        self.module = module
+        self._rebuild = rebuild
+        self._call = call
+        self._flatten = flatten
+        self.output_paths: tuple[str, ...] = ()
+
+    def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        answers = [
+            (path, leaf)
+            for path, leaf in self._flatten(self._call(self.module, self._rebuild(leaves)))
+            if leaf is not None and not isinstance(leaf, str)
+        ]
+        self.output_paths = tuple(path for path, _ in answers)
+        return tuple(_as_answer(leaf) for _, leaf in answers)
+
+
+def _as_answer(leaf: Any) -> Any:
+    if isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return leaf
+    return torch.tensor(leaf)

@@ -1,0 +1,94 @@
+"""Which line of the user's own code is speaking: from a traceback, from the running stack, from torch's stack text.
+
+A frame is the user's unless it lies in torch, in anyshape or in the standard library; a model library such as
+transformers is the user's code in this sense, since its lines are what stands in the way.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from anyshape.findings import Source
+
+_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
+
+def _foreign_folders() -> tuple[str, ...]:
+    import torch
+
+    standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    return (
+        str(Path(torch.__file__).parent),
+        str(Path(__file__).parent.parent),
+        *(str(Path(folder)) for folder in standard),
+    )
+
+
+def is_users(file: str) -> bool:
+    """Whether a file holds the user's own code, rather than torch's, ours or Python's."""
+    if file.startswith("<") or file.startswith("torch/"):
+        return False
+    site_packages = sysconfig.get_path("purelib")
+    if file.startswith(site_packages):  # lies inside the standard library's folder on some systems
+        torch_folder, our_folder = _foreign_folders()[:2]
+        return not file.startswith((torch_folder, our_folder, str(Path(site_packages) / "einops")))
+    return not file.startswith(_foreign_folders())
+
+
+def make_source(file: str, line: int, function: str = "") -> Source:
+    """A source line with its text, its file as short as it can be said from the current folder."""
+    text = linecache.getline(file, line).strip()
+    return Source(file=shorten(file), line=line, function=function, text=text)
+
+
+def shorten(file: str) -> str:
+    """The path relative to the current folder where it lies inside, else the file's own name."""
+    path = Path(file)
+    try:
+        return path.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.name
+
+
+def source_of_error(error: BaseException) -> Source | None:
+    """The deepest line of the user's code in an error's traceback; None when there is none."""
+    found: Source | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_users(code.co_filename):
+            found = make_source(code.co_filename, traceback.tb_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name)
+        traceback = traceback.tb_next
+    return found
+
+
+def source_of_running_code(depth: int = 1) -> Source | None:
+    """The innermost line of the user's code on the running stack; None when there is none."""
+    for frame in _frames_outwards(sys._getframe(depth)):
+        if is_users(frame.f_code.co_filename):
+            code = frame.f_code
+            return make_source(code.co_filename, frame.f_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name)
+    return None
+
+
+def source_of_stack_text(text: str | None) -> Source | None:
+    """The innermost line of the user's code in a formatted stack, as torch keeps it on graph nodes."""
+    for match in reversed(list(_STACK_LINE.finditer(text or ""))):
+        if is_users(match["file"]):
+            return make_source(match["file"], int(match["line"]), match["function"])
+    return None
+
+
+def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+_HAS_QUALNAME = sys.version_info >= (3, 11)

@@ -1,0 +1,16 @@
+"""One operator of ours: its schema, the kernel that runs it and the one that knows its shapes, registered with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+
+def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
+    """Register `anyshape::name`, which changes none of its arguments."""
+    torch.library.custom_op(f"anyshape::{name}", run, mutates_args=(), schema=schema).register_fake(fake)
+    operator: OpOverload = getattr(torch.ops.anyshape, name).default
+    return operator

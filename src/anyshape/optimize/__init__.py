@@ -1,0 +1,5 @@
+"""Smaller and faster, promise kept."""
+
+from anyshape.optimize.fold import optimize
+
+__all__ = ["optimize"]

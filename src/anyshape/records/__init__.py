@@ -1,0 +1,1 @@
+"""The frozen records that stages hand to one another: data, no work."""

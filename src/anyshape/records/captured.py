@@ -1,0 +1,71 @@
+"""What capture gives: programs with the conditions under which they hold, in the user's own dims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from anyshape.domain import Condition, Expr
+from anyshape.findings import Source
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+Status = Literal["proved", "refuted", "unknown"]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition under which a program holds, who asked for it, and what the domain says of it.
+
+    `by_user` tells a condition of the user's own code (`if x.shape[0] > 3`) from torch's bookkeeping below a line.
+    `condition` is None where integer arithmetic over the dims cannot say it: `text` then has torch's own words.
+    """
+
+    condition: Condition | None
+    text: str
+    source: Source | None
+    by_user: bool
+    status: Status = "unknown"
+    counterexample: Mapping[str, int] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True)
+class Region:
+    """One program, decomposed for translation, and the sizes at which it was traced.
+
+    `symbols` says what each of the program's own size symbols is in the user's dims.
+    """
+
+    program: ExportedProgram
+    symbols: Mapping[str, Expr]
+    guards: tuple[Guard, ...]
+    traced_at: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One tensor that the module answers. An axis of None depends on values: no expression of the dims tells its size."""
+
+    path: str
+    dtype: str
+    axes: tuple[Expr | None, ...]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Regions that together answer for the domain, the rung that found them, and what is answered."""
+
+    strategy: str
+    regions: tuple[Region, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return tuple(guard for region in self.regions for guard in region.guards)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the domain implies every condition of the capture."""
+        return all(guard.status == "proved" for guard in self.guards)

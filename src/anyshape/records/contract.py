@@ -1,0 +1,93 @@
+"""What a file promises: dims, rules, inputs, outputs, and what stands behind the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from anyshape.domain import Condition, Domain, Expr
+from anyshape.findings import Finding, Source
+
+Origin = Literal["declared", "model", "found by trying"]
+Status = Literal["kept", "broken", "unknown"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on the dims, and who asked for it: the user, the model's own code, or trying."""
+
+    condition: Condition
+    origin: Origin
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class TensorPromise:
+    """An input or an output: its name in the file, its path in the user's structure, its dtype and its axes.
+
+    An axis of None depends on values: no expression of the dims tells its size.
+    """
+
+    name: str
+    path: str
+    dtype: str
+    axes: tuple[Expr | None, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join('?' if axis is None else str(axis) for axis in self.axes)}]"
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A Python value that JSON cannot hold, by its type and its text: `torch.dtype`, `torch.float16`."""
+
+    type: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A Python value of the inputs that is baked into the file, and checked when the caller gives it.
+
+    A bool, int, float, str, None, or an Opaque for everything else.
+    """
+
+    path: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What stands behind the promise: at how many sizes the file was compared, and whether its capture is proved."""
+
+    sizes: tuple[Mapping[str, int], ...]
+    capture_proved: bool
+    largest: Mapping[str, int] = field(default_factory=dict)
+    worst_error: Mapping[str, float] = field(default_factory=dict)
+    against_guards: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """The whole promise of one file. `domain` holds dims with their final ranges; `rules` says where each came from.
+
+    `status` is unknown for a file of another exporter: nobody promised anything. `parameters` are the names that
+    arguments without a name are given to, in the order of the user's signature; empty if nobody knows it.
+    """
+
+    status: Status
+    domain: Domain
+    rules: tuple[Rule, ...]
+    inputs: tuple[TensorPromise, ...]
+    outputs: tuple[TensorPromise, ...]
+    constants: tuple[Constant, ...] = ()
+    parameters: tuple[str, ...] = ()
+    tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))
+    strategy: str = ""
+    opset: int = 0
+    findings: tuple[Finding, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)

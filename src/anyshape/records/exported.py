@@ -1,0 +1,25 @@
+"""What translation gives: an ONNX model whose names and dims are the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyshape.records.captured import Answer
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An ONNX model in memory: its inputs' names, its outputs' names with what each answers, its opset."""
+
+    model: ir.Model
+    input_names: tuple[str, ...]
+    outputs: tuple[tuple[str, Answer], ...]
+    opset: int
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.outputs)

@@ -1,0 +1,145 @@
+"""What verification gives: at which sizes the file was compared with the module, and where and how it differed.
+
+Facts only. Words are for `diagnose` and `report`; whoever needs JSON calls `as_plain`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from anyshape.findings import Source
+
+Sizes = Mapping[str, int]
+
+
+class Mismatch(Enum):
+    """How an output differs, in the order of comparison: what comes first makes the rest meaningless."""
+
+    STRUCTURE = "structure"
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    NAN = "nan"
+    INFINITY = "infinity"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Why two answers differ. `expected` and `actual` are counts, shapes, dtypes or the worst element's values.
+
+    `index` is the worst element, `count` how many elements differ; `excess` is the error as a multiple of its tolerance
+    (infinite where no tolerance could make it equal).
+    """
+
+    mismatch: Mismatch
+    output: str
+    expected: Any
+    actual: Any
+    index: tuple[int, ...] | None = None
+    count: int = 0
+    excess: float = math.inf
+
+
+class FailureKind(Enum):
+    """What went wrong at some sizes."""
+
+    DIFFERS = "differs"
+    RAISED = "raised"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    REJECTED = "rejected"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """One trial that the file did not pass: enough to do it again.
+
+    `values` names the values of the inputs (`random`, `zeros`, `negated`, ...), which `seed` makes again. A file that
+    is REJECTED, or UNSUPPORTED for want of a kernel, fails at all sizes.
+    """
+
+    sizes: Sizes = field(hash=False)
+    kind: FailureKind
+    difference: Difference | None = None
+    message: str = ""
+    values: str = "random"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one."""
+
+    sizes: Sizes = field(hash=False)
+    message: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """The worst error seen on an output as a multiple of its noise floor; up to `allowed` counts as equal."""
+
+    output: str
+    worst: float
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Untried:
+    """Sizes that were planned and not compared, and why: nothing is said about them."""
+
+    sizes: Sizes = field(hash=False)
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The outcome of a verification.
+
+    `tried` are the sizes at which module and file were compared at least once; `set_aside` counts the edge values that
+    the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
+    """
+
+    tried: tuple[Sizes, ...] = field(hash=False, default=())
+    failures: tuple[Failure, ...] = ()
+    smallest_failure: Failure | None = None
+    refused: tuple[Refusal, ...] = ()
+    untried: tuple[Untried, ...] = ()
+    outputs: tuple[OutputError, ...] = ()
+    trials: int = 0
+    set_aside: Mapping[str, int] = field(hash=False, default_factory=dict)
+    floor: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """No failure, and at least one size at which there was something to compare."""
+        return not self.failures and bool(self.tried)
+
+    @property
+    def passed_sizes(self) -> tuple[Sizes, ...]:
+        """The sizes at which every comparison was equal."""
+        failed = [dict(failure.sizes) for failure in self.failures]
+        return tuple(sizes for sizes in self.tried if dict(sizes) not in failed)
+
+
+def as_plain(value: Any) -> Any:
+    """Records as dicts, lists, strings and numbers that JSON can say: NaN and infinities become strings."""
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {item.name: as_plain(getattr(value, item.name)) for item in fields(value)}
+        return {**plain, "passed": value.passed} if isinstance(value, Verdict) else plain
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [as_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,97 @@
+"""Results as plain text: what a person wants to know, in the order in which they want to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from anyshape.domain import Dim, Expr, format_condition, format_expr
+from anyshape.findings import Finding, Severity, render_all
+from anyshape.records.contract import Contract, TensorPromise, Tested
+from anyshape.records.export import Export
+from anyshape.records.verdict import Verdict
+
+
+def describe_export(result: Export) -> str:
+    """What was written, what it promises, what stands behind it; findings last."""
+    head = "kept" if result.is_kept else "BROKEN"
+    where = f" {result.path}" if result.path is not None else ""
+    lines = [f"{head}:{where} {say_evidence(result.contract.tested)}, in {result.seconds:.1f} s"]
+    lines += describe_contract(result.contract)
+    lines += _errors(result.verdict)
+    if result.device != "cpu":
+        lines.append(f"  reference ran on {result.device}, onnxruntime on the CPU")
+    return _with_findings(lines, result.findings)
+
+
+def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str) -> str:
+    """Whether an existing file keeps its promise."""
+    kept = not any(finding.severity is Severity.ERROR for finding in findings)
+    lines = [f"{'kept' if kept else 'BROKEN'}: {path} {_count(len(verdict.tried), 'size')} compared"]
+    lines += [f"  the model refuses {_sizes(refusal.sizes)}: not compared" for refusal in verdict.refused[:3]]
+    lines += _errors(verdict)
+    return _with_findings(lines, findings)
+
+
+def describe_contract(contract: Contract) -> list[str]:
+    """Dims, rules, inputs and outputs, one a line."""
+    lines = [f"  dim     {_dim(dim, contract.tested)}" for dim in contract.domain.dims]
+    lines += [f"  rule    {format_condition(relation)}" for relation in contract.domain.relations]
+    lines += [f"  input   {_tensor(tensor)}" for tensor in contract.inputs]
+    lines += [f"  output  {_tensor(tensor)}" for tensor in contract.outputs]
+    lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
+    return lines
+
+
+def describe_inspection(contract: Contract, path: str, has_contract: bool) -> str:
+    """What a file says of itself."""
+    if not has_contract:
+        return "\n".join([f"{path}: no contract; what its graph declares:", *describe_contract(contract)])
+    made = f"opset {contract.opset}, strategy {contract.strategy}"
+    lines = [f"{contract.status}: {path} {say_evidence(contract.tested)} ({made})", *describe_contract(contract)]
+    for rule in contract.rules:
+        source = f", {rule.source.file}:{rule.source.line}" if rule.source else ""
+        lines.append(f"  because {format_condition(rule.condition)}   ({rule.origin}{source})")
+    lines.append("  made by " + ", ".join(f"{name} {version}" for name, version in contract.versions.items()))
+    return _with_findings(lines, contract.findings)
+
+
+def say_evidence(tested: Tested) -> str:
+    """`capture proved, file tested at 34 sizes`."""
+    count = _count(len(tested.sizes), "size")
+    if tested.capture_proved:
+        return f"capture proved, file tested at {count}"
+    against = f", {tested.against_guards} of them against guards" if tested.against_guards else ""
+    return f"tested at {count}{against}"
+
+
+def _with_findings(lines: list[str], findings: Sequence[Finding]) -> str:
+    return "\n".join(lines) + ("\n\n" + render_all(findings) if findings else "")
+
+
+def _dim(dim: Dim, tested: Tested) -> str:
+    steps = f", multiples of {dim.multiple}" if dim.multiple != 1 else ""
+    largest = tested.largest.get(dim.name)
+    if dim.max is not None:
+        return f"{dim.name} {dim.min}..{dim.max}{steps}"
+    return f"{dim.name} {dim.min} and more{steps}" + (f" (tested up to {largest})" if largest is not None else "")
+
+
+def _tensor(tensor: TensorPromise) -> str:
+    return f"{tensor.name}: {tensor.dtype}[{', '.join(_axis(axis) for axis in tensor.axes)}]"
+
+
+def _axis(axis: Expr | None) -> str:
+    return "(by values)" if axis is None else format_expr(axis)
+
+
+def _errors(verdict: Verdict) -> Iterator[str]:
+    for output in verdict.outputs:
+        yield f"  error   {output.output}: {output.worst:.2g} x its noise floor (up to {output.allowed:.2g} is equal)"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())

@@ -1,0 +1,17 @@
+"""Running ONNX files: in this process (`Session`), or in a child that may crash, hang or starve (`ChildRunner`)."""
+
+from anyshape.runtime.client import ChildRunner, Pending
+from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeFailed, RuntimeRejected
+from anyshape.runtime.session import Session, TensorInfo
+
+__all__ = [
+    "ChildDied",
+    "ChildRunner",
+    "Death",
+    "Pending",
+    "RunError",
+    "RuntimeFailed",
+    "RuntimeRejected",
+    "Session",
+    "TensorInfo",
+]

@@ -1,0 +1,158 @@
+"""Our side of the child process: submit a run, compute meanwhile, wait for it no longer than allowed.
+
+All pipe traffic happens in one thread per exchange, so that the caller can compute meanwhile and a child that neither
+reads nor writes can always be given up: killing it ends the thread's read or write, whichever it hangs in.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+
+from anyshape.runtime.dtypes import Array
+from anyshape.runtime.errors import ChildDied, Death, RuntimeFailed, RuntimeRejected
+from anyshape.runtime.frames import Message
+from anyshape.runtime.launch import physical_memory
+from anyshape.runtime.process import ChildProcess
+from anyshape.runtime.session import TensorInfo
+
+
+class Pending:
+    """A run that is under way in the child."""
+
+    def __init__(self, runner: ChildRunner, process: ChildProcess, request: Message) -> None:
+        self._runner = runner
+        self._process = process
+        self._started = monotonic()
+        self._reply: Message | Exception | None = None
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
+        self._thread.start()
+
+    def _exchange(self, request: Message) -> None:
+        try:
+            self._reply = self._process.exchange(request)
+        except Exception as error:
+            self._reply = error
+        finally:
+            self._finished.set()
+
+    def result(self, time_limit_s: float | None = None) -> list[Array]:
+        """The outputs, once they are there. Raises RuntimeFailed, RuntimeRejected or ChildDied.
+
+        The time limit counts from the moment the run was submitted.
+        """
+        limit = self._runner.time_limit_s if time_limit_s is None else time_limit_s
+        try:
+            in_time = self._finished.wait(max(0.0, self._started + limit - monotonic()))
+        except BaseException:  # Ctrl-C: never leave a busy child behind
+            self._process.kill()
+            raise
+        if not in_time:
+            self._process.kill()
+            self._thread.join()
+            raise ChildDied(f"took longer than {limit:g} s", Death.TIMED_OUT)
+        self._thread.join()
+        return _outputs(self._process, self._reply)
+
+    def discard(self, patience_s: float = 1.0) -> None:
+        """Forget this run; a child that is still at it after `patience_s` is killed."""
+        if not self._finished.wait(patience_s):
+            self._process.kill()
+        self._thread.join()
+
+
+class ChildRunner:
+    """Runs one ONNX file in a child process, restarted after each death; a context manager.
+
+    `memory_limit` is in bytes of address space; None stands for this machine's physical memory.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        threads: int = 1,
+        time_limit_s: float = 60.0,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.time_limit_s = time_limit_s
+        self._load = Message(
+            "load",
+            {
+                "path": str(Path(fspath(path)).absolute()),
+                "threads": threads,
+                "memory_limit": physical_memory() if memory_limit is None else memory_limit,
+            },
+        )
+        self._process: ChildProcess | None = None
+        self._pending: Pending | None = None
+
+    def submit(self, feeds: Mapping[str, Array]) -> Pending:
+        """Start a run and return at once; one at a time."""
+        if self._pending is not None and not self._pending._finished.is_set():
+            raise RuntimeError("the run before this one has neither been collected nor discarded")
+        if self._process is None or not self._process.is_alive():
+            self._bury()
+            self._process = ChildProcess(self._load)
+        self._pending = Pending(self, self._process, Message("run", {}, dict(feeds)))
+        return self._pending
+
+    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
+        """The outputs in the file's order. Raises RuntimeFailed, RuntimeRejected or ChildDied."""
+        return self.submit(feeds).result()
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, None while there is no child."""
+        return self._process.pid if self._process is not None and self._process.is_alive() else None
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...] | None:
+        """The inputs as the file declares them, None before the first run."""
+        return self._process.described("inputs") if self._process is not None else None
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...] | None:
+        """The outputs as the file declares them, None before the first run."""
+        return self._process.described("outputs") if self._process is not None else None
+
+    def close(self) -> None:
+        """Kill the child, if there is one."""
+        self._bury()
+
+    def _bury(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            if self._pending is not None:
+                self._pending.discard(0.0)
+            self._process.close()
+            self._process = self._pending = None
+
+    def __enter__(self) -> ChildRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _outputs(process: ChildProcess, reply: Message | Exception | None) -> list[Array]:
+    if isinstance(reply, Exception):
+        raise reply
+    if reply is None:
+        raise process.cause_of_death()
+    facts = reply.facts
+    if reply.kind == "done":
+        return list(reply.arrays.values())
+    if reply.kind == "rejected":
+        raise RuntimeRejected(facts["message"], facts["unsupported"])
+    if facts["memory"]:
+        process.kill()  # what its allocator still holds would make the next run fail as well
+        raise ChildDied("ran out of memory", Death.OUT_OF_MEMORY, facts["message"])
+    raise RuntimeFailed(facts["message"])

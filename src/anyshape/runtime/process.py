@@ -1,0 +1,118 @@
+"""One life of a child process, from its start to its burial.
+
+The temporary file behind its stderr has no name, and a finalizer ends the process: nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import tempfile
+import weakref
+from typing import IO, BinaryIO, cast
+
+from anyshape.runtime.errors import ChildDied, Death
+from anyshape.runtime.frames import Message, read_message, write_message
+from anyshape.runtime.launch import child_command, child_environment, package_parent
+from anyshape.runtime.session import TensorInfo
+
+_STDERR_TAIL = 2000
+_PIPE_BYTES = 1 << 20
+_MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to allocate")
+
+
+class ChildProcess:
+    """A started child; `exchange` may block for as long as the child pleases, until somebody kills it."""
+
+    def __init__(self, load: Message) -> None:
+        self._load: Message | None = load
+        self._loaded: Message | None = None
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        self._process = subprocess.Popen(
+            child_command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            cwd=package_parent(),
+            env=child_environment(),
+        )
+        _widen(self._process)
+        # Also when the runner is dropped without being closed, and at the end of the interpreter.
+        self._finalizer = weakref.finalize(self, _end, self._process, self._stderr)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def described(self, which: str) -> tuple[TensorInfo, ...] | None:
+        if self._loaded is None:
+            return None
+        facts = self._loaded.facts[which]
+        return tuple(TensorInfo(fact["name"], fact["dtype"], tuple(fact["shape"])) for fact in facts)
+
+    def exchange(self, request: Message) -> Message | None:
+        """The reply to `request`; None when the child is gone. Loads the model before the first one."""
+        if self._load is not None:
+            reply = self._ask(self._load)
+            if reply is None or reply.kind != "loaded":
+                return reply
+            self._load, self._loaded = None, reply
+        return self._ask(request)
+
+    def _ask(self, request: Message) -> Message | None:
+        with contextlib.suppress(OSError, ValueError):  # gone, or its pipes closed by us: the read tells
+            write_message(cast(BinaryIO, self._process.stdin), request)
+        try:
+            return read_message(cast(BinaryIO, self._process.stdout))
+        except (OSError, ValueError):
+            return None
+
+    def cause_of_death(self) -> ChildDied:
+        """In words, once the child has closed its pipes."""
+        status = self._process.wait()
+        detail = self._last_words()
+        if any(words in detail for words in _MEMORY_WORDS):
+            return ChildDied("ran out of memory", Death.OUT_OF_MEMORY, detail)
+        if status >= 0:
+            return ChildDied(f"ended with status {status}", Death.CRASHED, detail)
+        try:
+            name = f" ({signal.Signals(-status).name})"
+        except ValueError:
+            name = ""
+        return ChildDied(f"crashed with signal {-status}{name}", Death.CRASHED, detail)
+
+    def _last_words(self) -> str:
+        size = self._stderr.seek(0, 2)
+        self._stderr.seek(max(0, size - _STDERR_TAIL))
+        return self._stderr.read().decode(errors="replace").strip()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+def _end(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):  # what was still to be flushed has no reader
+                stream.close()
+
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    """Larger pipes halve the time that large arrays take; where the system cannot, they stay as they are."""
+    try:
+        import fcntl
+
+        for stream in (process.stdin, process.stdout):
+            fcntl.fcntl(cast(BinaryIO, stream), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except (ImportError, AttributeError, OSError):
+        pass

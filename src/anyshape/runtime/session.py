@@ -1,0 +1,99 @@
+"""onnxruntime behind our own words: the only module of the package that imports it, and that lazily.
+
+Its exceptions are translated here, once; whoever catches `RuntimeRejected` and `RuntimeFailed` has caught them all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called, dtype_of_ort_type, from_raw
+from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
+
+_QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
+_OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output as the file declares it; a dim is an int, a name, or None where the file says nothing."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...]
+
+
+class Session:
+    """A loaded model on the CPU; runs any number of times."""
+
+    def __init__(self, model: str | PathLike[str] | bytes, *, threads: int = 0) -> None:
+        """`threads` is for one operator; 0 leaves it to onnxruntime. Raises RuntimeRejected."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _QUIET
+        options.intra_op_num_threads = threads
+        source = model if isinstance(model, bytes) else fspath(model)
+        try:
+            self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise RuntimeRejected(str(error), unsupported=type(error).__name__ == "NotImplemented") from error
+        self.inputs = tuple(_info(value) for value in self._session.get_inputs())
+        self.outputs = tuple(_info(value) for value in self._session.get_outputs())
+
+    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
+        """The outputs in the file's order. Raises RuntimeFailed."""
+        try:
+            if any(info.dtype in EXTENDED for info in (*self.inputs, *self.outputs)):
+                results = self._run_extended(feeds)
+            else:
+                results = self._session.run(None, dict(feeds))
+        except Exception as error:
+            raise RuntimeFailed(str(error) or type(error).__name__, memory=_is_out_of_memory(error)) from error
+        return [_as_array(info, result) for info, result in zip(self.outputs, results, strict=True)]
+
+    def _run_extended(self, feeds: Mapping[str, Array]) -> list[Any]:
+        """The same through OrtValues: onnxruntime's numpy border does not know these types."""
+        values = {name: _to_ort(np.asarray(array)) for name, array in feeds.items()}
+        names = [info.name for info in self.outputs]
+        return [_from_ort(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def _info(value: Any) -> TensorInfo:
+    return TensorInfo(value.name, dtype_of_ort_type(value.type) or value.type, tuple(value.shape or ()))
+
+
+def _as_array(info: TensorInfo, result: Any) -> Array:
+    if not isinstance(result, np.ndarray):
+        raise RuntimeFailed(f"output {info.name!r} is {info.dtype}, not a tensor")
+    return result
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
+
+
+def _to_ort(array: Array) -> Any:
+    from onnxruntime import OrtValue
+
+    element_type = EXTENDED.get(array.dtype.name)
+    if element_type is None:
+        return OrtValue.ortvalue_from_numpy(array)
+    carrier = np.asarray(array, order="C").view(np.dtype(f"u{array.dtype.itemsize}"))
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(carrier, element_type)
+
+
+def _from_ort(value: Any) -> Any:
+    name = dtype_of_ort_type(value.data_type())
+    if name not in EXTENDED:
+        return value.numpy()
+    # `numpy()` refuses these types, so the bytes are copied from where the value keeps them.
+    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes()) if 0 not in value.shape() else b""
+    return from_raw(data, dtype_called(name), tuple(value.shape()))

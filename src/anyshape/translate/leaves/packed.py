@@ -1,0 +1,60 @@
+"""`anyshape::pack`, `repack`, `unpack` and `pad` in ONNX: gathers and scatters at the steps that count.
+
+`counts`, bool[steps, batch], says which steps of which sequences count; its true places, row by row, stand in the order
+in which torch packs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+
+def translate_pack(input: ir.Value, lengths: ir.Value) -> Sequence[ir.Value]:
+    counts = _counts(_first_size(input), lengths)
+    sizes = op.ReduceSum(op.Cast(counts, to=ir.DataType.INT64), [1], keepdims=0)
+    longest = op.ReduceMax(lengths, keepdims=1)
+    return op.GatherND(input, _places(counts)), op.Slice(sizes, [0], longest, [0])
+
+
+def translate_repack(input: ir.Value, lengths: ir.Value, rows: ir.Value | int) -> ir.Value:
+    return op.GatherND(input, _places(_counts(_first_size(input), lengths)))
+
+
+def translate_unpack(data: ir.Value, lengths: ir.Value, steps: ir.Value | int) -> ir.Value:
+    wanted = _as_vector(steps)
+    shape = op.Concat(wanted, op.Shape(lengths), op.Shape(data, start=1), axis=0)
+    nothing = op.Expand(op.CastLike(0.0, data), shape)
+    return op.ScatterND(nothing, _places(_counts(wanted, lengths)), data)
+
+
+def translate_pad(input: ir.Value, lengths: ir.Value, value: float, steps: ir.Value | int | None) -> ir.Value:
+    assert input.shape is not None
+    rank = len(input.shape)
+    given = _first_size(input)
+    wanted = given if steps is None else _as_vector(steps)
+    if steps is not None:
+        missing = op.Max(op.Sub(wanted, given), op.Constant(value_ints=[0]))
+        ends = op.Concat([0] * rank, missing, [0] * (rank - 1), axis=0)
+        input = op.Pad(op.Slice(input, [0], wanted, [0]), ends)
+    counts = op.Unsqueeze(_counts(wanted, lengths), list(range(2, rank))) if rank > 2 else _counts(wanted, lengths)
+    return op.Where(counts, input, op.CastLike(value, input))
+
+
+def _counts(steps: ir.Value, lengths: ir.Value) -> ir.Value:
+    each = op.Range(0, op.Squeeze(steps, [0]), 1)
+    return op.Less(op.Unsqueeze(each, [1]), op.Unsqueeze(lengths, [0]))
+
+
+def _places(counts: ir.Value) -> ir.Value:
+    return op.Transpose(op.NonZero(counts), perm=[1, 0])
+
+
+def _first_size(value: ir.Value) -> ir.Value:
+    return op.Shape(value, start=0, end=1)
+
+
+def _as_vector(size: ir.Value | int) -> ir.Value:
+    return op.Constant(value_ints=[size]) if isinstance(size, int) else op.Reshape(size, [1])

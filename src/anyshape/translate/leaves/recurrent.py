@@ -1,0 +1,85 @@
+"""`anyshape::lstm`, `gru`, `rnn_tanh` and `rnn_relu` in ONNX: layer by layer, by ONNX's own operator or by `Scan`.
+
+The operator wherever it can: float32 and float16, and a projection where the hidden state starts at zero. `Scan`, which
+computes just what torch does, for float64 (onnxruntime has no such kernels) and for a projection of a given state.
+bfloat16, which the operators lack, is computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.leaves.native import native_layer
+from anyshape.translate.leaves.network import Kind, Network, State, cast_network, concat, make_network
+from anyshape.translate.leaves.scan import scan_layer
+from anyshape.translate.leaves.zeros import is_zero
+
+_DOUBLE, _FLOAT, _HALF = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOAT16
+
+
+def translate_lstm(
+    input: ir.Value,
+    h0: ir.Value,
+    c0: ir.Value,
+    weights: Sequence[ir.Value],
+    lengths: ir.Value | None,
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
+) -> Sequence[ir.Value]:
+    network = make_network(Kind.LSTM, weights, lengths, has_biases, layers, bidirectional)
+    return _translate(network, input, (h0, c0))
+
+
+def _translate_one_state(kind: Kind) -> Callable[..., Sequence[ir.Value]]:
+    def translate(
+        input: ir.Value,
+        h0: ir.Value,
+        weights: Sequence[ir.Value],
+        lengths: ir.Value | None,
+        has_biases: bool,
+        layers: int,
+        bidirectional: bool,
+    ) -> Sequence[ir.Value]:
+        return _translate(make_network(kind, weights, lengths, has_biases, layers, bidirectional), input, (h0,))
+
+    return translate
+
+
+translate_gru = _translate_one_state(Kind.GRU)
+translate_rnn_tanh = _translate_one_state(Kind.RNN_TANH)
+translate_rnn_relu = _translate_one_state(Kind.RNN_RELU)
+
+
+def _translate(network: Network, input: ir.Value, initial: Sequence[ir.Value]) -> Sequence[ir.Value]:
+    states = [State(value, is_zero(value)) for value in initial]
+    by_scan = network.dtype == _DOUBLE or (network.is_projected and not states[0].is_zero)
+    # In half precision a folded projection would be rounded to half precision too: an error that torch does not make.
+    if network.dtype in (_DOUBLE, _FLOAT) or (network.dtype == _HALF and not network.is_projected):
+        return _translate_layers(network, input, states, by_scan=by_scan)
+    wide_states = [replace(state, value=op.Cast(state.value, to=_FLOAT)) for state in states]
+    wide_input = op.Cast(input, to=_FLOAT)
+    answers = _translate_layers(cast_network(network, _FLOAT), wide_input, wide_states, by_scan=by_scan)
+    return [op.Cast(answer, to=network.dtype) for answer in answers]
+
+
+def _translate_layers(
+    network: Network, input: ir.Value, states: Sequence[State], *, by_scan: bool
+) -> Sequence[ir.Value]:
+    """The output of the last layer, then each final state, the layers stacked."""
+    translate_layer = scan_layer if by_scan else native_layer
+    finals: list[Sequence[ir.Value]] = []
+    for index, cells in enumerate(network.layers):
+        start, end = index * len(cells), (index + 1) * len(cells)
+        own = states if len(network.layers) == 1 else [_layer_of(state, start, end) for state in states]
+        input, layer_finals = translate_layer(network, cells, input, own)
+        finals.append(layer_finals)
+    return [input, *(concat(layers, axis=0) for layers in zip(*finals, strict=True))]
+
+
+def _layer_of(state: State, start: int, end: int) -> State:
+    return replace(state, value=op.Slice(state.value, [start], [end], [0]))

@@ -1,0 +1,101 @@
+"""Names that a person can read: inputs and outputs by the user's paths, weights by the module's, dims by the domain's.
+
+torch names a size `s77`; nobody who opens the file knows what that is. A size that no expression of the dims tells is
+left without a name, never with torch's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from anyshape.domain import Expr, format_expr, parse_expr, simplify
+from anyshape.findings import DeclarationError
+
+_SYMBOL = re.compile(r"\b[su]\d+\b")
+_MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name
+
+
+def name_inputs(model: ir.Model, names: Sequence[str]) -> None:
+    """Graph inputs get the names, in order; another value that has such a name gives way."""
+    _give_names(model, model.graph.inputs, names)
+
+
+def name_outputs(model: ir.Model, names: Sequence[str]) -> None:
+    """Graph outputs get the names, in order; an input or a weight given back, or a value twice, goes through Identity."""
+    graph = model.graph
+    seen: set[int] = set()
+    for index, value in enumerate(list(graph.outputs)):
+        if value.producer() is None or id(value) in seen:
+            copy = ir.node("Identity", [value])
+            copy.outputs[0].shape, copy.outputs[0].type = value.shape, value.type
+            graph.append(copy)
+            graph.outputs[index] = copy.outputs[0]
+        seen.add(id(value))
+    _give_names(model, graph.outputs, names)
+
+
+def name_weights(model: ir.Model) -> None:
+    """module.encoder.weight  ->  encoder.weight, as in the user's state_dict."""
+    for name, value in list(model.graph.initializers.items()):
+        short = name.removeprefix(_MODULE_PREFIX)
+        if short != name and short not in model.graph.initializers:
+            model.graph.initializers.pop(name)
+            value.name = short
+            model.graph.initializers[short] = value
+
+
+def name_dims(model: ir.Model, symbols: Mapping[str, Expr]) -> None:
+    """s77*2  ->  2*seq, on every value of the model; a size that cannot be said loses its name."""
+    known: dict[str, str | None] = {}
+    for value in all_values(model):
+        if value.shape is None:
+            continue
+        sizes: list[int | str | None] = []
+        for size in value.shape:
+            if isinstance(size, int):
+                sizes.append(size)
+                continue
+            text = size.value
+            if text is not None and text not in known:
+                known[text] = _in_dims(text, symbols)
+            sizes.append(known[text] if text is not None else None)
+        value.shape = ir.Shape(sizes)
+
+
+def all_values(model: ir.Model) -> Iterator[ir.Value]:
+    """Every value of the model: inputs, weights, and what nodes give, in subgraphs too."""
+    yield from model.graph.inputs
+    yield from model.graph.initializers.values()
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        yield from node.outputs
+
+
+def _in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
+    if any(symbol not in symbols for symbol in _SYMBOL.findall(text)):
+        return None
+    replaced = _SYMBOL.sub(lambda match: f"({format_expr(symbols[match[0]])})", text)
+    replaced = replaced.replace("Max(", "max(").replace("Min(", "min(")
+    replaced = re.sub(r"\bMod\(([^,()]+|\([^()]*\)), (\d+)\)", r"((\1) % \2)", replaced)
+    try:
+        return format_expr(simplify(parse_expr(replaced)))
+    except DeclarationError:
+        return None
+
+
+def _give_names(model: ir.Model, values: Sequence[ir.Value], names: Sequence[str]) -> None:
+    wanted = set(names)
+    chosen = {id(value) for value in values}
+    for value in all_values(model):
+        if value.name in wanted and id(value) not in chosen:
+            fresh = f"{value.name}_inside"
+            if value.is_initializer():
+                model.graph.initializers.pop(value.name)
+                value.name = fresh
+                model.graph.initializers[fresh] = value
+            else:
+                value.name = fresh
+    for value, name in zip(values, names, strict=True):
+        value.name = name

@@ -1,0 +1,31 @@
+"""A captured program -> an ONNX model in the user's names: the stage's one way in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anyshape.records.captured import Captured
+from anyshape.records.exported import Exported
+from anyshape.translate.names import name_dims, name_inputs, name_outputs, name_weights
+from anyshape.translate.registry import Translator
+from anyshape.translate.sources import keep_sources
+
+IR_VERSION = 10
+PRODUCER = "anyshape"
+
+
+def translate(
+    captured: Captured, translator: Translator, input_names: Sequence[str], output_names: Sequence[str]
+) -> Exported:
+    """The model, not yet optimized. Raises what torch.onnx raises where an operator has no translation."""
+    (region,) = captured.regions
+    model = translator.translate(region.program)
+    keep_sources(model)
+    name_dims(model, region.symbols)
+    name_weights(model)
+    name_inputs(model, input_names)
+    name_outputs(model, output_names)
+    model.producer_name, model.producer_version = PRODUCER, None
+    model.ir_version = IR_VERSION
+    outputs = tuple(zip(output_names, captured.answers, strict=True))
+    return Exported(model, tuple(input_names), outputs, translator.opset)

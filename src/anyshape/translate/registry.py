@@ -1,0 +1,101 @@
+"""torch.onnx's operator library, built once a process for each opset, with our own translations in front.
+
+Building it costs most of a second, and torch.onnx builds it anew in every call; here it is kept. These are torch's
+private modules: nothing else in the package touches them, so that a change of theirs is mended here.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from anyshape.translate.leaves import leaf_translations
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+    from torch._ops import OpOverload
+    from torch.export import ExportedProgram
+
+Translation = Callable[..., Any]
+
+
+class Translator:
+    """Decomposes and translates captured programs at one opset; the user's own translations go before all others."""
+
+    def __init__(self, opset: int, translations: Mapping[Any, Translation] | None = None) -> None:
+        self.opset = opset
+        self._registry = _registry(opset)
+        self._decompositions = _decompositions(opset)
+        if translations:
+            self._registry = copy.copy(self._registry)
+            self._registry.functions = dict(self._registry.functions)
+            self._decompositions = {
+                target: function for target, function in self._decompositions.items() if target not in translations
+            }
+            for target, translation in translations.items():
+                self._registry.functions.pop(getattr(target, "name", lambda: target)(), None)
+                self._registry.register_op(target, translation)
+
+    def decompose(self, program: ExportedProgram) -> ExportedProgram:
+        """The program in the operators that have a translation. Guards may appear here: look at them afterwards."""
+        return program.run_decompositions(self._decompositions)
+
+    def find_untranslatable(self, program: ExportedProgram) -> dict[str, str | None]:
+        """Operators of a decomposed program that have no translation, each with torch's stack text of its first use."""
+        from torch._ops import OpOverload
+
+        found: dict[str, str | None] = {}
+        for node in program.graph.nodes:
+            if isinstance(node.target, OpOverload) and node.target.namespace != "onnx":
+                if not self._registry.is_registered(node.target) and not _is_assertion(node.target):
+                    found.setdefault(node.target.name(), node.meta.get("stack_trace"))
+        return found
+
+    def translate(self, program: ExportedProgram) -> ir.Model:
+        """A decomposed program as an ONNX model. Raises what torch.onnx raises."""
+        from torch.fx.experimental import _config
+        from torch.onnx._internal.exporter import _core, _fx_passes
+
+        with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+            _fx_passes.insert_type_promotion_nodes(program.graph_module)
+            _fx_passes.remove_assertion_nodes(program.graph_module)
+            return _core._exported_program_to_onnx_program(program, registry=self._registry).model
+
+
+@lru_cache(maxsize=8)
+def _registry(opset: int) -> Any:
+    from torch.onnx._internal.exporter import _registration
+
+    with _quiet("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
+        registry = _registration.ONNXRegistry.from_torchlib(opset_version=opset)
+    for target, translation in leaf_translations().items():
+        registry.register_op(target, translation)
+    return registry
+
+
+@lru_cache(maxsize=8)
+def _decompositions(opset: int) -> dict[Any, Callable[..., Any]]:
+    from torch.onnx._internal.exporter import _decomp
+
+    translated = set(_decomp.get_onnx_implemented_overloads(_registry(opset)))
+    return _decomp.create_onnx_friendly_decomposition_table(translated)
+
+
+def _is_assertion(target: OpOverload) -> bool:
+    """Checks that are taken out before translation: guards say the same."""
+    return "assert" in target.name() or target.name().startswith("aten::sym_constrain_range")
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,7 @@
+"""Is the file right? Run it beside the module at many sizes, compare, and make the failure small."""
+
+from anyshape.verify.reference import Answer, Reference, Refused
+from anyshape.verify.request import VerifyOptions, VerifyRequest
+from anyshape.verify.run import verify
+
+__all__ = ["Answer", "Reference", "Refused", "VerifyOptions", "VerifyRequest", "verify"]

@@ -1,0 +1,178 @@
+"""Are two lists of arrays the same answer? In the order that cannot lie: structure, shape, dtype, NaN, infinity, value.
+
+Nothing is broadcast, cast to a common type by numpy, or skipped: an output that is not compared is a mismatch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anyshape.records.verdict import Difference, Mismatch
+from anyshape.runtime.dtypes import EXTENDED, Array
+from anyshape.verify.tolerance import DEFAULT_TOLERANCE, FACTOR, Tolerance
+
+_ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
+
+
+@dataclass(frozen=True)
+class OutputRule:
+    """How one output is compared. `any_float`: a Python float, which a file may hold as float32 or as float64."""
+
+    name: str
+    tolerance: Tolerance = DEFAULT_TOLERANCE
+    any_float: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The heaviest difference, if there is one, and the worst error of each output as a multiple of its tolerance."""
+
+    difference: Difference | None
+    excess: tuple[float, ...]
+
+
+def compare_outputs(
+    expected: Sequence[Array], actual: Sequence[Array], rules: Sequence[OutputRule]
+) -> Difference | None:
+    """Why the answers differ, or None if they do not."""
+    return compare_in_full(expected, actual, rules).difference
+
+
+def compare_in_full(
+    expected: Sequence[Array],
+    actual: Sequence[Array],
+    rules: Sequence[OutputRule],
+    strays: Sequence[Array] | None = None,
+) -> Comparison:
+    """The same, with the errors of those outputs that are equal within their tolerance as well.
+
+    `strays` widens the tolerance element by element: how far each value is known to stray on these very inputs.
+    """
+    if len(expected) != len(actual):
+        what = Difference(Mismatch.STRUCTURE, "", _count(len(expected)), _count(len(actual)))
+        return Comparison(what, tuple(math.inf for _ in expected))
+    slacks = [None] * len(expected) if strays is None else strays
+    results = [
+        compare_arrays(one, other, rule, slack)
+        for one, other, rule, slack in zip(expected, actual, rules, slacks, strict=True)
+    ]
+    differences = [difference for difference, _ in results if difference is not None]
+    heaviest = min(differences, key=lambda found: (_ORDER[found.mismatch], -found.excess), default=None)
+    return Comparison(heaviest, tuple(excess for _, excess in results))
+
+
+def compare_arrays(
+    expected: Array, actual: Array, rule: OutputRule, stray: Array | None = None
+) -> tuple[Difference | None, float]:
+    """The difference between two arrays, or None; and the worst error as a multiple of the tolerance."""
+    if expected.shape != actual.shape:  # first: numpy would broadcast and hide it
+        return Difference(Mismatch.SHAPE, rule.name, tuple(expected.shape), tuple(actual.shape)), math.inf
+    if expected.dtype != actual.dtype and not _is_any_float(expected, actual, rule):
+        return Difference(Mismatch.DTYPE, rule.name, dtype_name(expected), dtype_name(actual)), math.inf
+    if expected.size == 0:
+        return None, 0.0
+    if not is_float(expected):
+        return _compare_exactly(expected, actual, rule, stray)
+    limit = rule.tolerance.limit(widen(expected), epsilon(expected))
+    if stray is not None:
+        limit = limit + FACTOR * stray
+    return _compare_floats(widen(expected), widen(actual), rule, limit)
+
+
+def is_float(array: Array) -> bool:
+    """Whether the elements are real or complex floating-point numbers, bfloat16 and its like included."""
+    return array.dtype.kind in "fc" or array.dtype.name in EXTENDED
+
+
+def widen(array: Array) -> Array:
+    """Floats in double precision, in which the difference of two of them loses nothing that matters."""
+    wide: Array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    return wide
+
+
+def epsilon(array: Array) -> float:
+    """The distance from 1 to the next number of the array's type."""
+    if array.dtype.name in EXTENDED:
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(array.dtype).eps)  # type: ignore[no-untyped-call]
+    return float(np.finfo(array.dtype).eps)
+
+
+def dtype_name(array: Array) -> str:
+    """The dtype as users know it: strings come as objects."""
+    return "string" if array.dtype.kind in "OUS" else array.dtype.name
+
+
+def _count(number: int) -> str:
+    return f"{number} output" + ("" if number == 1 else "s")
+
+
+def _is_any_float(expected: Array, actual: Array, rule: OutputRule) -> bool:
+    return rule.any_float and expected.dtype.kind == "f" and actual.dtype in (np.float32, np.float64)
+
+
+def _compare_exactly(
+    expected: Array, actual: Array, rule: OutputRule, stray: Array | None
+) -> tuple[Difference | None, float]:
+    unequal = expected != actual  # never a subtraction: unsigned numbers wrap around
+    if stray is not None:
+        unequal = unequal & (stray == 0)
+    if not unequal.any():
+        return None, 0.0
+    return _difference(Mismatch.VALUE, rule, expected, actual, unequal, None), math.inf
+
+
+def _compare_floats(expected: Array, actual: Array, rule: OutputRule, limit: Array) -> tuple[Difference | None, float]:
+    for mismatch, places in (
+        (Mismatch.NAN, _nan_places),
+        (Mismatch.INFINITY, _infinity_places),
+    ):
+        unequal = places(expected) != places(actual)
+        if unequal.any():
+            return _difference(mismatch, rule, expected, actual, unequal, None), math.inf
+    finite = np.isfinite(expected)
+    error = np.abs(np.subtract(actual, expected, where=finite, out=np.zeros_like(expected)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(error > 0, error / limit, 0.0)
+    worst = float(excess.max())
+    if worst <= 1.0:
+        return None, worst
+    return _difference(Mismatch.VALUE, rule, expected, actual, excess > 1.0, excess), worst
+
+
+def _nan_places(array: Array) -> Array:
+    return np.isnan(array)
+
+
+def _infinity_places(array: Array) -> Array:
+    """0 where finite, else which infinity: their sign counts."""
+    if array.dtype.kind == "c":
+        return np.asarray(_infinity_places(array.real) + 3.0 * _infinity_places(array.imag))
+    return np.asarray(np.where(np.isinf(array), np.sign(array), 0.0))
+
+
+def _difference(
+    mismatch: Mismatch, rule: OutputRule, expected: Array, actual: Array, unequal: Array, excess: Array | None
+) -> Difference:
+    """At the worst element, which is the first one where no measure tells which is worst."""
+    flat = int(np.argmax(unequal if excess is None else excess))
+    index = tuple(int(axis) for axis in np.unravel_index(flat, expected.shape))
+    return Difference(
+        mismatch,
+        rule.name,
+        _plain(expected[index]),
+        _plain(actual[index]),
+        index,
+        int(np.count_nonzero(unequal)),
+        math.inf if excess is None else float(excess[index]),
+    )
+
+
+def _plain(element: Any) -> Any:
+    return element.item() if isinstance(element, np.generic) else element

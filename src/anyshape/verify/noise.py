@@ -1,0 +1,184 @@
+"""The noise floor: how far the module's own precision lets its answer stray, measured on the module itself.
+
+Double precision is the yardstick. Where the module cannot run in it, the same precision in another order of summation
+stands in. At most three sizes are measured and the largest relative noise is kept; towards more elements than were
+measured it grows with the square root, as the error of a sum of rounded terms does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
+from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
+from anyshape.verify.tensors import count_elements, map_tensors, widened
+from anyshape.verify.tolerance import Tolerance, default_noise, magnitudes
+
+MEASURED_SIZES = 3
+_DOUBLE_BYTES = 2**30
+_PERTURBATIONS = 3
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """Per output the noise relative to its magnitude (None: not a float, or not measured) at up to `elements`."""
+
+    noise: tuple[float | None, ...] = ()
+    elements: int = 0
+    how: str = "assumed from the dtype"
+
+    def rules(self, names: Sequence[str], answer: Answer, elements: int) -> tuple[OutputRule, ...]:
+        """How to compare an answer to inputs of that many elements."""
+        growth = math.sqrt(max(1.0, elements / self.elements)) if self.elements else 1.0
+        measured = self.noise if len(self.noise) == len(answer.arrays) else (None,) * len(answer.arrays)
+        return tuple(
+            OutputRule(name, Tolerance(None if noise is None else noise * growth), any_float)
+            for name, noise, any_float in zip(names, measured, answer.python_floats, strict=True)
+        )
+
+
+class Yardstick:
+    """More precise answers than the module's own, for judging how much of a difference is noise."""
+
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
+        self._double = _double_of(reference)
+
+    @property
+    def how(self) -> str:
+        """In words, for the report."""
+        return "float64 eager" if self._double is not None else "another order of summation"
+
+    def other_answer(self, inputs: CallInputs) -> Answer | None:
+        """The answer in double precision, or else in another order of summation; None when neither can be had."""
+        if self._double is not None:
+            with default_dtype(torch.float64):
+                answer = self._double.run(map_tensors(inputs, widened))
+            if isinstance(answer, Answer):
+                return answer
+            self._double = None
+        with other_order():
+            answer = self._reference.run(inputs)
+        return answer if isinstance(answer, Answer) else None
+
+    def stray(self, inputs: CallInputs, answer: Answer, seed: int) -> tuple[Array, ...]:
+        """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
+
+        Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does.
+        """
+        strays = [np.zeros(array.shape) for array in answer.arrays]
+        for shift in range(_PERTURBATIONS + 1):
+            generator = torch.Generator().manual_seed(seed + shift)
+            moved = map_tensors(inputs, partial(nudged, generator=generator)) if shift else inputs
+            other = self.other_answer(moved)
+            if other is None:
+                continue
+            for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
+                strays[position] = np.maximum(strays[position], _distance(one, two))
+        return tuple(strays)
+
+    def measure(self, samples: Sequence[CallInputs]) -> NoiseFloor:
+        """The floor from at most three samples."""
+        worst: list[float | None] = []
+        elements = 0
+        for inputs in samples[:MEASURED_SIZES]:
+            answer = self._reference.run(inputs)
+            other = None if isinstance(answer, Refused) else self.other_answer(inputs)
+            if isinstance(answer, Refused) or other is None or len(other.arrays) != len(answer.arrays):
+                continue
+            found = [
+                _noise(one, two, self._double is None) for one, two in zip(answer.arrays, other.arrays, strict=True)
+            ]
+            if worst and len(worst) != len(found):
+                continue
+            worst = [_larger(one, two) for one, two in zip(worst or [None] * len(found), found, strict=True)]
+            elements = max(elements, count_elements(inputs))
+        return NoiseFloor(tuple(worst), elements, self.how if worst else NoiseFloor.how)
+
+
+def relative_noise(answer: Array, other: Array) -> float | None:
+    """The largest distance of two answers, relative to the magnitude; None when there is nothing to measure."""
+    if not is_float(answer) or not is_float(other) or answer.shape != other.shape or answer.size == 0:
+        return None
+    one, two = widen(answer), widen(other)
+    usable = np.isfinite(one) & np.isfinite(two)
+    if not usable.any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.abs(one - two) / magnitudes(np.where(usable, one, np.nan))
+    ratio = ratio[usable & np.isfinite(ratio)]
+    return float(ratio.max()) if ratio.size else 0.0
+
+
+def nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each floating-point element times one plus or minus a rounding error; zeros stay zeros."""
+    if not tensor.is_floating_point() or torch.finfo(tensor.dtype).bits < 16:
+        return tensor
+    signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.device)
+    wide = tensor.double() * (1 + 2 * torch.finfo(tensor.dtype).eps * signs)
+    return wide.to(tensor.dtype)
+
+
+def _distance(one: Array, other: Array) -> Array:
+    if one.shape != other.shape:
+        return np.full(one.shape, np.inf)
+    if not is_float(one):
+        return np.where(one != other, np.inf, 0.0)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(widen(one) - widen(other))
+    return np.where(np.isnan(distance), 0.0, distance)
+
+
+def _noise(answer: Array, other: Array, is_same_precision: bool) -> float | None:
+    noise = relative_noise(answer, other)
+    if noise is None or not is_same_precision:
+        return noise
+    # Two orders of summation can agree by chance; never trust them below what the dtype suggests.
+    return max(noise, default_noise(epsilon(answer)))
+
+
+def _larger(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _double_of(reference: Reference) -> Reference | None:
+    """A copy of the module in double precision; None when it is too large or cannot be copied."""
+    size = sum(parameter.numel() * parameter.element_size() for parameter in reference.module.parameters())
+    if size > _DOUBLE_BYTES:
+        return None
+    try:
+        module = map_tensors(reference.module, widened).double()
+    except Exception:  # a module may hold anything, and anything may refuse to be copied
+        return None
+    return Reference(module, reference.flatten)
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Tensors that forward makes without a dtype get this one."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def other_order() -> Iterator[None]:
+    """Sums are taken in another order: other kernels, another number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if threads > 1 else 2)
+    try:
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,37 @@
+"""Which trials to make, the most telling first.
+
+Every size gets one draw of random values, its own; edge values and further draws go to a few middling sizes, since a
+branch on values seldom depends on sizes, and sizes of 1 make many values look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from anyshape.records.verdict import Sizes
+from anyshape.verify.bench import Trial
+from anyshape.verify.request import VerifyRequest
+from anyshape.verify.values import edges_of
+
+_FIRST = 4
+_EDGE_SIZES = 2
+
+
+def plan_trials(request: VerifyRequest) -> list[Trial]:
+    """All trials in order."""
+    seed = request.options.seed
+    draws = [Trial(sizes, seed + index) for index, sizes in enumerate(request.sizes)]
+    middling = spread(request.sizes, _EDGE_SIZES)
+    edges = [Trial(sizes, seed, edge) for sizes in middling for edge in edges_of(request.make(sizes, seed))]
+    further = [
+        Trial(sizes, seed + len(draws) + draw) for draw in range(request.options.draws - 1) for sizes in middling
+    ]
+    return [*draws[:_FIRST], *edges, *draws[_FIRST:], *further]
+
+
+def spread(sizes: Sequence[Sizes], count: int) -> list[Sizes]:
+    """So many of the sizes, from the middle outwards to the large ones, by their product."""
+    ordered = sorted(sizes, key=lambda each: prod(size for size in each.values()))
+    places = sorted({(len(ordered) - 1) * (count + step) // (2 * count - 1) for step in range(count)})
+    return [ordered[place] for place in places] if ordered else []

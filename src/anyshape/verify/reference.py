@@ -1,0 +1,121 @@
+"""The user's own module, unpatched, as the judge of what is right.
+
+Every call starts from the same state and leaves none behind; after `close` the module is as it was handed over.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Protocol
+
+import torch
+
+from anyshape.findings import Source
+from anyshape.modules.frames import source_of_error
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.state import ModuleState
+from anyshape.verify.tensors import cloned, to_array
+
+Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+class CallInputs(Protocol):
+    """What a module is called with: `module(*args, **kwargs)`."""
+
+    @property
+    def args(self) -> tuple[Any, ...]: ...
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the module answered: arrays in the order of its leaves (None left out), and how long it took.
+
+    `python_floats` says of each whether it was a Python float, whose dtype means nothing.
+    """
+
+    paths: tuple[str, ...]
+    arrays: tuple[Array, ...]
+    python_floats: tuple[bool, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The module raised: its message, and the user's line. `memory`: it is the machine that said no."""
+
+    message: str
+    source: Source | None
+    memory: bool = False
+
+
+class Reference:
+    """Runs a module in eval mode and without gradients; a context manager that puts everything back."""
+
+    def __init__(self, module: torch.nn.Module, flatten: Flatten) -> None:
+        self.module = module
+        self.flatten = flatten
+        self._state = ModuleState(module)
+
+    def run(self, inputs: CallInputs) -> Answer | Refused:
+        """The module's answer, or its refusal; `inputs` themselves are never touched."""
+        given = cloned((inputs.args, dict(inputs.kwargs)))
+        self._state.random.restore()
+        started = perf_counter()
+        try:
+            with torch.no_grad(), quiet():
+                self.module.eval()
+                outputs = self.module(*given[0], **given[1])
+                return self._answer(outputs, perf_counter() - started)
+        except Exception as error:
+            return _refusal(error)
+        finally:
+            self._state.restore()
+
+    def _answer(self, outputs: Any, seconds: float) -> Answer:
+        # Before the state is put back: an output may be a view of it.
+        leaves = [(path, leaf) for path, leaf in self.flatten(outputs) if leaf is not None]
+        return Answer(
+            tuple(path for path, _ in leaves),
+            tuple(to_array(leaf) for _, leaf in leaves),
+            tuple(isinstance(leaf, float) for _, leaf in leaves),
+            seconds,
+        )
+
+    def close(self) -> None:
+        """Put everything back as it was before the first call."""
+        self._state.restore(thorough=True)
+
+    def __enter__(self) -> Reference:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warnings: the user has seen them, and where they are made errors they must not look like refusals."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _refusal(error: Exception) -> Refused:
+    message = str(error).strip() or type(error).__name__
+    memory = isinstance(error, MemoryError) or any(words in message.lower() for words in _OUT_OF_MEMORY)
+    return Refused(
+        f"{type(error).__name__}: {message}" if not isinstance(error, RuntimeError) else message,
+        source_of_error(error),
+        memory,
+    )

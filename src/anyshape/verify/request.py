@@ -1,0 +1,52 @@
+"""What verification is asked: a file, the module that judges it, and how to make inputs at given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+
+from anyshape.records.verdict import Sizes
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.reference import CallInputs, Reference
+from anyshape.verify.shrink import Contains
+
+Make = Callable[[Sizes, int], CallInputs]
+Feeds = Callable[[CallInputs], Mapping[str, Array]]
+Progress = Callable[[int, int, Sizes], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    """`draws` of random values are made at a few sizes and one at the others; `rtol`/`atol` replace the noise floor.
+
+    `budget_s` is for all sizes; `time_limit_s` for one run in onnxruntime (more when eager itself is slow).
+    """
+
+    draws: int = 3
+    seed: int = 0
+    budget_s: float = 60.0
+    rtol: float | None = None
+    atol: float | None = None
+    threads: int = 1
+    time_limit_s: float = 30.0
+    memory_limit: int | None = None
+    shrink_tries: int = 40
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest:
+    """`model` is a file, or its bytes. `sizes` are in the order in which they tell most.
+
+    `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed.
+    """
+
+    model: str | PathLike[str] | bytes
+    output_names: Sequence[str]
+    reference: Reference
+    make: Make
+    feeds: Feeds
+    domain: Contains
+    sizes: Sequence[Sizes]
+    options: VerifyOptions = field(default_factory=VerifyOptions)

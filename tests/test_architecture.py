@@ -1,0 +1,83 @@
+"""The house's rules, proved on every run: the direction of imports, the size of files, a light `import anyshape`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
+LAYERS = ("findings", "domain", "inputs", "operators", "runtime", "modules", "records")
+STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
+TOP = ("pipeline", "api", "compat", "cli")
+
+
+def imports_of(text: str) -> Iterator[str]:
+    """The rooms of anyshape that a file imports, type-checking imports included."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("anyshape."):
+            yield (node.module or "").split(".")[1]
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[1] for name in node.names if name.name.startswith("anyshape."))
+
+
+def broken_imports(room: str, text: str) -> list[str]:
+    """Imports of a file in `room` that go up, or from stage to stage."""
+    order = (*LAYERS, "stage", *TOP)
+    rank = order.index("stage" if room in STAGES else room)
+
+    def is_allowed(other: str) -> bool:
+        if other == room:
+            return True
+        if other in STAGES:
+            return room in TOP
+        return other in order and order.index(other) < rank
+
+    return [other for other in imports_of(text) if not is_allowed(other)]
+
+
+def files() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in TOP)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down_only(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    assert broken_imports(room, path.read_text(encoding="utf-8")) == []
+
+
+def test_the_import_rule_can_fail() -> None:
+    assert broken_imports("domain", "from anyshape.inputs import declare") == ["inputs"]
+    assert broken_imports("verify", "from anyshape.capture import guards") == ["capture"]
+    assert broken_imports("report", "import anyshape.pipeline") == ["pipeline"]
+
+
+@pytest.mark.parametrize(("package", "home"), [("onnxruntime", "runtime/session.py"), ("z3", "domain/solve.py")])
+def test_a_foreign_package_is_imported_in_one_place(package: str, home: str) -> None:
+    def imported(path: Path) -> bool:
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        return any(
+            (isinstance(node, ast.Import) and any(name.name.split(".")[0] == package for name in node.names))
+            or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package)
+            for node in nodes
+        )
+
+    homes = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if imported(path)]
+    assert homes == [home]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_fits_in_a_head(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 300, "which two nouns live here?"
+    assert path.stem not in ("utils", "helpers", "common", "misc", "manager", "base")
+
+
+def test_importing_anyshape_is_light() -> None:
+    code = "import sys, anyshape; print(sorted({'torch','onnxruntime','z3','sympy','numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
