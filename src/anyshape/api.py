@@ -45,7 +45,7 @@ def export(
     force: bool = False,
     rtol: float | None = None,
     atol: float | None = None,
-    budget: float | None = None,
+    budget: float = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Export:
@@ -99,7 +99,7 @@ def check(
     sizes: Mapping[str, int] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    budget: float | None = None,
+    budget: float = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Verdict:

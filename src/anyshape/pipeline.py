@@ -5,12 +5,11 @@ declared -> explored -> captured -> exported -> verified -> contract, and findin
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.symbolic import capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
@@ -25,16 +24,15 @@ from anyshape.domain import choose_sizes
 from anyshape.explore import explore
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.reference import Reference, Refused
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Export
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal, Verdict
-from anyshape.saving import save_model
+from anyshape.saving import model_bytes
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
-from anyshape.verify import VerifyOptions, VerifyRequest, verify
+from anyshape.verify import Reference, Refused, VerifyOptions, VerifyRequest, verify
 
 if TYPE_CHECKING:
     import torch
@@ -42,22 +40,25 @@ if TYPE_CHECKING:
 Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
+_SIZES = 30
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How to export: what of the file, what of the checking."""
 
     opset: int = 18
+    translations: Mapping[Any, Callable[..., Any]] = field(default_factory=dict)
+    optimize: bool = True
     enforce: str = "graph"
     force: bool = False
-    sizes: int = 34
     verify: VerifyOptions = VerifyOptions()
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
     began = time.monotonic()
-    with Reference(module, flatten_outputs, declared.call) as reference:
+    with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
         explored = explore(declared, _trying(declared, reference), seed=options.verify.seed)
         findings = [*declared.notes, *diagnose_refusals(declared, explored)]
@@ -68,7 +69,9 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         draft = build_contract(narrowed, explored, captured, exported)
         if options.enforce == "graph":
             defend(exported.model, draft)
-        verdict = _verified(exported, narrowed, reference, captured.guards, options, tell)
+        request = _request(model_bytes(exported.model), exported.output_names, narrowed, reference)
+        sizes = _sizes_to_verify(narrowed, captured.guards, options.verify.seed)
+        verdict = verify(replace(request, sizes=sizes, options=_telling(options.verify, tell)))
     findings += diagnose_differences(verdict, narrowed.domain, captured.guards)
     if not options.force:
         _stop_at_errors(findings)
@@ -81,16 +84,28 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         findings=tuple(findings),
         guards=captured.guards,
         strategy=captured.strategy,
-        device=reference.device,
+        device=_device(module),
         seconds=time.monotonic() - began,
     )
+
+
+def check(
+    path: Path, module: torch.nn.Module, declared: Declared, options: VerifyOptions, sizes: Sizes | None, tell: Tell
+) -> tuple[Verdict, tuple[Finding, ...]]:
+    """How an existing file compares with its module over the domain, or at the given sizes alone."""
+    names = check_signature(path, declared)
+    with Reference(module, flatten_outputs) as reference:
+        tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), options.seed)
+        request = _request(path, names, declared, reference)
+        verdict = verify(replace(request, sizes=tried, options=_telling(options, tell)))
+    return verdict, diagnose_differences(verdict, declared.domain, file=str(path))
 
 
 def _first_rung(
     module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, tell: Tell
 ) -> tuple[Captured, Exported]:
     """Capture and translate. Raises PromiseBroken with the line that torch cannot follow."""
-    translator = Translator(options.opset)
+    translator = Translator(options.opset, options.translations)
     trying = _trying(declared, reference)
     sizes = choose_trace_sizes(declared, lambda tried: trying(tried) is None)
     tell("capturing", 0, 0)
@@ -102,8 +117,62 @@ def _first_rung(
     if missing:
         raise PromiseBroken(*(diagnose_untranslatable(operator, stack) for operator, stack in missing))
     tell("translating", 0, 0)
+    input_names = [leaf.name for leaf in declared.open_leaves]
+    output_names = declared.name_outputs([answer.path for answer in captured.answers])
     try:
-        exported = translate(captured, translator, declared.open_names, declared.name_outputs(captured.answer_paths))
+        exported = translate(captured, translator, input_names, output_names)
     except Exception as error:
         raise PromiseBroken(diagnose_translation_error(error)) from error
-    return captured, optimize(exported)
+    return captured, optimize(exported) if options.optimize else exported
+
+
+def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
+    """The module's refusal at some sizes, or None where it answers."""
+
+    def try_sizes(sizes: Sizes) -> Refusal | None:
+        answer = reference.run(declared.make(sizes, 0))
+        return Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
+
+    return try_sizes
+
+
+def _sizes_to_verify(declared: Declared, guards: Iterable[Guard], seed: int) -> list[dict[str, int]]:
+    """The most telling sizes first: those that break a guard which the domain does not imply."""
+    open_guards = [guard for guard in guards if guard.status != "proved" and guard.condition is not None]
+    chosen = choose_sizes(
+        declared.domain,
+        example=declared.example_sizes,
+        conditions=[guard.condition for guard in open_guards if guard.condition is not None],
+        cost=declared.elements,
+        limit=_SIZES,
+        seed=seed,
+    )
+    against = [dict(guard.counterexample) for guard in open_guards if guard.counterexample]
+    return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
+
+
+def _request(model: Path | bytes, names: Iterable[str], declared: Declared, reference: Reference) -> VerifyRequest:
+    return VerifyRequest(
+        model=model,
+        output_names=tuple(names),
+        reference=reference,
+        make=declared.make,
+        feeds=declared.feeds,
+        domain=declared.domain,
+        sizes=(),
+    )
+
+
+def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:
+    return replace(options, progress=lambda done, total, sizes: tell("comparing", done, total))
+
+
+def _stop_at_errors(findings: Iterable[Finding]) -> None:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        raise PromiseBroken(*errors)
+
+
+def _device(module: torch.nn.Module) -> str:
+    parameter = next(iter(module.parameters()), None)
+    return "cpu" if parameter is None else str(parameter.device)

@@ -6,14 +6,16 @@ that we cannot translate is kept as text with no condition: unknown, never assum
 
 from __future__ import annotations
 
+import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from anyshape.capture.sympy_terms import condition_of, expression_of
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, simplify
+from anyshape.capture.sympy_terms import condition_of
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
 from anyshape.records.captured import Guard
 
@@ -34,8 +36,7 @@ def user_lines() -> Iterator[None]:
         source = source_of_running_code() or _source_of_current_node()
         if source is None:
             return location, extra
-        by_user = isinstance(location.framework_loc, traceback.FrameSummary) and is_users(location.framework_loc.filename)
-        return SLoc(location.framework_loc, _UserLine(source, by_user)), extra
+        return SLoc(location.framework_loc, _UserLine(source, _asked_by_user())), extra
 
     with patch.object(ShapeEnv, "_get_stack_summary", with_user_line):
         yield
@@ -51,6 +52,17 @@ class _UserLine(str):
         line.source = source
         line.by_user = by_user
         return line
+
+
+def _asked_by_user() -> bool:
+    """Whether the user's own code looks at a size, rather than an operator of torch below it."""
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+    machinery = {*uninteresting_files(), __file__}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in machinery:
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code.co_filename)
 
 
 def _source_of_current_node() -> Any:
@@ -94,6 +106,11 @@ def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain
     return tuple(found.values())
 
 
+def decide_guards(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard, ...]:
+    """Conditions of no known line, decided against the domain."""
+    return tuple(_decided(Guard(condition, "", None, by_user=False), domain) for condition in dict.fromkeys(conditions))
+
+
 def _decided(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
@@ -132,13 +149,3 @@ def _assumed_range(environment: Any, symbol: str, expression: Expr) -> Iterator[
         yield Compare(">=", expression, Number(int(bounds.lower))), getattr(where, "lower", None)
     if bounds.upper not in (-int_oo, int_oo, sympy.oo):
         yield Compare("<=", expression, Number(int(bounds.upper))), getattr(where, "upper", None)
-
-
-def replaced_by(environment: Any, symbol: str, symbols: Mapping[str, Expr]) -> tuple[Expr | None, Any]:
-    """What torch put in place of a symbol, in the user's dims, and where; (None, None) when it stands for itself."""
-    for known, replacement in environment.replacements.items():
-        if known.name == symbol:
-            expression = expression_of(replacement, symbols)
-            location = environment.replacements_slocs.get(known)
-            return (simplify(expression) if expression is not None else None), location
-    return None, None

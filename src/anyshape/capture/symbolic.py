@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.guards import collect_guards, shape_environment, user_lines
+from anyshape.capture.guards import collect_guards, decide_guards, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
 from anyshape.capture.sympy_terms import expression_of
-from anyshape.domain import Expr, Number
+from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.state import kept
@@ -34,15 +34,18 @@ def capture_symbolically(
     import torch
 
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
-    values = declared.open_values(declared.make(trace_sizes, 0))
+    values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
         with leaves():
             program = torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
-        paths = flat.output_paths
+        paths = flat.seen.paths
         decomposed = decompose(program)
     environment = shape_environment(decomposed) or shape_environment(program)
-    symbols = _symbols(program, declared)
-    guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
+    symbols, pinned = _symbols(program, declared)
+    guards = (
+        *decide_guards(pinned, declared.domain),
+        *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
+    )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), _answers(program, paths, symbols))
 
@@ -58,12 +61,19 @@ def _symbolic_sizes() -> Iterator[None]:
         yield
 
 
+def _as_input(value: Any) -> Any:
+    """A float would be baked in; as a 0-d tensor it is an input."""
+    import torch
+
+    return torch.tensor(value) if isinstance(value, float) else value
+
+
 def _open_axes(declared: Declared) -> tuple[Any, ...]:
     from torch.export import Dim
 
     return tuple(
         Dim.AUTO
-        if leaf.is_open_number
+        if leaf.number is not None
         else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
         for leaf in declared.open_leaves
     )
@@ -90,19 +100,23 @@ def _size(size: Any, symbols: Mapping[str, Expr]) -> Expr | None:
     return Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols)
 
 
-def _symbols(program: ExportedProgram, declared: Declared) -> dict[str, Expr]:
-    """Each size symbol of the program's inputs, in the user's dims."""
+def _symbols(program: ExportedProgram, declared: Declared) -> tuple[dict[str, Expr], list[Condition]]:
+    """Each size symbol of the program's inputs in the user's dims, and what holds where an open axis got no symbol."""
     import torch
 
-    names = program.graph_signature.user_inputs
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     symbols: dict[str, Expr] = {}
-    for name, leaf in zip(names, declared.open_leaves, strict=True):
+    pinned: list[Condition] = []
+    for name, leaf in zip(program.graph_signature.user_inputs, declared.open_leaves, strict=True):
         value = placeholders[str(name)].meta["val"]
-        sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
-        for size, expression in zip(sizes, leaf.axes if isinstance(value, torch.Tensor) else (leaf.number,), strict=True):
+        pairs = zip(value.shape, leaf.axes, strict=True) if isinstance(value, torch.Tensor) else [(value, leaf.number)]
+        for size, expression in pairs:
             # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.
             term = getattr(getattr(size, "node", None), "_expr", None)
+            if expression is None or isinstance(expression, Number):
+                continue
             if term is not None and term.is_Symbol:
                 symbols[term.name] = expression
-    return symbols
+            elif isinstance(size, int):
+                pinned.append(Compare("==", expression, Number(size)))
+    return symbols, pinned

@@ -14,10 +14,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def parse_seconds(text: str) -> float | None:
-    """`60s`, `5m`, `1.5h` or plain seconds; empty means no limit."""
-    if not text:
-        return None
+def parse_seconds(text: str) -> float:
+    """`60s`, `5m`, `1.5h` or plain seconds."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise UsageError(

@@ -29,7 +29,7 @@ def export(
     opset: Annotated[int, typer.Option(help="ONNX opset of the file.")] = 18,
     force: Annotated[bool, typer.Option(help="Write the file though its promise is broken; its contract says so.")] = False,
     enforce: Annotated[str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")] = "graph",
-    budget: Budget = "",
+    budget: Budget = "60s",
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
@@ -83,7 +83,7 @@ def check(
     model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
     where: Where = [],  # noqa: B006
     sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",
-    budget: Budget = "",
+    budget: Budget = "60s",
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,

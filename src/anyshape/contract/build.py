@@ -32,9 +32,7 @@ def build_contract(
         status="broken" if broken else "kept",
         domain=explored.domain,
         rules=_rules(declared, explored),
-        inputs=tuple(
-            TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves
-        ),
+        inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),
         outputs=tuple(TensorPromise(name, answer.path, answer.dtype, answer.axes) for name, answer in exported.outputs),
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         tested=_tested(captured, verdict),
@@ -47,12 +45,7 @@ def build_contract(
 
 def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
     """The user's own rules, then those that trying found."""
-    written = [
-        condition
-        for dim in declared.domain.dims
-        if dim.declared
-        for condition in dim.conditions()
-    ]
+    written = [condition for dim in declared.domain.dims if dim.declared for condition in dim.conditions()]
     own = [Rule(condition, "declared") for condition in (*written, *declared.domain.relations)]
     return (*own, *explored.rules)
 
@@ -62,7 +55,9 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
         return Tested((), capture_proved=captured.is_proved)
     conditions = [guard.condition for guard in captured.guards if guard.status != "proved" and guard.condition]
     against = [sizes for sizes in verdict.tried if not all(holds(condition, sizes) for condition in conditions)]
-    largest = {name: max(sizes[name] for sizes in verdict.tried) for name in (verdict.tried[0] if verdict.tried else ())}
+    largest = {
+        name: max(sizes[name] for sizes in verdict.tried) for name in (verdict.tried[0] if verdict.tried else ())
+    }
     return Tested(tuple(verdict.tried), captured.is_proved, largest, against_guards=len(against))
 
 

@@ -33,8 +33,8 @@ from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
 
 if TYPE_CHECKING:
-    from anyshape.domain.sizes import choose_sizes
     from anyshape.domain.questions import decide, find_contradiction, find_point, is_empty, range_of, smallest_point
+    from anyshape.domain.sizes import choose_sizes
 
 _ON_FIRST_USE = {
     "choose_sizes": "anyshape.domain.sizes",

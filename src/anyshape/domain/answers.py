@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple
 
+from anyshape.domain.condition import Condition, format_condition
 from anyshape.findings import AnyshapeError, Finding
 
 
@@ -68,3 +70,15 @@ class Undecided(AnyshapeError):
 
     def __reduce__(self) -> tuple[type[Undecided], tuple[str, int]]:
         return type(self), (self.question, self.timeout_ms)
+
+
+def wrong_point(rules: Iterable[Condition], sizes: Mapping[str, int]) -> Finding:
+    """The finding for sizes from the solver that do not keep the rules it was given: our own fault."""
+    return Finding(
+        code="AS901",
+        name="solver-disagrees",
+        what="the solver gave sizes that do not keep the rules it was asked about.",
+        why=f"{dict(sizes)} under {', '.join(map(format_condition, rules))}",
+        fix="this is our fault, sorry: please report the rules above.",
+        sizes=dict(sizes),
+    )

@@ -25,10 +25,10 @@ def fits(domain: Domain, conditions: Sequence[Condition], sizes: dict[str, int])
     return domain.contains(sizes) and all(holds(condition, sizes) for condition in conditions)
 
 
-def is_small(domain: Domain) -> bool:
+def is_small(domain: Domain, few: int = FEW) -> bool:
     """Whether trying every point of the box is quick."""
     ends = [(dim.smallest, dim.max, dim.multiple) for dim in domain.dims]
-    return prod(FEW + 1 if high is None else (high - low) // step + 1 for low, high, step in ends) <= FEW
+    return prod(few + 1 if high is None else (high - low) // step + 1 for low, high, step in ends) <= few
 
 
 def all_points(domain: Domain, *conditions: Condition) -> Iterator[dict[str, int]]:

@@ -6,17 +6,29 @@ Wishes come in the order of their weight; the last ones give way first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
-from anyshape.domain.answers import Undecided
+from anyshape.domain.answers import Undecided, wrong_point
 from anyshape.domain.box import fits
 from anyshape.domain.condition import Compare, Condition
 from anyshape.domain.dims import Domain
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import Session
+from anyshape.findings import InternalError
 
 Sizes = dict[str, int]
 _TIMEOUT_MS = 3000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a point costs, and how much it may cost."""
+
+    cost: Callable[[Mapping[str, int]], int]
+    most: int
+
+    def allows(self, point: Sizes) -> bool:
+        return self.cost(point) <= self.most
 
 
 class Completion:
@@ -25,11 +37,12 @@ class Completion:
     `far` are sizes beyond which a dim without an end is never sent, since the solver likes any size as much as another.
     """
 
-    def __init__(self, domain: Domain, far: Mapping[str, int], cost: Callable[[Sizes], int], budget: int) -> None:
-        self._domain, self._cost, self._budget = domain, cost, budget
-        capped = Domain(tuple(replace(dim, max=far[dim.name]) for dim in domain.dims), domain.relations)
-        self._capped = capped
+    def __init__(self, domain: Domain, far: Mapping[str, int], budget: Budget) -> None:
+        self._domain, self._far, self._budget = domain, far, budget
         self._session: Session | None = None
+
+    def is_affordable(self, point: Sizes) -> bool:
+        return self._budget.allows(point)
 
     def complete(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> Sizes | None:
         """A point with the wished sizes as far as relations and conditions allow, None if the conditions never hold."""
@@ -41,41 +54,47 @@ class Completion:
             found = self._solver().find_near(equalities, *conditions)
         except Undecided:
             return None  # one point fewer; nothing is claimed about it
+        if found is not None and not fits(self._domain, conditions, found):
+            raise InternalError(wrong_point(self._domain.conditions(), found))
         return found
 
-    def afford(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> Sizes | None:
-        """The same within the budget: the last wishes are lowered as far as it takes, and no farther."""
-        point = self.complete(wishes, conditions)
-        if point is None or self._cost(point) <= self._budget:
-            return point
-        lowered = dict(wishes)
+    def afford(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> tuple[Sizes, Sizes] | None:
+        """The same within the budget, and the wishes that were left: the last are lowered as far as it takes."""
+        left = dict(wishes)
+        point = self.complete(left, conditions)
+        if point is None or self._budget.allows(point):
+            return None if point is None else (point, left)
         for name in reversed(list(wishes)):
-            smallest = self._domain.dim(name).smallest
-            point = self._affordable(lowered, name, smallest, conditions)
+            wished, left[name] = left[name], self._domain.dim(name).smallest
+            point = self._affordable(left, conditions)
             if point is not None:
-                return self._raised(lowered, name, point, conditions)
-            lowered[name] = smallest
+                return self._raised(point, left, {name: wished}, conditions)
         return None
 
-    def _raised(self, wishes: Sizes, name: str, point: Sizes, conditions: Sequence[Condition]) -> Sizes:
-        """The affordable point with the largest size of this dim up to the wished one."""
-        dim = self._domain.dim(name)
-        low, high = dim.smallest // dim.multiple, wishes[name] // dim.multiple
+    def _raised(
+        self, point: Sizes, left: Sizes, raise_to: Mapping[str, int], conditions: Sequence[Condition]
+    ) -> tuple[Sizes, Sizes]:
+        """The affordable point with the largest size of the one dim up to the wished one, and its wishes."""
+        ((name, wished),) = raise_to.items()
+        multiple = self._domain.dim(name).multiple
+        low, high = left[name] // multiple, wished // multiple
         while low < high:
             middle = (low + high + 1) // 2
-            better = self._affordable(wishes, name, middle * dim.multiple, conditions)
+            raised = {**left, name: middle * multiple}
+            better = self._affordable(raised, conditions)
             if better is None:
                 high = middle - 1
             else:
-                low, point = middle, better
-        return point
+                low, point, left = middle, better, raised
+        return point, left
 
-    def _affordable(self, wishes: Sizes, name: str, size: int, conditions: Sequence[Condition]) -> Sizes | None:
-        point = self.complete({**wishes, name: size}, conditions)
-        return point if point is not None and self._cost(point) <= self._budget else None
+    def _affordable(self, wishes: Sizes, conditions: Sequence[Condition]) -> Sizes | None:
+        point = self.complete(wishes, conditions)
+        return point if point is not None and self._budget.allows(point) else None
 
     def _solver(self) -> Session:
         if self._session is None:
             self._session = Session(self._domain.names, _TIMEOUT_MS)
-            self._session.require(*self._capped.conditions())
+            self._session.require(*self._domain.conditions())
+            self._session.require(*(Compare("<=", Ref(name), Number(size)) for name, size in self._far.items()))
         return self._session

@@ -42,6 +42,9 @@ class Covering:
                 chosen[name] = max(self._levels[name], key=lambda level: self._gain((name, level), chosen))
         return target, chosen
 
+    def is_open(self, target: Target) -> bool:
+        return target in self._open
+
     def give_up(self, target: Target) -> None:
         """No sizes meet this target."""
         self._open.pop(target, None)

@@ -20,28 +20,40 @@ class Levels:
     """The sizes of one dim by level, in each the most telling first."""
 
     dim: Dim
-    high: int
+    modest: int  # as large as is tried often; the level `high` begins here
     pools: Mapping[str, tuple[int, ...]]
 
     def level_of(self, size: int) -> str:
         """The level of any size of the dim, listed or not."""
-        for level in ("zero", "low", "high"):
-            if size in self.pools.get(level, ()):
+        for level, pool in self.pools.items():
+            if size in pool:
                 return level
-        if size >= self.high:
+        if size >= self.modest:
             return "high"
         return "odd" if (size // self.dim.multiple) % 2 else "even"
 
+    def middle(self) -> tuple[int, ...]:
+        """The sizes between the ends, or the ends if there are none between."""
+        between = self.pools.get("odd", ()) + self.pools.get("even", ())
+        return between or tuple(size for pool in self.pools.values() for size in pool)
 
-def modest_high(dim: Dim, example: int | None) -> int:
-    """The largest size to try: the dim's end, or about four times the example where there is none."""
-    if dim.max is not None:
-        return dim.largest_up_to(dim.max) or dim.smallest
-    far = max(_MODEST, 4 * (example or 0), dim.smallest + 4 * dim.multiple + _MODEST // 2)
-    return dim.largest_up_to(far) or dim.smallest
+    def telling(self) -> tuple[int, ...]:
+        """All listed sizes."""
+        return tuple(size for pool in self.pools.values() for size in pool)
 
 
-def levels_of(dim: Dim, example: int | None, high: int) -> Levels:
+def reach(dim: Dim, example: int | None, smallest: int) -> tuple[int, int]:
+    """A modest size and the largest size to try.
+
+    The modest one is about four times the example, or the smallest size that occurs; the largest is the dim's end, and
+    the modest one if there is none.
+    """
+    enough = max(_MODEST, 4 * (example or 0), 4 * smallest if smallest > 1 else 0, smallest + 8 * dim.multiple)
+    modest = dim.largest_up_to(enough) or dim.smallest
+    return modest, modest if dim.max is None else dim.largest_up_to(dim.max) or dim.smallest
+
+
+def levels_of(dim: Dim, example: int | None, modest: int, high: int) -> Levels:
     """The dim's telling sizes from its smallest to `high`; sizes are told apart in steps of the multiple."""
     step, smallest = dim.multiple, dim.smallest
     low = step if smallest == 0 else smallest
@@ -49,15 +61,23 @@ def levels_of(dim: Dim, example: int | None, high: int) -> Levels:
     if low <= high:
         pools["low"] = (low,)
     if high > low:
-        neighbour = (high - step,) if dim.max is not None and high - step > low + 2 * step else ()
-        pools["high"] = (high, *neighbour)
+        pools["high"] = _high_pool(dim, modest, high, low)
     taken = {size for pool in pools.values() for size in pool}
-    between = [size for size in _between(dim, example, low, high) if size not in taken]
+    middle = [size for size in _between(dim, example, low, high) if size not in taken and size < modest]
     for level, parity in (("odd", 1), ("even", 0)):
-        pool = tuple(size for size in between if (size // step) % 2 == parity)
+        pool = tuple(size for size in middle if (size // step) % 2 == parity)
         if pool:
             pools[level] = pool
-    return Levels(dim, high, pools)
+    return Levels(dim, min(modest, high), pools)
+
+
+def _high_pool(dim: Dim, modest: int, high: int, low: int) -> tuple[int, ...]:
+    """The end first, then modest sizes by turns with large ones: the large are slow, and seldom tell more."""
+    neighbour = [high - dim.multiple] if dim.max is not None and high - 3 * dim.multiple > low else []
+    if high <= 2 * modest:
+        return (high, *neighbour)
+    powers = [2**power * dim.multiple + offset * dim.multiple for power in range(6, 13) for offset in (0, 1, -1)]
+    return tuple(dict.fromkeys([high, modest, *neighbour, *(size for size in powers if modest < size < high)]))
 
 
 def _between(dim: Dim, example: int | None, low: int, high: int) -> list[int]:

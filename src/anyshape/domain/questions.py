@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from anyshape.domain.answers import Answer, Decision, Range, Undecided
+from anyshape.domain.answers import Answer, Decision, Range, Undecided, wrong_point
 from anyshape.domain.box import all_points, corners, fits, is_small
 from anyshape.domain.condition import Compare, Condition, negate
 from anyshape.domain.dims import Domain
 from anyshape.domain.expr import Expr, Number, Ref, evaluate
 from anyshape.domain.names import dims_of
 from anyshape.domain.solve import Session
-from anyshape.findings import Finding, InternalError
+from anyshape.findings import InternalError
 
 TIMEOUT_MS = 2000
 ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
@@ -132,7 +132,7 @@ class _Search:
             return None
         sizes = {dim.name: answer.get(dim.name, dim.smallest) for dim in self.domain.dims}
         if not fits(self.domain, (*self.conditions, *conditions), sizes):
-            raise InternalError(_wrong_point(self.domain, sizes))
+            raise InternalError(wrong_point(self.domain.conditions(), sizes))
         self.best = sizes if self.best is None else min(self.best, sizes, key=_size_order)
         return sizes
 
@@ -185,13 +185,3 @@ class _Search:
 
 def _size_order(sizes: Sizes) -> tuple[int, tuple[int, ...]]:
     return sum(sizes.values()), tuple(sizes.values())
-
-
-def _wrong_point(domain: Domain, sizes: Sizes) -> Finding:
-    return Finding(
-        code="AS901",
-        name="solver-disagrees",
-        what="the solver gave sizes that do not keep the rules they were asked for. This is our fault, sorry.",
-        why=f"{sizes} under {[str(condition) for condition in domain.conditions()]}",
-        fix="please report the rules above.",
-    )

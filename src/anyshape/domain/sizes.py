@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
 from anyshape.domain.answers import Undecided
-from anyshape.domain.box import all_points, is_small
-from anyshape.domain.completion import Completion
+from anyshape.domain.box import all_points, fits, is_small
+from anyshape.domain.completion import Budget, Completion
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, holds, negate
 from anyshape.domain.covering import Covering
 from anyshape.domain.dims import Domain, empty_domain
-from anyshape.domain.expr import Number
-from anyshape.domain.levels import Levels, levels_of, modest_high
-from anyshape.domain.questions import find_point, smallest_point
+from anyshape.domain.expr import Number, Ref
+from anyshape.domain.levels import Levels, levels_of, reach
+from anyshape.domain.names import dims_of
+from anyshape.domain.questions import find_point, range_of, smallest_point
 from anyshape.findings import DeclarationError
 
 Sizes = dict[str, int]
+_RANGE_MS = 100
+_PATIENCE = 30
+_ATTEMPTS = 200
+_FEW = 200
 
 
 def choose_sizes(
@@ -44,11 +50,11 @@ def choose_sizes(
     price = cost or (lambda sizes: 0)
     if not domain.dims or price(smallest) > budget:
         return (smallest,)
-    chooser = _Chooser(domain, smallest, example or {}, price, budget)
+    chooser = _Chooser(_tightened(domain), smallest, example or {}, Budget(price, budget))
     proposals = chain(
         chooser.opening(),
         _alternate(chooser.around(conditions), chooser.pairs()),
-        chooser.random_rest(Random(seed)),
+        _alternate(chooser.rest(), chooser.random(Random(seed))),
     )
     for point in proposals:
         if point is not None:
@@ -56,6 +62,26 @@ def choose_sizes(
         if len(chooser.points) >= limit:
             break
     return tuple(chooser.points[:limit])
+
+
+def _alternate(one: Iterator[Sizes | None], two: Iterator[Sizes | None]) -> Iterator[Sizes | None]:
+    return (point for both in zip_longest(one, two) for point in both)
+
+
+def _compares(condition: Condition) -> Iterator[Compare]:
+    if isinstance(condition, Compare):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _compares(condition.part)
+    elif isinstance(condition, (All, AnyOf)):
+        for part in condition.parts:
+            yield from _compares(part)
+
+
+def _random_size(levels: Levels, random: Random) -> int:
+    """Evenly over the orders of magnitude, in steps of the dim's multiple."""
+    low, high = levels.dim.smallest // levels.dim.multiple, levels.modest // levels.dim.multiple
+    return (low + int((high - low + 1) ** random.random()) - 1) * levels.dim.multiple
 
 
 def _smallest(domain: Domain) -> Sizes:
@@ -66,3 +92,119 @@ def _smallest(domain: Domain) -> Sizes:
     if point is None:
         raise DeclarationError(empty_domain("no sizes keep all of the rules.", "there is nothing to try."))
     return point
+
+
+def _tightened(domain: Domain) -> Domain:
+    """The same domain with the ends that the relations give to single dims: `past + seq <= 4096` ends both."""
+    for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
+        ends = range_of(domain, Ref(name), timeout_ms=_RANGE_MS)
+        low, high = ends if ends is not None else (None, None)
+        dim = domain.dim(name)
+        dim = replace(dim, min=low) if isinstance(low, int) else dim
+        domain = domain.with_dim(replace(dim, max=high) if isinstance(high, int) else dim)
+    return domain
+
+
+class _Chooser:
+    """The points so far, and generators of further ones; a generator may yield None, or a point that is there."""
+
+    def __init__(self, domain: Domain, smallest: Sizes, example: Mapping[str, int], budget: Budget) -> None:
+        self.points: list[Sizes] = []
+        self._domain, self._smallest, self._example = domain, smallest, example
+        self._uses: Counter[tuple[str, int]] = Counter()
+        reaches = {dim.name: reach(dim, example.get(dim.name), smallest[dim.name]) for dim in domain.dims}
+        self._completion = Completion(domain, {name: 4 * high for name, (_, high) in reaches.items()}, budget)
+        self._levels: dict[str, Levels] = {}
+        for dim in domain.dims:
+            modest, high = reaches[dim.name]
+            self._levels[dim.name] = levels_of(
+                dim, example.get(dim.name), modest, self._affordable_high(dim.name, high)
+            )
+        self._covering = Covering({name: tuple(levels.pools) for name, levels in self._levels.items()})
+
+    def take(self, point: Sizes) -> None:
+        """Add the point unless it is there already."""
+        if point in self.points:
+            return
+        self.points.append(point)
+        self._uses.update(point.items())
+        self._covering.meet({name: levels.level_of(point[name]) for name, levels in self._levels.items()})
+
+    def opening(self) -> Iterator[Sizes | None]:
+        """All unequal, all smallest, all 1 where 0 is allowed, all highest, and the example."""
+        yield self._afford(self._generic())
+        yield self._smallest
+        for level in ("low", "high"):
+            yield self._afford({name: self._first(levels, level) for name, levels in self._levels.items()})
+        if all(name in self._example for name in self._domain.names):
+            yield self._afford({name: self._example[name] for name in self._domain.names})
+
+    def around(self, conditions: Sequence[Condition]) -> Iterator[Sizes | None]:
+        """Both sides of each condition, and where its comparisons tip over; where the relations tip over, too."""
+        both_sides = [side for condition in conditions for side in (condition, negate(condition))]
+        compares = [compare for condition in (*conditions, *self._domain.relations) for compare in _compares(condition)]
+        gaps = [Compare("==", compare.left - compare.right, Number(gap)) for compare in compares for gap in (0, 1, -1)]
+        for probe in dict.fromkeys([*both_sides, *gaps]):
+            if not any(holds(probe, point) for point in self.points):
+                yield self._afford(self._generic(), (probe,))
+
+    def pairs(self) -> Iterator[Sizes | None]:
+        """Points that meet the open pairs of levels, until none are open or no more can be met."""
+        fruitless = 0
+        while fruitless < _PATIENCE and (proposal := self._covering.propose()):
+            target, wanted = proposal
+            first = sorted(wanted.items(), key=lambda item: item not in target)
+            yield self._afford(self._pick({name: self._levels[name].pools[level] for name, level in first}))
+            met = not self._covering.is_open(target)
+            self._covering.give_up(target)
+            fruitless = 0 if met else fruitless + 1
+
+    def rest(self) -> Iterator[Sizes | None]:
+        """The telling sizes that no point has yet, those of all dims side by side; every point if there are few."""
+        if is_small(self._domain, _FEW):
+            yield from (point for point in all_points(self._domain) if self._completion.is_affordable(point))
+        for _ in range(max(len(levels.telling()) for levels in self._levels.values())):
+            yield self._afford(self._pick({name: levels.telling() for name, levels in self._levels.items()}))
+
+    def random(self, random: Random) -> Iterator[Sizes | None]:
+        """Points at random, small sizes more often than large ones."""
+        for _ in range(_ATTEMPTS):
+            order = list(self._levels)
+            random.shuffle(order)
+            yield self._afford({name: _random_size(self._levels[name], random) for name in order})
+
+    def _affordable_high(self, name: str, high: int) -> int:
+        others = {other: size for other, size in self._smallest.items() if other != name}
+        afforded = self._completion.afford({name: high, **others})
+        return afforded[0][name] if afforded is not None else self._smallest[name]
+
+    def _afford(self, wishes: Sizes, conditions: Sequence[Condition] = ()) -> Sizes | None:
+        """The affordable point near the wishes; what had to give way to a relation becomes a telling size, if it can.
+
+        Otherwise the solver's taste would decide, and it likes the ends: `a >= b` would be met at `a == b` only.
+        """
+        afforded = self._completion.afford(wishes, conditions)
+        if afforded is None:
+            return None
+        point, wishes = afforded
+        for name in [name for name in self._levels if point[name] != wishes[name]]:
+            for size in sorted(self._levels[name].middle(), key=lambda size: self._uses[name, size]):
+                changed = {**point, name: size}
+                if fits(self._domain, conditions, changed) and self._completion.is_affordable(changed):
+                    point = changed
+                    break
+        return point
+
+    def _generic(self) -> Sizes:
+        return self._pick({name: levels.middle() for name, levels in self._levels.items()})
+
+    def _pick(self, pools: Mapping[str, Sequence[int]]) -> Sizes:
+        """A size from each pool: unlike the others of this point first of all, then one that was little used."""
+        sizes: Sizes = {}
+        for name, pool in pools.items():
+            sizes[name] = min(pool, key=lambda size: (size in sizes.values(), self._uses[name, size]))
+        return sizes
+
+    @staticmethod
+    def _first(levels: Levels, level: str) -> int:
+        return levels.pools.get(level, next(iter(levels.pools.values())))[0]

@@ -6,7 +6,8 @@ hold, as in `holds`. A session has one deadline for all of its checks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from functools import reduce
 from time import monotonic
 from typing import Any
@@ -16,6 +17,18 @@ import z3
 from anyshape.domain.answers import Undecided
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, all_of, format_condition
 from anyshape.domain.expr import Expr, Number, Op, Ref
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 
 
 class Session:
@@ -56,8 +69,8 @@ class Session:
                 self._solver.add(z3.Implies(switch, self._condition(rule)))
             if self._check(rules, *switches) == z3.sat:
                 return None
-            core = {str(switch) for switch in self._solver.unsat_core()}
-            return [rule for switch, rule in zip(switches, rules, strict=True) if str(switch) in core]
+            core = {switch.get_id() for switch in self._solver.unsat_core()}
+            return [rule for switch, rule in zip(switches, rules, strict=True) if switch.get_id() in core]
         finally:
             self._solver.pop()
 
@@ -71,8 +84,8 @@ class Session:
             for switch, wish in zip(switches, wishes, strict=True):
                 self._solver.add(z3.Implies(switch, self._condition(wish)))
             while self._check(conditions, *(switches[index] for index in kept)) == z3.unsat:
-                core = {str(switch) for switch in self._solver.unsat_core()}
-                blamed = [index for index in kept if str(switches[index]) in core]
+                core = {switch.get_id() for switch in self._solver.unsat_core()}
+                blamed = [index for index in kept if switches[index].get_id() in core]
                 if not blamed:
                     return None
                 kept.remove(blamed[-1])
@@ -107,15 +120,8 @@ class Session:
     def _comparison(self, compare: Compare) -> Any:
         divisors: list[Any] = []
         left, right = self._expr(compare.left, divisors), self._expr(compare.right, divisors)
-        outcome = {
-            "<": left < right,
-            "<=": left <= right,
-            "==": left == right,
-            "!=": left != right,
-            ">=": left >= right,
-            ">": left > right,
-        }[compare.op]
-        return z3.And([outcome, *(divisor != 0 for divisor in divisors)])
+        outcome = _OPERATORS[compare.op](left, right)
+        return z3.And([outcome, *(divisor != 0 for divisor in divisors)]) if divisors else outcome
 
     def _expr(self, expr: Expr, divisors: list[Any]) -> Any:
         """The z3 term; what it divides by is added to the divisors unless it is a number other than 0."""
@@ -137,7 +143,7 @@ class Session:
                 divisors.append(right)
                 quotient = z3.If(right > 0, left / right, -left / -right)
             return quotient if expr.symbol == "//" else left - right * quotient
-        return {"+": left + right, "-": left - right, "*": left * right}[expr.symbol]
+        return _OPERATORS[expr.symbol](left, right)
 
 
 def _smaller(one: Any, two: Any) -> Any:

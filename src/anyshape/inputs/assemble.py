@@ -118,11 +118,17 @@ def check_inside(domain: Domain, sizes: Mapping[str, int]) -> None:
             continue
         about = {name: sizes[name] for name in dims_of(rule)}
         empty = [name for name, size in about.items() if size == 0]
-        fix = f"if a size of 0 is meant, say so: where=['{empty[0]} >= 0']." if empty else "widen the rule, or give another example."
+        fix = (
+            f"if a size of 0 is meant, say so: where=['{empty[0]} >= 0']."
+            if empty
+            else "widen the rule, or give another example."
+        )
         raise DeclarationError(outside_domain(about, format_condition(rule), fix))
 
 
-def name_leaves(leaves: tuple[InputLeaf, ...], names: Sequence[str] | Mapping[str, str] | None) -> tuple[InputLeaf, ...]:
+def name_leaves(
+    leaves: tuple[InputLeaf, ...], names: Sequence[str] | Mapping[str, str] | None
+) -> tuple[InputLeaf, ...]:
     """The leaves under the names that the user gave: a list names the first open leaves, a mapping names by path."""
     if names is None:
         return leaves

@@ -32,12 +32,14 @@ def wrong_size(path: str, axis: int, written: int, actual: int, words: str) -> F
     )
 
 
-def inconsistent_sizes(dim: str, first: tuple[str, int, int], second: tuple[str, int, int], example: str = "") -> Finding:
-    (path, axis, size), (other_path, other_axis, other_size) = first, second
+def inconsistent_sizes(
+    dim: str, first: tuple[str, int, int], second: tuple[str, int, int], example: str = ""
+) -> Finding:
+    one, two = (f"{size} on axis {axis} of {path!r}" for path, axis, size in (first, second))
     return Finding(
         code="AS014",
         name="inconsistent-sizes",
-        what=f"dim {dim!r} is {size} on axis {axis} of {path!r} and {other_size} on axis {other_axis} of {other_path!r}.",
+        what=f"dim {dim!r} is {one} and {two}.",
         why=f"the same name is the same size{example}.",
         fix=f"give one of the two axes another name, or inputs that agree in {dim!r}.",
     )

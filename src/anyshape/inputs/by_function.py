@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Condition, Domain, Number, declare_domain, dims_of, holds, parse_condition
+from anyshape.domain import Condition, Domain, Expr, Number, declare_domain, dims_of, holds, parse_condition, simplify
 from anyshape.findings import DeclarationError
 from anyshape.inputs.assemble import Options, Parts, Rule, assemble
-from anyshape.inputs.axis_messages import value_varies
+from anyshape.inputs.axis_messages import unreadable_form, value_varies, words_disagree
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declared import (
     Declared,
@@ -32,6 +32,8 @@ from anyshape.inputs.probing import Probed, check_alike, probe
 from anyshape.inputs.random_state import seeded
 from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
 from anyshape.inputs.value_choices import choices_of
+from anyshape.inputs.words import AxisWord, Open
+from anyshape.inputs.written import check_output_dims, is_auto, read_written
 
 
 def declare_by_function(signature: inspect.Signature, function: Callable[..., Any], options: Options) -> Declared:
@@ -50,6 +52,8 @@ def declare_by_function(signature: inspect.Signature, function: Callable[..., An
     values, loose = at_example.find_values(free, domain)
     leaves = _leaves(probed, at_example.bound, loose)
     about_values, about_sizes = _split(rules, [parameter.name for parameter in free])
+    outputs = _agreed_outputs(leaves, at_example.bound, options)
+    check_output_dims(outputs, sizes)
     parts = Parts(
         source="function",
         signature=signature,
@@ -59,8 +63,37 @@ def declare_by_function(signature: inspect.Signature, function: Callable[..., An
         rules=tuple(about_sizes),
         example_sizes=example,
         values=values,
+        output_axes=outputs,
     )
     return assemble(parts, options, lambda named: FunctionMaker(read, named, values, tuple(about_values)))
+
+
+def _agreed_outputs(
+    leaves: Sequence[InputLeaf], bound: BoundCall, options: Options
+) -> Mapping[str, Mapping[int, Expr]]:
+    """What the user wrote about outputs; what was written about inputs must be what the function makes."""
+    if is_auto(options):
+        raise DeclarationError(unreadable_form("dynamic", options.dynamic, _SAYS_ITSELF))
+    forms = read_written(options, bound).forms
+    for path in forms.numbers:
+        why = "a function of sizes makes a number an input by giving back one of its parameters."
+        raise DeclarationError(unreadable_form(path, "value", why))
+    for leaf in leaves:
+        for axis, word in forms.axes.get(leaf.path, {}).items():
+            found = leaf.axes[axis]
+            agrees = not isinstance(found, Number) if isinstance(word, Open) else True
+            if isinstance(word, Expr):
+                agrees = simplify(word) == found
+            if not agrees:
+                raise DeclarationError(words_disagree(leaf.path, axis, _spoken(word), str(found)))
+    return forms.outputs
+
+
+def _spoken(word: AxisWord) -> str:
+    return str(word) if isinstance(word, Expr) else "open"
+
+
+_SAYS_ITSELF = "a function of sizes says by itself which axes vary."
 
 
 def _split(rules: Sequence[Rule], values: Sequence[str]) -> tuple[list[Condition], list[Rule]]:
@@ -170,4 +203,3 @@ def _leaves(probed: Probed, bound: BoundCall, loose: set[int]) -> tuple[InputLea
         else:
             leaves.append(InputLeaf(path, path, "constant", dtype_of(value), value=value))
     return tuple(leaves)
-

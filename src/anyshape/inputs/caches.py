@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from anyshape.inputs.structure import Attributes, Layers, Structure
+from anyshape.inputs.structure import Attributes, Layers, Structure, join
 
 Walk = Callable[[Any, str], Structure]
 
@@ -21,14 +21,16 @@ _COUNTER = "cumulative_length"
 
 def is_cache(value: Any) -> bool:
     """Whether the value is a cache of transformers, static, dynamic or both."""
-    return any(base.__name__ == "Cache" and base.__module__ == "transformers.cache_utils" for base in type(value).__mro__)
+    return any(
+        base.__name__ == "Cache" and base.__module__ == "transformers.cache_utils" for base in type(value).__mro__
+    )
 
 
 def cache_structure(cache: Any, path: str, walk: Walk) -> Structure:
     """The structure of a cache; `walk(value, path)` takes each of its leaves."""
     if hasattr(cache, "self_attention_cache"):
         return _pair(cache, path, walk)
-    layers = Layers(tuple(_layer(layer, f"{path}.{index}", walk) for index, layer in enumerate(cache.layers)))
+    layers = Layers(tuple(_layer(layer, join(path, str(index)), walk) for index, layer in enumerate(cache.layers)))
     taken_over = {name: value for name, value in vars(cache).items() if name != "layers"}
     return _Cache(type(cache), (("layers", None),), ("layers",), (layers,), taken_over)
 
@@ -42,7 +44,7 @@ class _Cache(Attributes):
 
 def _pair(cache: Any, path: str, walk: Walk) -> Structure:
     names = ("self_attention_cache", "cross_attention_cache")
-    children = tuple(cache_structure(getattr(cache, name), f"{path}.{name}", walk) for name in names)
+    children = tuple(cache_structure(getattr(cache, name), join(path, name), walk) for name in names)
     taken_over = {name: value for name, value in vars(cache).items() if name not in names}
     return Attributes(type(cache), tuple((name, None) for name in names), names, children, taken_over)
 
@@ -58,7 +60,7 @@ def _layer(layer: Any, path: str, walk: Walk) -> Structure:
         elif _is_leaf(name, value):
             found.append(((name, None), spoken, walk(value, f"{path}.{spoken}")))
         elif isinstance(value, dict) and any(isinstance(item, torch.Tensor) for item in value.values()):
-            taken_over[name] = {key: None for key in value}
+            taken_over[name] = dict.fromkeys(value)
             for key, item in value.items():
                 if isinstance(item, torch.Tensor):
                     inner = f"{spoken}.{key}"

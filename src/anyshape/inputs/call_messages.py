@@ -98,13 +98,13 @@ def duplicate_name(name: str, first: str, second: str) -> Finding:
     )
 
 
-def too_many_names(names: Sequence[str], inputs: Sequence[str]) -> Finding:
+def too_many_names(names: Sequence[str], paths: Sequence[str], kind: str = "input") -> Finding:
     return Finding(
         code="AS022",
         name="too-many-names",
-        what=f"input_names has {len(names)} names, and there are {len(inputs)} inputs.",
-        why=f"the names are {', '.join(names)}; the inputs are {', '.join(inputs) if inputs else 'none'}.",
-        fix="give at most one name to each input, or name them by path: input_names={'x': 'pixels'}.",
+        what=f"{kind}_names has {_counted(len(names), 'name')}, and there {_counted(len(paths), kind, verb=True)}.",
+        why=f"the names are {', '.join(names)}; the {kind}s are {', '.join(paths) if paths else 'none'}.",
+        fix=f"give at most one name to each {kind}.",
     )
 
 
@@ -169,6 +169,11 @@ def nothing_dynamic() -> Finding:
         what="no axis is declared dynamic: the file is for the example's sizes alone.",
         fix="dynamic={'x': 'batch seq 64'}, a function of sizes, several examples, or dynamic='auto'.",
     )
+
+
+def _counted(count: int, noun: str, *, verb: bool = False) -> str:
+    is_or_are = ("is " if count == 1 else "are ") if verb else ""
+    return f"{is_or_are}{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _input(path: str) -> str:

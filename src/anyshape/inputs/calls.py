@@ -100,7 +100,8 @@ def read_signature(module: Callable[..., Any]) -> inspect.Signature:
 
 
 def _script_signature(module: torch.jit.ScriptModule) -> inspect.Signature:
-    arguments = module.forward.schema.arguments[1:]
+    forward: Any = module.forward
+    arguments = forward.schema.arguments[1:]
     parameters = [
         inspect.Parameter(
             argument.name,

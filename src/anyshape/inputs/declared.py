@@ -17,8 +17,9 @@ import torch
 from anyshape.domain import Domain, Expr, Number, evaluate, format_expr
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import format_shape, made_otherwise
-from anyshape.inputs.call_messages import structure_changes, unknown_output
+from anyshape.inputs.call_messages import structure_changes, too_many_names, unknown_output
 from anyshape.inputs.calls import BoundCall, Inputs, bind_inputs
+from anyshape.inputs.feeds import Array, as_array
 
 Kind = Literal["tensor", "constant", "scalar"]
 Way = Literal["function", "words", "examples", "auto", "static"]
@@ -44,6 +45,11 @@ class InputLeaf:
     def is_open_number(self) -> bool:
         """Whether it is a Python number that is an input of the file."""
         return self.kind == "scalar"
+
+    @property
+    def file_dtype(self) -> str:
+        """The dtype of the input in the file, of tensors and scalars alike."""
+        return self.dtype
 
     @property
     def number(self) -> Expr | None:
@@ -137,11 +143,22 @@ class Declared:
         """Raise DeclarationError unless the inputs have exactly the declared shapes, dtypes and constants."""
         check_values(self.leaves, self.flat(inputs), sizes)
 
-    def check_outputs(self, names: Sequence[str]) -> None:
-        """Raise DeclarationError where the user named axes of an output that is none of these."""
+    def feeds(self, inputs: Any) -> dict[str, Array]:
+        """What the file is fed: an array for each open leaf, by its name in the file."""
+        values = self.open_values(inputs)
+        return {leaf.name: as_array(value, leaf.dtype) for leaf, value in zip(self.open_leaves, values, strict=True)}
+
+    def name_outputs(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """The outputs' names in the file: the user's, else their paths. Raises DeclarationError on one too many."""
+        names = self.output_names or ()
+        if len(names) > len(paths):
+            raise DeclarationError(too_many_names(names, paths, "output"))
+        inputs = [leaf.name for leaf in self.open_leaves]
+        own = [f"output.{path}" if path in inputs else path for path in paths[len(names) :]]
         for name in self.output_axes:
-            if name not in names:
-                raise DeclarationError(unknown_output(name, [leaf.name for leaf in self.leaves], names))
+            if name not in (*names, *own):
+                raise DeclarationError(unknown_output(name, inputs, [*names, *own]))
+        return (*names, *own)
 
     @property
     def paste(self) -> str:

@@ -19,7 +19,7 @@ class DimRange:
     example: int | None = None
 
 
-# `min` and `max` are what the user reads at the call: dim(min=2, max=64). Any, since it stands where an int is expected.
+# `min` and `max` are what the user reads at the call: dim(min=2, max=64). Any, since it stands in for an int.
 def dim(min: int = 1, max: int | None = None, *, multiple: int = 1, example: int | None = None) -> Any:  # noqa: A002
     """The range of a parameter of a function of sizes: `def inputs(batch=anyshape.dim(1, 64)): ...`."""
     return DimRange(min, max, multiple, example)

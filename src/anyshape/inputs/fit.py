@@ -67,7 +67,9 @@ def _affine(axis: Axis) -> Iterator[Expr]:
     factors = [_coefficient(axis, (name,), [name]) for name in axis.steps]
     if base is None or None in factors:
         return
-    terms: list[tuple[int, Expr]] = [(f, Ref(name)) for f, name in zip(factors, axis.steps, strict=True) if f is not None]
+    terms: list[tuple[int, Expr]] = [
+        (f, Ref(name)) for f, name in zip(factors, axis.steps, strict=True) if f is not None
+    ]
     yield affine(terms, base - sum(factor * evaluate(term, axis.base) for factor, term in terms))
 
 

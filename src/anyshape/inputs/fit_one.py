@@ -1,4 +1,4 @@
-"""An integer function of one size, found from its values: affine, floor and ceil division, rounding, remainder, cut-off.
+"""An integer function of one size, found from its values: affine, floor division, rounding, remainder, cut-off.
 
 Each form is solved from the samples and must then give every one of them; the simplest form that does is taken.
 """

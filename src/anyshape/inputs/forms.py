@@ -37,7 +37,7 @@ VALUE = "value"
 
 @dataclass
 class Forms:
-    """What was read so far: axes and numbers of inputs, axes of outputs, dims with ranges. Filled by `read_forms` only."""
+    """What was read: axes and numbers of inputs, axes of outputs, dims with ranges. Only `read_forms` fills it."""
 
     axes: dict[str, dict[int, AxisWord]] = field(default_factory=dict)
     numbers: dict[str, AxisWord] = field(default_factory=dict)
@@ -128,7 +128,10 @@ class _Reader:
         if isinstance(form, Mapping):
             if VALUE in form:
                 raise DeclarationError(tensor_declared_as_value(path))
-            return {find_axis(path, axis, shape): self._read_axis(path, axis, word, shape) for axis, word in _axes(path, form)}
+            return {
+                find_axis(path, axis, shape): self._read_axis(path, axis, word, shape)
+                for axis, word in _axes(path, form)
+            }
         if isinstance(form, (list, tuple)):
             if _is_axis_list(form):
                 return {find_axis(path, axis, shape): Open() for axis in form}

@@ -18,29 +18,43 @@ _NEAR = 24
 Point = dict[str, int]
 
 
-def choose_base(domain: Domain) -> Point:
-    """Where probing begins: small distinct primes."""
-    return choose_point(domain, _PRIMES)
+def base_points(domain: Domain, example: Point) -> Iterator[Point]:
+    """Where probing may begin: at small distinct primes, else nearer and nearer to the example."""
+    yield choose_point(domain, _PRIMES)
+    yield choose_point(domain, (7, 5, 3, 2))
+    yield choose_point(domain, _EXAMPLES[::-1])
+    for offset in (2, 1):
+        near = {name: size + offset * (index + 1) for index, (name, size) in enumerate(example.items())}
+        if domain.contains(near):
+            yield near
+    if domain.contains(example):
+        yield example
 
 
-def choose_other(domain: Domain, base: Point) -> Point:
-    """A point that shares no size with the base where that can be: the second probe."""
-    primes = [prime for prime in (*reversed(_PRIMES[:10]), 5, 3, 2) if prime not in base.values()]
-    return choose_point(domain, primes, avoid=base)
+def other_points(domain: Domain, base: Point) -> Iterator[Point]:
+    """Points that share no size with the base where that can be: the second probe."""
+    fresh = [prime for prime in (*reversed(_PRIMES[:10]), 5, 3, 2) if prime not in base.values()]
+    yield choose_point(domain, fresh, avoid=base)
+    yield choose_point(domain, fresh[::-1], avoid=base)
+    for step in (1, -1, 2):
+        near = {name: size + step for name, size in base.items()}
+        if domain.contains(near):
+            yield near
 
 
-def choose_step(domain: Domain, base: Point, name: str) -> Point | None:
-    """The base with this dim at a size far away; other dims move only where the domain makes them."""
-    dim = domain.dim(name)
-    taken = set(base.values())
-    fixed = {other: size for other, size in base.items() if other != name}
-    for size in _sizes(dim, [prime for prime in (*_FAR_PRIMES, *_PRIMES) if prime not in taken]):
-        if size != base[name] and domain.contains({**fixed, name: size}):
-            return {**base, name: size}
+def step_points(domain: Domain, base: Point, name: str) -> Iterator[Point]:
+    """The base with this dim elsewhere, far away if it can be; other dims move only where the domain makes them."""
+    near = [base[name] + step for step in (1, -1, 2, -2)]
+    for size in [*_sizes(domain.dim(name), (*_FAR_PRIMES[::3], *_PRIMES[::-3])), *near]:
+        point = {**base, name: size}
+        if size != base[name] and domain.contains(point):
+            yield point
     from anyshape.domain import smallest_point
 
-    moved = Compare("!=", Ref(name), Number(base[name]))
-    return smallest_point(domain, moved)
+    if domain.relations:
+        moved = smallest_point(domain, Compare("!=", Ref(name), Number(base[name])))
+        if moved is not None:
+            yield moved
 
 
 def choose_example(domain: Domain, given: Mapping[str, int]) -> Point:

@@ -6,7 +6,7 @@ expression must give both, the example's, and every other answer that was ever h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,9 @@ from anyshape.inputs.call_messages import structure_changes
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import dtype_of
 from anyshape.inputs.fit import Axis, fit_axis
-from anyshape.inputs.probe_sizes import choose_base, choose_other, choose_step
+from anyshape.inputs.probe_sizes import base_points, other_points, step_points
 from anyshape.inputs.random_state import seeded
-from anyshape.inputs.sizes_function import FunctionRefuses, SizesFunction
+from anyshape.inputs.sizes_function import FunctionError, SizesFunction
 
 Key = tuple[int, int | None]  # (leaf, axis), or (leaf, None) for the value of an int
 Point = Mapping[str, int]
@@ -56,13 +56,29 @@ class _Prober:
             self.memory[key] = measure(bound)
         return self.memory[key]
 
+    def first_answer(self, points: Iterable[Point]) -> dict[str, int] | None:
+        """The first point at which the function gives inputs. A range that the user wrote admits no refusal."""
+        refusal: FunctionError | None = None
+        for point in points:
+            try:
+                self.call(point)
+            except FunctionError as error:
+                if all(dim.declared for dim in self.domain.dims):
+                    raise
+                refusal = refusal or error
+                continue
+            return dict(point)
+        if refusal is not None:
+            raise refusal
+        return None
+
     def ask(self, point: Point, key: Key) -> int | None:
         """The answer, or None where the domain has no such point or the function has no inputs there."""
         if not self.domain.contains(point):
             return None
         try:
             return self.call(point)[key]
-        except FunctionRefuses:
+        except FunctionError:
             return None
 
     def answers(self, key: Key) -> list[tuple[Point, int]]:
@@ -73,15 +89,14 @@ class _Prober:
 def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], example: Point) -> Probed:
     """Expressions for all axes. Raises DeclarationError where the function refuses or an axis follows nothing."""
     prober = _Prober(function, domain, values)
-    base = choose_base(domain)
+    base = prober.first_answer(base_points(domain, dict(example)))
+    if base is None:
+        base = dict(example)
     keys = list(prober.call(base))
-    prober.call(choose_other(domain, base))
+    prober.first_answer(other_points(domain, base))
     if domain.contains(example):
         prober.call(example)
-    steps = {name: choose_step(domain, base, name) for name in domain.names}
-    for step in steps.values():
-        if step is not None:
-            prober.call(step)
+    steps = {name: prober.first_answer(step_points(domain, base, name)) for name in domain.names}
     found = {key: _fit(prober, key, base, steps) for key in keys}
     assert prober.first is not None  # call has set it
     return Probed(prober.first, found)

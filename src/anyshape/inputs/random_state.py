@@ -21,11 +21,11 @@ def seeded(*parts: object) -> Iterator[int]:
     number = seed_of(*parts)
     python, numpy = random.getstate(), np.random.get_state()
     cpu = torch.random.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     try:
         random.seed(number)
         np.random.seed(number)
-        torch.random.default_generator.manual_seed(number)
+        torch.default_generator.manual_seed(number)
         if cuda is not None:
             torch.cuda.manual_seed_all(number)
         yield number

@@ -43,7 +43,7 @@ class Parameter:
         return Dim(self.name, self.range.min, self.range.max, self.range.multiple, declared=True)
 
 
-class FunctionRefuses(DeclarationError):
+class FunctionError(DeclarationError):
     """The function of sizes raised at some sizes."""
 
 
@@ -56,13 +56,13 @@ class SizesFunction:
     forward: inspect.Signature
 
     def call(self, arguments: Mapping[str, Any]) -> BoundCall:
-        """The inputs that the function gives, bound. Raises FunctionRefuses, with the user's own line, where it does."""
+        """The inputs that the function gives, bound. Raises FunctionError with the user's own line."""
         try:
             given = self.function(**arguments)
         except Exception as error:
             name = getattr(self.function, "__name__", "the function")
             refusal = function_refuses(arguments, error, source_of_error(error), name.replace("<lambda>", "the lambda"))
-            raise FunctionRefuses(refusal) from error
+            raise FunctionError(refusal) from error
         return bind_inputs(self.forward, given)
 
 
@@ -81,7 +81,7 @@ def read_function(
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(function, "func", getattr(type(function), "__call__"))  # noqa: B004
+    target = function if inspect.isroutine(function) else getattr(function, "func", type(function).__call__)
     try:
         return typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError, AttributeError):  # names that only a type checker knows

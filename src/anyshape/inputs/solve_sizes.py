@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of, evaluate, find_point, smallest_point
+from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of, evaluate, smallest_point
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import inconsistent_sizes, undetermined_dim, unsolvable_size
 
@@ -54,7 +54,7 @@ def _solve(unsolved: Sequence[Equation], sizes: dict[str, int]) -> dict[str, int
     if point is None:
         raise DeclarationError(_disagreement(unsolved[0], sizes))
     for name in names:
-        other = find_point(domain, *rules, Compare("!=", Ref(name), Number(point[name])))
+        other = smallest_point(domain, *rules, Compare("!=", Ref(name), Number(point[name])))
         if other is not None:
             owner = next(equation for equation in unsolved if name in dims_of(equation.expr))
             values = (point[name], other[name])

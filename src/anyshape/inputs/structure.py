@@ -13,6 +13,11 @@ from typing import Any
 from anyshape.findings import Finding, InternalError
 
 
+def join(path: str, name: str) -> str:
+    """The path of a child; the outermost value has no path of its own."""
+    return f"{path}.{name}" if path else name
+
+
 class Structure:
     """Base of every kind of structure; `count` is its number of leaves."""
 
@@ -62,7 +67,7 @@ class Absent(Structure):
 class Items(Structure):
     """A tuple, a list, a named tuple or one of torch's own named answers."""
 
-    kind: type
+    kind: type[Any]
     names: tuple[str, ...]
     children: tuple[Structure, ...]
 
@@ -79,7 +84,7 @@ class Items(Structure):
 class Keyed(Structure):
     """A dict or another mapping, its keys in their own order."""
 
-    kind: type
+    kind: type[Any]
     keys: tuple[Any, ...]
     children: tuple[Structure, ...]
     as_keywords: bool = False
@@ -102,7 +107,7 @@ class Keyed(Structure):
 class Record(Structure):
     """A dataclass; built without its `__init__`, whose parameters may not be its fields."""
 
-    kind: type
+    kind: type[Any]
     names: tuple[str, ...]
     children: tuple[Structure, ...]
 
@@ -120,7 +125,7 @@ class Record(Structure):
 class Registered(Structure):
     """A class that the user registered with torch's pytree."""
 
-    kind: type
+    kind: type[Any]
     names: tuple[str, ...]
     children: tuple[Structure, ...]
     unflatten: Callable[[list[Any]], Any] = field(compare=False)
@@ -140,7 +145,7 @@ class Attributes(Structure):
     keys hold, and follow them.
     """
 
-    kind: type
+    kind: type[Any]
     places: tuple[tuple[str, str | int | None], ...]
     names: tuple[str, ...]
     children: tuple[Structure, ...]

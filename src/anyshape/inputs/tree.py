@@ -7,6 +7,7 @@ others register there must not change our paths.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,9 +17,10 @@ import torch
 from anyshape.findings import DeclarationError
 from anyshape.inputs.caches import cache_structure, is_cache
 from anyshape.inputs.call_messages import unknown_container
-from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure
+from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure, join
 
 _PLAIN = (bool, int, float, str, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+_SETTINGS = (complex, enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 Leaves = list[tuple[str, Any]]
 
@@ -26,7 +28,7 @@ Leaves = list[tuple[str, Any]]
 def flatten(value: Any, root: str = "") -> tuple[Leaves, Structure]:
     """The leaves with their paths, and the structure that `rebuild`s the value from them.
 
-    numpy arrays come out as tensors. Raises DeclarationError (AS010) on an object that is neither a leaf nor a container.
+    numpy arrays come out as tensors. Raises DeclarationError on an object that is neither a leaf nor a container.
     """
     walker = _Walker([])
     structure = walker.walk(value, root)
@@ -35,7 +37,9 @@ def flatten(value: Any, root: str = "") -> tuple[Leaves, Structure]:
 
 def flatten_outputs(value: Any) -> Leaves:
     """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict."""
-    named = isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
+    named = (
+        isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
+    )
     return flatten(value, "" if named else "output")[0]
 
 
@@ -52,7 +56,7 @@ class _Walker:
             value = value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             value = torch.from_numpy(np.array(value))  # a copy: a read-only array would warn
-        if isinstance(value, _PLAIN):
+        if isinstance(value, _PLAIN + _SETTINGS):
             self.leaves.append((path, value))
             return Leaf()
         for is_kind, take in _KINDS:
@@ -85,7 +89,7 @@ class _Walker:
         return Registered(type(value), names, inner, lambda items: node.unflatten_fn(items, context))
 
     def _children(self, named: Any, path: str) -> tuple[Structure, ...]:
-        return tuple(self.walk(child, f"{path}.{name}" if path else name) for name, child in named)
+        return tuple(self.walk(child, join(path, name)) for name, child in named)
 
 
 def _item_names(value: Any) -> tuple[str, ...]:

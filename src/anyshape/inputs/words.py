@@ -109,7 +109,7 @@ def split_words(text: str) -> list[tuple[int, str]]:
 
 def _beside_operator(text: str, index: int) -> bool:
     before, after = text[:index].rstrip(), text[index:].lstrip()
-    return bool(before) and before[-1] in _OPERATOR or bool(re.match(r"[+*/%-]", after))
+    return (bool(before) and before[-1] in _OPERATOR) or bool(re.match(r"[+*/%-]", after))
 
 
 def _unreadable_word(path: str, text: str, start: int, word: str, finding: Finding) -> Finding:

@@ -16,10 +16,16 @@ Call = Callable[[torch.nn.Module, Any], Any]
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 
 
+class Seen:
+    """The paths of the answers of the last call. Not an attribute of the module: torch.export puts those back."""
+
+    paths: tuple[str, ...] = ()
+
+
 class FlatModule(torch.nn.Module):
     """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens what it answers.
 
-    `output_paths` tells, after a call, the path of each answer; answers that are no tensors become 0-d tensors, except
+    `seen.paths` tells, after a call, the path of each answer. Answers that are no tensors become 0-d tensors, except
     sizes, which the capture must see as sizes.
     """
 
@@ -29,7 +35,7 @@ class FlatModule(torch.nn.Module):
         self._rebuild = rebuild
         self._call = call
         self._flatten = flatten
-        self.output_paths: tuple[str, ...] = ()
+        self.seen = Seen()
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
         answers = [
@@ -37,7 +43,7 @@ class FlatModule(torch.nn.Module):
             for path, leaf in self._flatten(self._call(self.module, self._rebuild(leaves)))
             if leaf is not None and not isinstance(leaf, str)
         ]
-        self.output_paths = tuple(path for path, _ in answers)
+        self.seen.paths = tuple(path for path, _ in answers)
         return tuple(_as_answer(leaf) for _, leaf in answers)
 
 

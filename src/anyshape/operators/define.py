@@ -1,4 +1,4 @@
-"""One operator of ours: its schema, the kernel that runs it and the one that knows its shapes, registered with torch."""
+"""One operator of ours, registered with torch: its schema, the kernel that runs it, the one that knows its shapes."""
 
 from __future__ import annotations
 

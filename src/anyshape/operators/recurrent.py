@@ -5,6 +5,9 @@ two biases if any, projection if any). `lengths`, where given, says how many ste
 output holds after them is unspecified, and the final states are those of the last step that counts.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# torch has functions without types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,50 +20,50 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from anyshape.operators.define import define
 
 _OPTIONS = "Tensor[] weights, Tensor? lengths, bool has_biases, int layers, bool bidirectional"
-_ONE_STATE = f"(Tensor input, Tensor h0, {_OPTIONS}) -> (Tensor, Tensor)"
-_TWO_STATES = f"(Tensor input, Tensor h0, Tensor c0, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
+_ONE_STATE = f"(Tensor inputs, Tensor h0, {_OPTIONS}) -> (Tensor, Tensor)"
+_TWO_STATES = f"(Tensor inputs, Tensor h0, Tensor c0, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
 
 Function = Callable[..., tuple[Tensor, ...]]
 
 
 def _run(
-    function: Function, input: Tensor, states: Sequence[Tensor], lengths: Tensor | None, options: tuple[object, ...]
+    function: Function, inputs: Tensor, states: Sequence[Tensor], lengths: Tensor | None, options: tuple[object, ...]
 ) -> tuple[Tensor, ...]:
     """Call torch's own function: padded as it is, or packed by `lengths` and padded again."""
     weights, has_biases, layers, bidirectional = options
     state = states[0] if len(states) == 1 else list(states)
     network = (weights, has_biases, layers, 0.0, False, bidirectional)
     if lengths is None:
-        return function(input, state, *network, False)
-    packed = pack_padded_sequence(input, lengths, enforce_sorted=False)
+        return function(inputs, state, *network, False)
+    packed = pack_padded_sequence(inputs, lengths, enforce_sorted=False)
     order, back = packed.sorted_indices, packed.unsorted_indices
     assert order is not None and back is not None
     sorted_states = [each.index_select(1, order) for each in states]
     state = sorted_states[0] if len(states) == 1 else sorted_states
     data, *finals = function(packed.data, packed.batch_sizes, state, *network)
     sequence = PackedSequence(data, packed.batch_sizes, order, back)
-    output, _ = pad_packed_sequence(sequence, total_length=input.shape[0])
+    output, _ = pad_packed_sequence(sequence, total_length=inputs.shape[0])
     return output, *(final.index_select(1, back) for final in finals)
 
 
 def _shapes(
-    input: Tensor, states: Sequence[Tensor], lengths: Tensor | None, layers: int, bidirectional: bool
+    inputs: Tensor, states: Sequence[Tensor], lengths: Tensor | None, layers: int, bidirectional: bool
 ) -> tuple[Tensor, ...]:
     """The answers' shapes; what torch's own function would refuse is refused here too."""
-    steps, batch, _ = input.shape
+    steps, batch, _ = inputs.shape
     directions = 2 if bidirectional else 1
     for state in states:
         torch._check(state.shape[0] == layers * directions, lambda: "a state of another number of layers")
         torch._check(state.shape[1] == batch, lambda: "a state of another batch size than the input")
     if lengths is not None:
         torch._check(lengths.shape[0] == batch, lambda: "as many lengths as sequences")
-    output = input.new_empty(steps, batch, directions * states[0].shape[2])
-    return output, *(input.new_empty(state.shape) for state in states)
+    output = inputs.new_empty(steps, batch, directions * states[0].shape[2])
+    return output, *(inputs.new_empty(state.shape) for state in states)
 
 
 def _define_with_one_state(name: str, function: Function) -> OpOverload:
     def run(
-        input: Tensor,
+        inputs: Tensor,
         h0: Tensor,
         weights: Sequence[Tensor],
         lengths: Tensor | None,
@@ -68,10 +71,10 @@ def _define_with_one_state(name: str, function: Function) -> OpOverload:
         layers: int,
         bidirectional: bool,
     ) -> tuple[Tensor, ...]:
-        return _run(function, input, (h0,), lengths, (weights, has_biases, layers, bidirectional))
+        return _run(function, inputs, (h0,), lengths, (weights, has_biases, layers, bidirectional))
 
     def fake(
-        input: Tensor,
+        inputs: Tensor,
         h0: Tensor,
         weights: Sequence[Tensor],
         lengths: Tensor | None,
@@ -79,13 +82,13 @@ def _define_with_one_state(name: str, function: Function) -> OpOverload:
         layers: int,
         bidirectional: bool,
     ) -> tuple[Tensor, ...]:
-        return _shapes(input, (h0,), lengths, layers, bidirectional)
+        return _shapes(inputs, (h0,), lengths, layers, bidirectional)
 
     return define(name, _ONE_STATE, run, fake)
 
 
 def _run_lstm(
-    input: Tensor,
+    inputs: Tensor,
     h0: Tensor,
     c0: Tensor,
     weights: Sequence[Tensor],
@@ -94,11 +97,11 @@ def _run_lstm(
     layers: int,
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
-    return _run(torch.lstm, input, (h0, c0), lengths, (weights, has_biases, layers, bidirectional))
+    return _run(torch.lstm, inputs, (h0, c0), lengths, (weights, has_biases, layers, bidirectional))
 
 
 def _fake_lstm(
-    input: Tensor,
+    inputs: Tensor,
     h0: Tensor,
     c0: Tensor,
     weights: Sequence[Tensor],
@@ -107,7 +110,7 @@ def _fake_lstm(
     layers: int,
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
-    return _shapes(input, (h0, c0), lengths, layers, bidirectional)
+    return _shapes(inputs, (h0, c0), lengths, layers, bidirectional)
 
 
 lstm = define("lstm", _TWO_STATES, _run_lstm, _fake_lstm)

@@ -16,6 +16,7 @@ from anyshape.records.verdict import Difference, Mismatch
 from anyshape.runtime.dtypes import EXTENDED, Array
 from anyshape.verify.tolerance import DEFAULT_TOLERANCE, FACTOR, Tolerance
 
+_SINGLE = float(np.finfo(np.float32).eps)
 _ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
 
 
@@ -78,7 +79,8 @@ def compare_arrays(
         return None, 0.0
     if not is_float(expected):
         return _compare_exactly(expected, actual, rule, stray)
-    limit = rule.tolerance.limit(widen(expected), epsilon(expected))
+    eps = _SINGLE if rule.any_float else epsilon(expected)
+    limit = rule.tolerance.limit(widen(expected), eps)
     if stray is not None:
         limit = limit + FACTOR * stray
     return _compare_floats(widen(expected), widen(actual), rule, limit)

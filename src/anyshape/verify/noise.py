@@ -177,8 +177,9 @@ def other_order() -> Iterator[None]:
     """Sums are taken in another order: other kernels, another number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if threads > 1 else 2)
+    onednn, *_ = torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]  # `flags` would also set, and warn about, TF32
     try:
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
+        yield
     finally:
+        torch.backends.mkldnn.set_flags(_enabled=onednn)  # type: ignore[no-untyped-call]
         torch.set_num_threads(threads)

@@ -21,6 +21,7 @@ class VerifyOptions:
     """`draws` of random values are made at a few sizes and one at the others; `rtol`/`atol` replace the noise floor.
 
     `budget_s` is for all sizes; `time_limit_s` for one run in onnxruntime (more when eager itself is slow).
+    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one.
     """
 
     draws: int = 3
@@ -32,6 +33,7 @@ class VerifyOptions:
     time_limit_s: float = 30.0
     memory_limit: int | None = None
     shrink_tries: int = 40
+    stop_at_failure: bool = False
     progress: Progress | None = None
 
 

@@ -57,7 +57,7 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner) -> Verdict:
             options.progress(done, len(trials), trial.sizes)
         if not tally.is_settled(trial):
             tally.add(trial, bench.run(trial))
-        if tally.is_hopeless:
+        if tally.is_hopeless or (tally.failures and options.stop_at_failure):
             break
     smallest = _smallest_failure(bench, tally.failures, started)
     return tally.verdict(smallest, floor.how if yardstick is not None else "the user's", monotonic() - started)
@@ -75,7 +75,7 @@ class _Tally:
 
     def __init__(self, request: VerifyRequest) -> None:
         self._request = request
-        self._tried: dict[tuple[tuple[str, int], ...], Sizes] = {}
+        self._tried: set[tuple[tuple[str, int], ...]] = set()
         self._untried: dict[tuple[tuple[str, int], ...], Untried] = {}
         self._refused: dict[tuple[tuple[str, int], ...], Refusal] = {}
         self._worst: list[OutputError] = []
@@ -96,7 +96,7 @@ class _Tally:
         self.trials += 1
         key = _key(trial.sizes)
         if isinstance(outcome, (Equal, Failure)):
-            self._tried[key] = dict(trial.sizes)
+            self._tried.add(key)
         if isinstance(outcome, Failure):
             self.failures.append(outcome)
         elif isinstance(outcome, Equal):
@@ -131,7 +131,7 @@ class _Tally:
             untried for key, untried in self._untried.items() if key not in self._tried and key not in self._refused
         ]
         return Verdict(
-            tried=tuple(self._tried.values()),
+            tried=tuple(dict(sizes) for sizes in self._request.sizes if _key(sizes) in self._tried),
             failures=tuple(self.failures),
             smallest_failure=smallest,
             refused=tuple(self._refused.values()),

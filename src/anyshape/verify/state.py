@@ -34,6 +34,7 @@ class ModuleState:
         parameters = {id(parameter) for parameter in module.parameters()}
         self._tensors = [_KeptTensor(tensor, copied or id(tensor) not in parameters) for tensor in found.tensors]
         self._gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
+        self._modes = [(part, part.training) for part in module.modules()]
         self.random = RandomState()
 
     def restore(self, *, thorough: bool = False) -> None:
@@ -44,6 +45,9 @@ class ModuleState:
             tensor.restore(thorough)
         for parameter, gradient in self._gradients:
             parameter.grad = gradient
+        for part, training in self._modes:
+            if part.training != training:  # of a scripted module, which keeps it out of our reach
+                part.training = training
         self.random.restore()
 
 

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 LEAVES = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pack_padded_sequence", "_pad_packed_sequence")
 """The torch functions that are kept whole."""
 
-_ONLY_FLAT_WEIGHTS = r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
+_ONLY_FLAT_WEIGHTS = (
+    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
+)
 
 
 @contextmanager

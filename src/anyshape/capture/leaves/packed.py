@@ -5,6 +5,9 @@ with them is right; but a recurrent network that takes them in, or `pad_packed_s
 tensor, and the packed one, unused, disappears from the file.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# torch has functions without types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -16,7 +19,7 @@ from torch import SymInt, Tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from anyshape.capture.leaves.checks import SizeCheck
+from anyshape.capture.leaves.checks import SizeCheck, promise_total_length
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.modules.frames import source_of_running_code
 from anyshape.operators.packed import pack, pad, repack, unpack
@@ -26,7 +29,7 @@ _FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torc
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences packed together: the length of each, in packed order, and the number of steps that they were padded to."""
+    """Sequences packed together: the length of each, in packed order, and the steps that they were padded to."""
 
     lengths: Tensor
     steps: int | SymInt
@@ -38,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class PackedSequence:
-    """What stands behind packed data: the padded tensor, time-major. `version` tells whether the data was written to."""
+    """What stands behind packed data: the padded tensor, time-major. `version` is the data's when it was made."""
 
     padded: Tensor
     batch: Batch
@@ -83,9 +86,9 @@ class PackedSequences:
         return data
 
     def _pack(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        input, lengths, batch_first = _by_name(("input", "lengths", "batch_first"), args, kwargs)
+        inputs, lengths, batch_first = _by_name(("input", "lengths", "batch_first"), args, kwargs)
         # Copies: packing is one, so what the user writes into his tensors afterwards must not be seen through it.
-        padded = (input.transpose(0, 1) if batch_first else input).clone()
+        padded = (inputs.transpose(0, 1) if batch_first else inputs).clone()
         lengths = lengths.clone()
         data, batch_sizes = pack(padded, lengths)
         steps = padded.shape[0]
@@ -117,14 +120,20 @@ class PackedSequences:
 
     def _as_int(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         count = self._batch_counts.get(args[0])
-        return func(*args, **kwargs) if count is None else self._check.as_int(count)
+        if count is not None:
+            return self._check.as_int(count)
+        if self._check.is_asking():
+            raise PromiseBroken(_unknown_origin())
+        return func(*args, **kwargs)
 
     def _size(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if args[0] in self._by_batch_sizes:
+            promise_total_length(args[0].shape[0])
         answer = self._check.size(args[0]) if len(args) == 1 and not kwargs else None
         return func(*args, **kwargs) if answer is None else answer
 
     def _create(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """A tensor of which one size is the number of sequences, told as a tensor: `zeros(layers, batch_sizes[0], 6)`."""
+        """A tensor with the number of sequences among its sizes, told as a tensor: `zeros(2, batch_sizes[0], 6)`."""
         return func(*map(self._as_size, args), **kwargs)
 
     def _as_size(self, argument: Any) -> Any:

@@ -52,10 +52,16 @@ def _call_padded(name: str, given: Mapping[str, Any]) -> tuple[Tensor, ...]:
     return output.transpose(0, 1), *states
 
 
-def _call(name: str, input: Tensor, lengths: Tensor | None, given: Mapping[str, Any]) -> tuple[Tensor, ...]:
+def _call(name: str, inputs: Tensor, lengths: Tensor | None, given: Mapping[str, Any]) -> tuple[Tensor, ...]:
     states: Sequence[Tensor] = given["hx"] if name == "lstm" else (given["hx"],)
     answer: tuple[Tensor, ...] = _OPERATORS[name](
-        input, *states, list(given["params"]), lengths, given["has_biases"], given["num_layers"], given["bidirectional"]
+        inputs,
+        *states,
+        list(given["params"]),
+        lengths,
+        given["has_biases"],
+        given["num_layers"],
+        given["bidirectional"],
     )
     return answer
 

@@ -1,7 +1,7 @@
 """Our own operators in ONNX: the other half of `anyshape.operators`.
 
-`leaf_translations` goes into torch.onnx's registry. `fold_leaf_weights` then turns the weights that ONNX wants in another
-layout into initializers, whatever their size, and `admit_empty_batch` is for domains that have a size of 0.
+`leaf_translations` goes into torch.onnx's registry. `fold_leaf_weights` then turns the weights that ONNX wants in
+another layout into initializers, whatever their size, and `admit_empty_batch` is for domains that have a size of 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
 
 
 def fold_leaf_weights(model: ir.Model) -> int:
-    """Make initializers of what translations compute from weights alone. Returns how many. Call it before optimizing."""
+    """Make initializers of what translations compute from weights alone, before optimizing. Returns how many."""
     from anyshape.translate.leaves.fold import fold_weights
 
     return fold_weights(model)

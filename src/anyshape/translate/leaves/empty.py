@@ -1,8 +1,8 @@
 """Recurrent nodes at batch size 0: `LSTM(x)  ->  LSTM(x with at least one sequence)`, its answers cut back.
 
-onnxruntime 1.31 ends the whole process at a recurrent node without sequences, where torch answers empty tensors. Only for
-domains that have such a size: it costs a copy of the input and of the outputs. Packed input never needs it, since torch
-refuses to pack nothing.
+onnxruntime 1.31 ends the whole process at a recurrent node without sequences, where torch answers empty tensors. Only
+for domains that have such a size: it costs a copy of the input and of the outputs. Packed input never needs it, since
+torch refuses to pack nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _has_lengths(node: ir.Node) -> bool:
 
 def _admit(node: ir.Node) -> None:
     tape = Tape()
-    input, graph = node.inputs[0], node.graph
-    assert input is not None and graph is not None
-    batch = tape.op("Shape", [input], {"start": 1, "end": 2})
+    inputs, graph = node.inputs[0], node.graph
+    assert inputs is not None and graph is not None
+    batch = tape.op("Shape", [inputs], {"start": 1, "end": 2})
     missing = tape.op("Max", [tape.op("Sub", [_ints(tape, 1), batch]), _ints(tape, 0)])
     pads = tape.op("Concat", [_ints(tape, 0, 0, 0, 0), missing, _ints(tape, 0)], {"axis": 0})
     inputs = [

@@ -78,7 +78,7 @@ def _key(value: ir.Value) -> Hashable:
 
 def _make_initializer(graph: ir.Graph, value: ir.Value) -> ir.Value:
     array = np.ascontiguousarray(_evaluate(value))
-    stem = f"{next(_weight_names(value))}_{value.producer().op_type.lower()}"  # type: ignore[union-attr]
+    stem = f"{next(_weight_names(value))}_onnx"
     taken = sum(name == stem or name.startswith(f"{stem}_") for name in graph.initializers)
     tensor = ir.tensor(array, name=f"{stem}_{taken}" if taken else stem)
     type_ = ir.TensorType(tensor.dtype)

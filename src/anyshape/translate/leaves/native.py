@@ -4,6 +4,9 @@ torch has the gates of an LSTM as i f g o and of a GRU as r z n; ONNX as i o f c
 are nodes like any other; `fold_leaf_weights` makes initializers of them.
 """
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +22,7 @@ _GATES = {Kind.LSTM: (0, 3, 1, 2), Kind.GRU: (1, 0, 2), Kind.RNN_TANH: (0,), Kin
 
 
 def native_layer(
-    network: Network, cells: Sequence[Cell], input: ir.Value, states: Sequence[State]
+    network: Network, cells: Sequence[Cell], inputs: ir.Value, states: Sequence[State]
 ) -> tuple[ir.Value, Sequence[ir.Value]]:
     """The layer's output, [steps, batch, features of all directions], and its final states."""
     weights = _layout(network.kind, [_fold_projection(cell) for cell in cells])
@@ -28,12 +31,12 @@ def native_layer(
     direction = "forward" if len(cells) == 1 else "bidirectional"
     options = {"hidden_size": network.hidden_size, "direction": direction}
     if network.kind is Kind.LSTM:
-        output, *finals = op.LSTM(input, *weights, lengths, *initial, **options)
+        output, *finals = op.LSTM(inputs, *weights, lengths, *initial, **options)
     elif network.kind is Kind.GRU:
-        output, *finals = op.GRU(input, *weights, lengths, *initial, linear_before_reset=1, **options)
+        output, *finals = op.GRU(inputs, *weights, lengths, *initial, linear_before_reset=1, **options)
     else:
         activations = [network.kind.activation] * len(cells)
-        output, *finals = op.RNN(input, *weights, lengths, *initial, activations=activations, **options)
+        output, *finals = op.RNN(inputs, *weights, lengths, *initial, activations=activations, **options)
     if network.is_projected:
         output, finals = _project(cells, output, finals)
     return join_directions(output, len(cells), network.output_size), finals
@@ -72,4 +75,3 @@ def _reorder(value: ir.Value, gates: Sequence[int]) -> ir.Value:
         return value
     parts = op.Split(value, axis=0, num_outputs=len(gates))
     return op.Concat(*(parts[gate] for gate in gates), axis=0)
-

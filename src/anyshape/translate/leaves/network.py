@@ -1,5 +1,8 @@
 """A recurrent network as a translation sees it: its kind, its cells by layer and direction, its initial states."""
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -29,8 +32,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """The weights of one layer in one direction, as torch has them."""
+    """The weights of one layer in one direction, as torch has them. No other cell has the same name."""
 
+    name: str
     input_weight: ir.Value
     hidden_weight: ir.Value
     input_bias: ir.Value | None = None
@@ -65,7 +69,12 @@ class Network:
 
 
 def make_network(
-    kind: Kind, weights: Sequence[ir.Value], lengths: ir.Value | None, has_biases: bool, layers: int, bidirectional: bool
+    kind: Kind,
+    weights: Sequence[ir.Value],
+    lengths: ir.Value | None,
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
 ) -> Network:
     """A network from torch's flat list of weights."""
     cells = _split_cells(weights, has_biases, layers, 2 if bidirectional else 1)
@@ -90,16 +99,18 @@ def _make_cell(weights: Sequence[ir.Value], has_biases: bool) -> Cell:
     input_weight, hidden_weight, *rest = weights
     biases = rest[:2] if has_biases else (None, None)
     projection = rest[2:] if has_biases else rest
-    return Cell(input_weight, hidden_weight, *biases, *projection)
+    return Cell(str(input_weight.name), input_weight, hidden_weight, *biases, *projection)
 
 
 def cast_network(network: Network, dtype: ir.DataType) -> Network:
-    return replace(network, dtype=dtype, layers=[[_cast_cell(cell, dtype) for cell in layer] for layer in network.layers])
+    return replace(
+        network, dtype=dtype, layers=[[_cast_cell(cell, dtype) for cell in layer] for layer in network.layers]
+    )
 
 
 def _cast_cell(cell: Cell, dtype: ir.DataType) -> Cell:
-    present = {field.name: value for field in fields(cell) if (value := getattr(cell, field.name)) is not None}
-    return replace(cell, **{name: op.Cast(value, to=dtype) for name, value in present.items()})
+    weights = {field.name: value for field in fields(cell) if isinstance(value := getattr(cell, field.name), ir.Value)}
+    return replace(cell, **{name: op.Cast(value, to=dtype) for name, value in weights.items()})
 
 
 def concat(values: Sequence[ir.Value], axis: int) -> ir.Value:

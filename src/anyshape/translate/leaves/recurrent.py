@@ -22,7 +22,7 @@ _DOUBLE, _FLOAT, _HALF = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOA
 
 
 def translate_lstm(
-    input: ir.Value,
+    inputs: ir.Value,
     h0: ir.Value,
     c0: ir.Value,
     weights: Sequence[ir.Value],
@@ -32,12 +32,12 @@ def translate_lstm(
     bidirectional: bool,
 ) -> Sequence[ir.Value]:
     network = make_network(Kind.LSTM, weights, lengths, has_biases, layers, bidirectional)
-    return _translate(network, input, (h0, c0))
+    return _translate(network, inputs, (h0, c0))
 
 
 def _translate_one_state(kind: Kind) -> Callable[..., Sequence[ir.Value]]:
     def translate(
-        input: ir.Value,
+        inputs: ir.Value,
         h0: ir.Value,
         weights: Sequence[ir.Value],
         lengths: ir.Value | None,
@@ -45,7 +45,7 @@ def _translate_one_state(kind: Kind) -> Callable[..., Sequence[ir.Value]]:
         layers: int,
         bidirectional: bool,
     ) -> Sequence[ir.Value]:
-        return _translate(make_network(kind, weights, lengths, has_biases, layers, bidirectional), input, (h0,))
+        return _translate(make_network(kind, weights, lengths, has_biases, layers, bidirectional), inputs, (h0,))
 
     return translate
 
@@ -55,20 +55,20 @@ translate_rnn_tanh = _translate_one_state(Kind.RNN_TANH)
 translate_rnn_relu = _translate_one_state(Kind.RNN_RELU)
 
 
-def _translate(network: Network, input: ir.Value, initial: Sequence[ir.Value]) -> Sequence[ir.Value]:
+def _translate(network: Network, inputs: ir.Value, initial: Sequence[ir.Value]) -> Sequence[ir.Value]:
     states = [State(value, is_zero(value)) for value in initial]
     by_scan = network.dtype == _DOUBLE or (network.is_projected and not states[0].is_zero)
     # In half precision a folded projection would be rounded to half precision too: an error that torch does not make.
     if network.dtype in (_DOUBLE, _FLOAT) or (network.dtype == _HALF and not network.is_projected):
-        return _translate_layers(network, input, states, by_scan=by_scan)
+        return _translate_layers(network, inputs, states, by_scan=by_scan)
     wide_states = [replace(state, value=op.Cast(state.value, to=_FLOAT)) for state in states]
-    wide_input = op.Cast(input, to=_FLOAT)
+    wide_input = op.Cast(inputs, to=_FLOAT)
     answers = _translate_layers(cast_network(network, _FLOAT), wide_input, wide_states, by_scan=by_scan)
     return [op.Cast(answer, to=network.dtype) for answer in answers]
 
 
 def _translate_layers(
-    network: Network, input: ir.Value, states: Sequence[State], *, by_scan: bool
+    network: Network, inputs: ir.Value, states: Sequence[State], *, by_scan: bool
 ) -> Sequence[ir.Value]:
     """The output of the last layer, then each final state, the layers stacked."""
     translate_layer = scan_layer if by_scan else native_layer
@@ -76,9 +76,9 @@ def _translate_layers(
     for index, cells in enumerate(network.layers):
         start, end = index * len(cells), (index + 1) * len(cells)
         own = states if len(network.layers) == 1 else [_layer_of(state, start, end) for state in states]
-        input, layer_finals = translate_layer(network, cells, input, own)
+        inputs, layer_finals = translate_layer(network, cells, inputs, own)
         finals.append(layer_finals)
-    return [input, *(concat(layers, axis=0) for layers in zip(*finals, strict=True))]
+    return [inputs, *(concat(layers, axis=0) for layers in zip(*finals, strict=True))]
 
 
 def _layer_of(state: State, start: int, end: int) -> State:

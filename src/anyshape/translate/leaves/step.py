@@ -1,4 +1,4 @@
-"""One step of a recurrent cell as the body of an ONNX `Scan`: states and a slice of the input in, states and output out.
+"""One step of a recurrent cell as the body of an ONNX `Scan`: states and one step's features in, states and output out.
 
 Weights are values of the graph around it, shared by all steps. The gates stand in torch's order.
 """
@@ -15,18 +15,18 @@ from anyshape.translate.leaves.network import Cell, Kind
 
 
 def build_step(kind: Kind, cell: Cell, dtype: ir.DataType, *, has_lengths: bool) -> ir.Graph:
-    """Inputs: the states, the input's share of the gates, and whether each sequence goes on, where that is asked."""
+    """Its inputs: the states, the features at this step, and whether each sequence goes on, where that is asked."""
     step = _Step(cell)
     names = ("h", "c") if kind is Kind.LSTM else ("h",)
     states = [_make_value(name, dtype) for name in names]
-    share = _make_value("share", dtype)
+    features = _make_value("features", dtype)
     goes_on = _make_value("goes_on", ir.DataType.BOOL)
-    new_states = _STEPS[kind](step, share, states)
+    new_states = _STEPS[kind](step, step.input_share(features), states)
     if has_lengths:
         new_states = [step.op("Where", goes_on, new, old) for new, old in zip(new_states, states, strict=True)]
     output = step.op("Identity", new_states[0])
-    inputs = [*states, share, *([goes_on] if has_lengths else [])]
-    graph = ir.Graph(inputs, [*new_states, output], nodes=step.nodes, name=f"{cell.hidden_weight.name}_step")
+    inputs = [*states, features, *([goes_on] if has_lengths else [])]
+    graph = ir.Graph(inputs, [*new_states, output], nodes=step.nodes, name=f"{cell.name}_step")
     for number, value in enumerate([*inputs, *(output for node in step.nodes for output in node.outputs)]):
         value.name = f"{graph.name}_{number}"  # a name of the graph around it would hide that value from ONNX
     return graph
@@ -37,8 +37,9 @@ class _Step:
 
     def __init__(self, cell: Cell) -> None:
         self._tape = Tape()
+        self._cell = cell
+        self._input_weight = op.Transpose(cell.input_weight, perm=[1, 0])
         self._hidden_weight = op.Transpose(cell.hidden_weight, perm=[1, 0])
-        self._hidden_bias = cell.hidden_bias
         self._projection = None if cell.projection is None else op.Transpose(cell.projection, perm=[1, 0])
 
     @property
@@ -48,9 +49,13 @@ class _Step:
     def op(self, name: str, *inputs: ir.Value) -> ir.Value:
         return self._tape.op(name, list(inputs))
 
+    def input_share(self, features: ir.Value) -> ir.Value:
+        share = self.op("MatMul", features, self._input_weight)
+        return share if self._cell.input_bias is None else self.op("Add", share, self._cell.input_bias)
+
     def hidden_share(self, hidden: ir.Value) -> ir.Value:
         share = self.op("MatMul", hidden, self._hidden_weight)
-        return share if self._hidden_bias is None else self.op("Add", share, self._hidden_bias)
+        return share if self._cell.hidden_bias is None else self.op("Add", share, self._cell.hidden_bias)
 
     def gates(self, value: ir.Value, count: int) -> Sequence[ir.Value]:
         return self._tape.op_multi_out("Split", [value], {"axis": -1, "num_outputs": count}, num_outputs=count)

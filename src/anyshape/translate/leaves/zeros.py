@@ -11,10 +11,14 @@ import onnx_ir as ir
 
 _ZEROS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros")
 _FILL_AT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2}
-_REARRANGED = tuple(
+"""Where the fill value stands among the arguments."""
+_REARRANGED = frozenset(
     f"aten::{name}"
-    for name in "alias clone detach expand index_select permute select slice squeeze transpose unsqueeze view".split()
-) + ("aten::_to_copy", "aten::to", "aten::contiguous", "aten::lift_fresh_copy")
+    for name in (
+        *("alias", "clone", "contiguous", "detach", "lift_fresh_copy", "to", "_to_copy"),
+        *("expand", "index_select", "permute", "select", "slice", "squeeze", "transpose", "unsqueeze", "view"),
+    )
+)
 
 
 def is_zero(value: ir.Value) -> bool:

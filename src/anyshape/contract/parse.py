@@ -1,4 +1,4 @@
-"""JSON text back to a contract: the exact inverse of `encode`, and clear words about a text that is none.
+"""JSON text back to a contract: the exact inverse of `text`, and clear words about a text that is none.
 
 Nothing is guessed: a key that is missing, or a value of the wrong kind, makes the contract unreadable.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from anyshape.contract.encode import VERSION
+from anyshape.contract.text import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
 from anyshape.records.contract import Constant, Contract, Opaque, Origin, Rule, Status, TensorPromise, Tested
@@ -19,17 +19,17 @@ _STATUSES = ("kept", "broken", "unknown")
 _ORIGINS = ("declared", "model", "found by trying")
 
 
-def contract_from_json(text: str) -> Contract:
-    """The contract that the text says. Raises UsageError if it is none (AS036), or of a newer version (AS035)."""
+def parse_contract(text: str) -> Contract:
+    """The contract that the text says. Raises UsageError if it is none (AS046), or of a newer version (AS045)."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(unreadable_contract(f"it is not JSON: {error}")) from error
-    return contract_from_data(data)
+    return contract_from_plain(data)
 
 
-def contract_from_data(data: Any) -> Contract:
-    """The contract from dicts, lists and plain values, as `contract_to_data` makes them."""
+def contract_from_plain(data: Any) -> Contract:
+    """The contract from dicts, lists and plain values, as `contract_as_plain` makes them."""
     version = data.get("version") if isinstance(data, dict) else None
     if type(version) is not int or version < 1:
         raise UsageError(unreadable_contract("it has no version."))
@@ -37,7 +37,7 @@ def contract_from_data(data: Any) -> Contract:
         raise UsageError(newer_contract(version, data.get("versions")))
     try:
         return _contract(data)
-    except _Unreadable as error:
+    except _UnreadableError as error:
         raise UsageError(unreadable_contract(str(error))) from error
     except DeclarationError as error:
         raise UsageError(unreadable_contract(error.finding.what)) from error
@@ -83,7 +83,9 @@ def _rule(data: Any) -> Rule:
 
 
 def _source(data: Any) -> Source:
-    return Source(_get(data, "file", str), _get(data, "line", int), _get(data, "function", str), _get(data, "text", str))
+    return Source(
+        _get(data, "file", str), _get(data, "line", int), _get(data, "function", str), _get(data, "text", str)
+    )
 
 
 def _condition(text: Any, key: str) -> Condition:
@@ -104,7 +106,7 @@ def _axis(axis: Any) -> Expr | None:
 def _constant(data: Any) -> Constant:
     path = _get(data, "path", str)
     if "value" not in data:
-        raise _Unreadable("'value' is missing")
+        raise _UnreadableError("'value' is missing")
     return Constant(path, _value(data["value"]))
 
 
@@ -129,7 +131,7 @@ def _tested(data: Json) -> Tested:
 def _float(value: Any) -> float:
     if type(value) in (int, float) or value in ("nan", "inf", "-inf"):
         return float(value)
-    raise _Unreadable(f"{value!r} is not a number")
+    raise _UnreadableError(f"{value!r} is not a number")
 
 
 def _finding(data: Any) -> Finding:
@@ -144,15 +146,15 @@ def _finding(data: Any) -> Finding:
     )
 
 
-class _Unreadable(Exception):
+class _UnreadableError(Exception):
     """Something in the data is not what a contract has there."""
 
 
 def _get(data: Any, key: str, kind: type | tuple[type, ...], none: bool = False) -> Any:
     if not isinstance(data, dict):
-        raise _Unreadable(f"{data!r} stands where a table with {key!r} belongs")
+        raise _UnreadableError(f"{data!r} stands where a table with {key!r} belongs")
     if key not in data:
-        raise _Unreadable(f"{key!r} is missing")
+        raise _UnreadableError(f"{key!r} is missing")
     return data[key] if none and data[key] is None else _is(data[key], kind, key)
 
 
@@ -160,7 +162,7 @@ def _is(value: Any, kind: type | tuple[type, ...], key: str) -> Any:
     # True is an int in Python, and is none here.
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
-    raise _Unreadable(f"{key!r} cannot be {value!r}")
+    raise _UnreadableError(f"{key!r} cannot be {value!r}")
 
 
 def _list(data: Any, key: str) -> list[Any]:
@@ -174,14 +176,14 @@ def _mapping(data: Any, kind: type, key: str) -> dict[str, Any]:
 def _one_of(data: Any, key: str, choices: tuple[str, ...]) -> str:
     value: str = _get(data, key, str)
     if value not in choices:
-        raise _Unreadable(f"{key!r} cannot be {value!r}")
+        raise _UnreadableError(f"{key!r} cannot be {value!r}")
     return value
 
 
 def unreadable_contract(why: str) -> Finding:
     """The finding for a contract that is damaged."""
     return Finding(
-        code="AS036",
+        code="AS046",
         name="unreadable-contract",
         what="the contract in the file's metadata cannot be read.",
         why=why if why.endswith(".") else f"{why}.",
@@ -193,7 +195,7 @@ def newer_contract(version: int, versions: Any) -> Finding:
     """The finding for a contract that a newer anyshape wrote."""
     writer = versions.get("anyshape") if isinstance(versions, dict) else None
     return Finding(
-        code="AS035",
+        code="AS045",
         name="newer-contract",
         what=f"the file's contract has version {version}, and this anyshape reads up to version {VERSION}.",
         why=f"it was written by anyshape {writer}." if writer else "it was written by a newer anyshape.",

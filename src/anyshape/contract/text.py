@@ -1,6 +1,6 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
-`decode` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new key, or a new
+`parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new key, or a new
 meaning of an old one, is a new version.
 """
 
@@ -20,12 +20,12 @@ VERSION = 1
 Json = dict[str, Any]
 
 
-def contract_to_json(contract: Contract) -> str:
-    """The contract as text; `contract_from_json` gives it back."""
-    return json.dumps(contract_to_data(contract), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def format_contract(contract: Contract) -> str:
+    """The contract as text; `parse_contract` gives it back."""
+    return json.dumps(contract_as_plain(contract), allow_nan=False, separators=(",", ":"))
 
 
-def contract_to_data(contract: Contract) -> Json:
+def contract_as_plain(contract: Contract) -> Json:
     """The contract as dicts, lists and plain values."""
     return {
         "version": VERSION,
@@ -94,7 +94,8 @@ def as_opaque(value: Any) -> Opaque:
     if isinstance(value, Opaque):
         return value
     kind = type(value)
-    return Opaque(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}", str(value))
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return Opaque(home + kind.__qualname__, str(value))
 
 
 def _tested(tested: Tested) -> Json:

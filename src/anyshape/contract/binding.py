@@ -1,0 +1,135 @@
+"""The arguments of a call, in the user's own structure, brought to the inputs of the file.
+
+Everything is found by its path: `past=((k, v),)` gives `past.0.0` and `past.0.1`. A path, or the name of an input in
+the file, can be given as it is, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anyshape.contract import call_messages as say
+from anyshape.contract.tensors import as_array, is_array, is_torch_tensor
+from anyshape.contract.text import as_opaque
+from anyshape.findings import ContractBroken
+from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise
+from anyshape.runtime.dtypes import Array
+
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """Arrays by the names of inputs; `torch_inputs` were torch tensors, and `device` is where the first of them lay."""
+
+    feeds: Mapping[str, Array]
+    torch_inputs: frozenset[str]
+    device: Any = None
+
+
+class Binder:
+    """Knows the paths and names of one contract."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._inputs: dict[str, TensorPromise] = {tensor.name: tensor for tensor in contract.inputs}
+        self._inputs.update({tensor.path: tensor for tensor in contract.inputs})
+        self._constants: dict[str, Constant] = {constant.path: constant for constant in contract.constants}
+        self._paths = tuple(dict.fromkeys((*self._inputs, *self._constants)))
+        self._parameters = contract.parameters or tuple(dict.fromkeys(_head(tensor.path) for tensor in contract.inputs))
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Bound:
+        """The arrays of the call. Raises ContractBroken on what has no place in the file, and on other constants."""
+        feeds: dict[str, Array] = {}
+        tensors: dict[str, Any] = {}
+        for tensor, value in self._leaves(args, kwargs):
+            if tensor.name in feeds:
+                raise ContractBroken(say.given_twice(tensor.name))
+            feeds[tensor.name] = as_array(tensor, value)
+            if is_torch_tensor(value):
+                tensors[tensor.name] = value
+        device = next(iter(tensors.values())).device if tensors else None
+        return Bound(feeds, frozenset(tensors), device)
+
+    def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[TensorPromise, Any]]:
+        if len(args) > len(self._parameters):
+            raise ContractBroken(say.too_many_arguments(len(args), self._parameters))
+        by_place = dict(zip(self._parameters, args, strict=False))
+        for name, value in by_place.items():
+            if name in kwargs:
+                raise ContractBroken(say.given_twice(name))
+            yield from self._walk(value, name)
+        for name, value in kwargs.items():
+            yield from self._walk(value, self._root(name))
+
+    def _root(self, name: str) -> str:
+        """The path that a keyword stands for; one that went into `**extra` is `extra.name`."""
+        if self._is_known(name):
+            return name
+        inside = {_head(path) for path in self._paths if path.split(".")[1:2] == [name]}
+        return f"{inside.pop()}.{name}" if len(inside) == 1 else name
+
+    def _walk(self, value: Any, path: str) -> Iterator[tuple[TensorPromise, Any]]:
+        if path in self._inputs:
+            if value is None:
+                return  # the same as not given: what is missing is said once, for all inputs
+            yield self._inputs[path], value
+        elif path in self._constants:
+            self._check_constant(self._constants[path], value)
+        elif not self._is_known(path) and not (value is None and self._is_known(_head(path))):
+            raise ContractBroken(say.unknown_input(path, self._contract.inputs))
+        elif isinstance(value, _PLAIN) or is_array(value):
+            inside = [known for known in self._paths if known.startswith(f"{path}.")]
+            raise ContractBroken(say.not_a_container(path, type(value).__name__, inside))
+        else:
+            for name, child in _children(value):
+                yield from self._walk(child, f"{path}.{name}")
+
+    def _is_known(self, path: str) -> bool:
+        """Whether the path is a leaf of the file, or leads to some."""
+        return any(known == path or known.startswith(f"{path}.") for known in self._paths)
+
+    def _check_constant(self, constant: Constant, value: Any) -> None:
+        if _is_same(constant.value, value):
+            return
+        actual = f"a {type(value).__name__}" if is_array(value) else repr(value)
+        raise ContractBroken(say.constant_differs(constant.path, _spoken(constant.value), actual))
+
+
+def _head(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a container by the names that paths have for them."""
+    if isinstance(value, Mapping):
+        yield from ((str(key), child) for key, child in value.items())
+    elif isinstance(value, (tuple, list)):
+        names = getattr(value, "_fields", None) or map(str, range(len(value)))
+        yield from zip(names, value, strict=True)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    elif value is not None:
+        # A cache, or a class that is registered with torch: whoever has one has imported torch.
+        from anyshape.inputs.tree import flatten
+
+        yield from flatten(value)[0]
+
+
+def _is_same(expected: Any, actual: Any) -> bool:
+    if is_array(actual):
+        return False
+    if isinstance(expected, Opaque):
+        return as_opaque(actual) == expected
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, float) and isinstance(actual, float) and expected != expected:
+        return actual != actual  # NaN
+    are_numbers = isinstance(expected, (int, float)) and isinstance(actual, (int, float))  # 2 and 2.0 mean the same
+    return (are_numbers or type(expected) is type(actual)) and bool(expected == actual)
+
+
+def _spoken(value: Any) -> str:
+    return str(value) if isinstance(value, Opaque) else repr(value)

@@ -1,0 +1,104 @@
+"""What is said about files that cannot be read or used as an ONNX model with a contract."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from anyshape.findings import Finding
+
+
+def missing_file(path: str) -> Finding:
+    """There is nothing at the path; a file of almost that name may be meant."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return _missing(path, f"there is no folder {str(folder)!r}.", "")
+    models = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".onnx")
+    near = get_close_matches(Path(path).name, models, n=1)
+    listed = f"the folder {str(folder)!r} has no .onnx file." if not models else f"there are {_some(models)}."
+    return _missing(path, listed, f"did you mean {str(folder / near[0])!r}?" if near else "")
+
+
+def _missing(path: str, why: str, fix: str) -> Finding:
+    return Finding(code="AS040", name="missing-file", what=f"there is no file {path!r}.", why=why, fix=fix)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def not_a_file(path: str) -> Finding:
+    """The path is a folder."""
+    return Finding(
+        code="AS040",
+        name="missing-file",
+        what=f"{path!r} is a folder, not an ONNX file.",
+        fix=f"name the file in it, such as {str(Path(path) / 'model.onnx')!r}.",
+    )
+
+
+def unreadable_file(path: str, error: OSError) -> Finding:
+    """The system does not let us read the file."""
+    return Finding(
+        code="AS040",
+        name="missing-file",
+        what=f"the file {path!r} cannot be read.",
+        why=f"the system says: {error.strerror or error}.",
+    )
+
+
+def not_onnx(name: str) -> Finding:
+    """The bytes are something else."""
+    return Finding(
+        code="AS041",
+        name="not-an-onnx-file",
+        what=f"{name!r} is not an ONNX model.",
+        why="its bytes are not those of an ONNX protobuf message.",
+        fix="give a file that an exporter wrote, usually one that ends in .onnx.",
+    )
+
+
+def cut_short(name: str, size: int, needed: int) -> Finding:
+    """The file is the beginning of a model."""
+    return Finding(
+        code="AS042",
+        name="file-cut-short",
+        what=f"{name!r} is only the beginning of an ONNX model.",
+        why=f"it has {size} bytes, and needs {needed} or more.",
+        fix="copy or download it again; a file that anyshape writes is whole, or is not there.",
+    )
+
+
+def missing_data(path: str, locations: list[str]) -> Finding:
+    """The weights lie in other files, which are not there."""
+    listed = ", ".join(repr(location) for location in locations)
+    return Finding(
+        code="AS043",
+        name="missing-weights",
+        what=f"the weights of {path!r} are missing.",
+        why=f"they lie in {listed}, which is not next to the model.",
+        fix="keep a model and its .data file in the same folder.",
+    )
+
+
+def no_contract(path: str) -> Finding:
+    """The file was not written by anyshape."""
+    return Finding(
+        code="AS044",
+        name="no-contract",
+        what=f"{path!r} has no contract, so there is nothing that a call could be checked against.",
+        why="it was not written by anyshape, or its metadata was removed.",
+        fix=f"anyshape check {path} --model model.py      compares it with its PyTorch model",
+        alternative="run it with onnxruntime itself, unchecked.",
+    )
+
+
+def runtime_rejects(path: str, message: str) -> Finding:
+    """onnxruntime does not take the file."""
+    return Finding(
+        code="AS047",
+        name="runtime-rejects-file",
+        what=f"onnxruntime cannot load {path!r}.",
+        why=message,
+        fix="if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime.",
+    )

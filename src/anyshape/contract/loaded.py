@@ -1,0 +1,100 @@
+"""`anyshape.load`: an ONNX file as a function that takes what the PyTorch module took, or says why it does not.
+
+onnxruntime runs only calls that keep the contract: a call outside it is an error that names the rule, never a wrong
+answer.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyshape.contract import call_messages as say
+from anyshape.contract.answers import Answers
+from anyshape.contract.binding import Binder
+from anyshape.contract.checks import CallChecker
+from anyshape.contract.file_messages import missing_data, no_contract, runtime_rejects
+from anyshape.contract.metadata import find_contract, read_model
+from anyshape.contract.tensors import to_torch
+from anyshape.findings import ContractBroken, PromiseBroken, UsageError
+from anyshape.records.contract import Contract
+from anyshape.runtime import RuntimeFailed, RuntimeRejected, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anyshape.runtime.dtypes import Array
+
+    Source = str | PathLike[str] | bytes
+
+_IN_MEMORY = "the model in memory"
+
+
+def load(path: Source, *, allow_broken: bool = False, threads: int = 0) -> Loaded:
+    """The file, ready to be called: `load("m.onnx")(x=..., mask=...)`.
+
+    `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime. Raises
+    UsageError if the file is missing, is no ONNX model or has no contract, and ContractBroken if its contract says
+    that it is broken, unless `allow_broken`.
+    """
+    name = _IN_MEMORY if isinstance(path, bytes) else fspath(path)
+    contract = find_contract(path)
+    if contract is None:
+        raise UsageError(no_contract(name))
+    if contract.status != "kept" and not allow_broken:
+        raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
+    return Loaded(name, contract, _open(path, name, threads))
+
+
+class Loaded:
+    """A file behind its contract. Call it as the PyTorch module was called."""
+
+    def __init__(self, name: str, contract: Contract, session: Session) -> None:
+        self.name = name
+        self.contract = contract
+        self._session = session
+        self._binder = Binder(contract)
+        self._checker = CallChecker.of(contract)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The answer: one array, or Answers (by index, by name, or unpacked) where the file has several outputs.
+
+        Takes numpy arrays, or torch tensors: with one of them among the inputs the answers are torch tensors, on its
+        device. Raises ContractBroken before onnxruntime sees a call that breaks a rule.
+        """
+        bound = self._binder.bind(args, kwargs)
+        sizes = self._checker.check(bound.feeds, bound.torch_inputs)
+        values: list[Any] = list(self._run(bound.feeds, sizes))
+        if bound.torch_inputs:
+            values = [to_torch(value, bound.device) for value in values]
+        return values[0] if len(values) == 1 else Answers([info.name for info in self._session.outputs], values)
+
+    def _run(self, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> list[Array]:
+        try:
+            return self._session.run(feeds)
+        except RuntimeFailed as error:
+            raise PromiseBroken(say.run_failed(error.message, self._checker.bindings(feeds), sizes)) from error
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, side)) for side in (self.contract.inputs, self.contract.outputs))
+        return f"<anyshape.load {self.name!r}: {inputs} -> {outputs}>"
+
+
+def _open(source: Source, name: str, threads: int) -> Session:
+    try:
+        return Session(source, threads=threads)
+    except RuntimeRejected as error:
+        missing = [] if isinstance(source, bytes) else _missing_weights(fspath(source))
+        finding = missing_data(name, missing) if missing else runtime_rejects(name, error.message)
+        raise UsageError(finding) from error
+
+
+def _missing_weights(path: str) -> list[str]:
+    """The files with weights that the model speaks of and that are not there."""
+    import onnx_ir as ir
+
+    graph = ir.from_proto(read_model(path)).graph
+    tensors = [value.const_value for value in graph.initializers.values()]
+    locations = dict.fromkeys(tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
+    return [str(location) for location in locations if not (Path(path).parent / location).is_file()]

@@ -1,0 +1,50 @@
+"""`declare`: what the user says about inputs, in any of its forms, into one record.
+
+A callable is a function of sizes, a list is several examples, everything else is one example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from anyshape.domain import Condition
+from anyshape.inputs.assemble import Options
+from anyshape.inputs.by_examples import declare_by_examples
+from anyshape.inputs.by_function import declare_by_function
+from anyshape.inputs.calls import Inputs, read_signature
+from anyshape.inputs.declared import Declared
+
+
+def declare(
+    module: Callable[..., Any],
+    inputs: Any,
+    *,
+    dynamic: Any = None,
+    where: Sequence[str | Condition] | str = (),
+    input_names: Sequence[str] | Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    output_names: Sequence[str] | None = None,
+    example_sizes: Mapping[str, Any] | None = None,
+) -> Declared:
+    """The declaration of a module's inputs. Raises DeclarationError, which names the input and the axis."""
+    options = Options(
+        dynamic=dynamic,
+        where=(where,) if isinstance(where, (str, Condition)) else tuple(where),
+        input_names=input_names,
+        names=names,
+        output_names=None if output_names is None else tuple(output_names),
+        example_sizes=dict(example_sizes or {}),
+    )
+    signature = read_signature(module)
+    if is_sizes_function(inputs):
+        return declare_by_function(signature, inputs, options)
+    examples = inputs if isinstance(inputs, list) else [inputs]
+    return declare_by_examples(module, signature, examples, options)
+
+
+def is_sizes_function(inputs: Any) -> bool:
+    """Whether the inputs are a function of sizes rather than inputs themselves."""
+    return callable(inputs) and not isinstance(inputs, (Inputs, torch.Tensor, torch.nn.Module))

@@ -1,0 +1,201 @@
+"""What kind of values an example has, so that others of the same kind can be drawn at other sizes.
+
+A kind is recognised only where the example leaves little doubt; the last one, values within the example's range, always
+fits. Nothing here knows the module: whether drawn values are legal for it, only a call tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import factorial
+
+import torch
+
+Shape = tuple[int, ...]
+Draw = Callable[[Shape, torch.Generator], torch.Tensor]
+
+_SURE = 24  # an order that 1 of so many random examples would show is no accident
+
+
+@dataclass(frozen=True)
+class ValueKind:
+    """The kind's name and a way to draw values of it, on the CPU and in a wide dtype."""
+
+    name: str
+    draw: Draw
+
+
+def recognise(examples: Sequence[torch.Tensor]) -> ValueKind:
+    """The kind of the values in these examples of one input."""
+    tensors = [_widened(example) for example in examples if example.numel()]
+    if not tensors:
+        return _nothing_known(examples[0])
+    for rule in (_constant, _arange, _triangle, _prefix, _permutation, _sorted, _few_values):
+        kind = rule(tensors)
+        if kind is not None:
+            return kind
+    return _within_range(tensors)
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach().to("cpu")
+    if plain.is_complex():
+        return plain.to(torch.complex128)
+    return plain.to(torch.float64) if plain.is_floating_point() else plain.to(torch.int64)
+
+
+def _nothing_known(example: torch.Tensor) -> ValueKind:
+    if example.is_floating_point() or example.is_complex():
+        return ValueKind("normal", lambda shape, random: torch.randn(shape, generator=random, dtype=torch.float64))
+    return ValueKind("zeros", lambda shape, random: torch.zeros(shape, dtype=torch.int64))
+
+
+def _constant(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    value = tensors[0].flatten()[0]
+    # A single number in all says nothing about its neighbours, but to repeat it is never outside its range.
+    if not all(bool((tensor == value).all()) for tensor in tensors):
+        return None
+    return ValueKind("constant", lambda shape, random: value.expand(shape).clone())
+
+
+def _arange(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """The same steps from the same start along one axis, the others repeating it."""
+    for axis in range(tensors[0].ndim):
+        longest = max(tensors, key=lambda tensor: tensor.shape[axis])
+        if longest.shape[axis] < 2 or tensors[0].is_complex():
+            continue
+        line = longest.movedim(axis, -1).reshape(-1, longest.shape[axis])[0]
+        start, step = line[0], line[1] - line[0]
+        if step != 0 and all(bool((tensor == _count(tensor.shape, axis, start, step)).all()) for tensor in tensors):
+            return ValueKind("arange", lambda shape, _, a=axis, f=start, s=step: _count(shape, a, f, s).clone())  # type: ignore[misc]
+    return None
+
+
+def _count(shape: Sequence[int], axis: int, start: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    line = start + step * torch.arange(shape[axis])
+    return line.reshape([-1 if other == axis else 1 for other in range(len(shape))]).expand(list(shape))
+
+
+def _two_values(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    if tensors[0].is_complex():
+        return None
+    seen = torch.unique(torch.cat([tensor.flatten() for tensor in tensors]))
+    return (seen[0], seen[1]) if len(seen) == 2 else None
+
+
+def _triangle(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """A causal mask, either way round."""
+    values = _two_values(tensors)
+    if values is None or any(tensor.ndim < 2 for tensor in tensors):
+        return None
+    low, high = values
+    for keep in (torch.tril, torch.triu):
+        for diagonal in (0, 1, -1):
+            if all(bool(((tensor == high) == _corner(tensor.shape, keep, diagonal)).all()) for tensor in tensors):
+                return ValueKind(
+                    "triangle",
+                    lambda shape, _, k=keep, d=diagonal: torch.where(_corner(shape, k, d), high, low),  # type: ignore[misc]
+                )
+    return None
+
+
+def _corner(shape: Sequence[int], keep: Callable[..., torch.Tensor], diagonal: int) -> torch.Tensor:
+    return keep(torch.ones(list(shape), dtype=torch.bool), diagonal=diagonal)
+
+
+def _prefix(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Rows of one value, then of the other: padding. Every drawn row begins with at least one of the first."""
+    values = _two_values(tensors)
+    if values is None or any(tensor.ndim == 0 for tensor in tensors):
+        return None
+    for first, second in (values[::-1], values):
+        if all(bool(_rises(tensor == second).all()) for tensor in tensors):
+            return ValueKind("prefix", lambda shape, random, f=first, s=second: _draw_prefix(shape, random, f, s))  # type: ignore[misc]
+    return None
+
+
+def _rises(mask: torch.Tensor) -> torch.Tensor:
+    return mask.to(torch.int8).diff(dim=-1) >= 0
+
+
+def _draw_prefix(shape: Shape, random: torch.Generator, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    lengths = torch.randint(1, max(shape[-1], 1) + 1, (*shape[:-1], 1), generator=random)
+    return torch.where(torch.arange(shape[-1]) < lengths, first, second)
+
+
+def _permutation(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    whole = all(not tensor.is_floating_point() and not tensor.is_complex() and tensor.ndim for tensor in tensors)
+    if not whole or not _is_sure(tensors):
+        return None
+    if not all(bool((tensor.sort(-1).values == torch.arange(tensor.shape[-1])).all()) for tensor in tensors):
+        return None
+    return ValueKind("permutation", lambda shape, random: torch.rand(shape, generator=random).argsort(-1))
+
+
+def _sorted(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Rising rows; where every row begins with the same value, so do the drawn ones: offsets begin with 0."""
+    if tensors[0].is_complex() or any(tensor.ndim == 0 for tensor in tensors) or not _is_sure(tensors):
+        return None
+    if not all(bool((tensor.diff(dim=-1) >= 0).all()) for tensor in tensors):
+        return None
+    firsts = torch.cat([tensor[..., 0].flatten() for tensor in tensors])
+    inner = _within_range(tensors)
+
+    def draw(shape: Shape, random: torch.Generator) -> torch.Tensor:
+        rows = inner.draw(shape, random).sort(-1).values
+        if bool((firsts == firsts[0]).all()) and shape[-1]:
+            rows[..., 0] = firsts[0]
+        return rows
+
+    return ValueKind("sorted", draw)
+
+
+def _is_sure(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether so much order cannot be an accident."""
+    chance = 1
+    for tensor in tensors:
+        chance *= factorial(min(tensor.shape[-1], 10)) ** min(tensor.numel() // max(tensor.shape[-1], 1), 10)
+    return chance >= _SURE
+
+
+def _few_values(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Masks and flags: floats or whole numbers of at most two values, drawn as often as they were seen."""
+    values = _two_values(tensors)
+    if values is None:
+        return None
+    low, high = values
+    total = sum(tensor.numel() for tensor in tensors)
+    share = sum(int((tensor == high).sum()) for tensor in tensors) / total
+    if tensors[0].is_floating_point() and not _is_mask(low, high):
+        return None
+    return ValueKind(
+        "two values", lambda shape, random: torch.where(torch.rand(shape, generator=random) < share, high, low)
+    )
+
+
+def _is_mask(low: torch.Tensor, high: torch.Tensor) -> bool:
+    return bool(low.isinf() or high.isinf() or (low == 0 and high == 1) or (high == 0 and low <= -1e3))
+
+
+def _within_range(tensors: Sequence[torch.Tensor]) -> ValueKind:
+    seen = torch.cat([tensor.flatten() for tensor in tensors])
+    if seen.is_complex():
+        parts = _within_range([torch.view_as_real(seen)])
+        return ValueKind(parts.name, lambda shape, random: torch.view_as_complex(parts.draw((*shape, 2), random)))
+    if not seen.is_floating_point():
+        low, high = int(seen.min()), int(seen.max())
+        return ValueKind("whole numbers", lambda shape, random: torch.randint(low, high + 1, shape, generator=random))
+    finite = seen[seen.isfinite()]
+    if not len(finite):
+        return ValueKind("constant", lambda shape, random: seen[0].expand(shape).clone())
+    return ValueKind("floats", lambda shape, random: _draw_floats(shape, random, finite))
+
+
+def _draw_floats(shape: Shape, random: torch.Generator, seen: torch.Tensor) -> torch.Tensor:
+    """Normal with the example's mean and spread; what would leave its range is drawn evenly within it."""
+    low, high = seen.min(), seen.max()
+    spread = seen.std(correction=0)
+    normal = seen.mean() + spread * torch.randn(shape, generator=random, dtype=torch.float64)
+    even = low + (high - low) * torch.rand(shape, generator=random, dtype=torch.float64)
+    return torch.where((normal < low) | (normal > high), even, normal)
