@@ -5,6 +5,7 @@ declared -> explored -> captured -> exported -> verified -> contract, and findin
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from anyshape.capture.symbolic import capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
+from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_capture_error, diagnose_translation_error, diagnose_untranslatable
 from anyshape.diagnose.differences import diagnose_differences
@@ -29,7 +31,7 @@ from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Export
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal, Verdict
-from anyshape.saving import model_bytes
+from anyshape.saving import save_model
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.verify import Reference, Refused, VerifyOptions, VerifyRequest, verify
@@ -69,9 +71,12 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         draft = build_contract(narrowed, explored, captured, exported)
         if options.enforce == "graph":
             defend(exported.model, draft)
-        request = _request(model_bytes(exported.model), exported.output_names, narrowed, reference)
         sizes = _sizes_to_verify(narrowed, captured.guards, options.verify.seed)
-        verdict = verify(replace(request, sizes=sizes, options=_telling(options.verify, tell)))
+        with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+            path = Path(folder) / "model.onnx"
+            save_model(exported.model, path)
+            request = _request(path, exported.output_names, narrowed, reference)
+            verdict = verify(replace(request, sizes=sizes, options=_telling(options.verify, tell)))
     findings += diagnose_differences(verdict, narrowed.domain, captured.guards)
     if not options.force:
         _stop_at_errors(findings)
@@ -93,11 +98,18 @@ def check(
     path: Path, module: torch.nn.Module, declared: Declared, options: VerifyOptions, sizes: Sizes | None, tell: Tell
 ) -> tuple[Verdict, tuple[Finding, ...]]:
     """How an existing file compares with its module over the domain, or at the given sizes alone."""
-    names = check_signature(path, declared)
+    matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), options.seed)
-        request = _request(path, names, declared, reference)
-        verdict = verify(replace(request, sizes=tried, options=_telling(options, tell)))
+        request = _request(path, matched.outputs, declared, reference)
+        verdict = verify(
+            replace(
+                request,
+                sizes=tried,
+                options=_telling(options, tell),
+                feeds=lambda inputs: _renamed(declared.feeds(inputs), matched.inputs),
+            )
+        )
     return verdict, diagnose_differences(verdict, declared.domain, file=str(path))
 
 
@@ -151,7 +163,7 @@ def _sizes_to_verify(declared: Declared, guards: Iterable[Guard], seed: int) -> 
     return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
 
 
-def _request(model: Path | bytes, names: Iterable[str], declared: Declared, reference: Reference) -> VerifyRequest:
+def _request(model: Path, names: Iterable[str], declared: Declared, reference: Reference) -> VerifyRequest:
     return VerifyRequest(
         model=model,
         output_names=tuple(names),
@@ -161,6 +173,11 @@ def _request(model: Path | bytes, names: Iterable[str], declared: Declared, refe
         domain=declared.domain,
         sizes=(),
     )
+
+
+def _renamed(feeds: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The feeds by the file's own names; what the file does not take is left out."""
+    return {names[leaf]: array for leaf, array in feeds.items() if leaf in names}
 
 
 def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:

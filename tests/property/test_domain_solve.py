@@ -25,7 +25,6 @@ from anyshape.domain import (
     Range,
     Ref,
     Undecided,
-    Undefined,
     decide,
     evaluate,
     find_contradiction,
@@ -56,7 +55,9 @@ EXPRS: st.SearchStrategy[Expr] = st.recursive(
     ),
     max_leaves=4,
 )
-COMPARES: st.SearchStrategy[Condition] = st.builds(Compare, st.sampled_from("< <= == != >= >".split()), EXPRS, EXPRS)
+COMPARES: st.SearchStrategy[Condition] = st.builds(
+    Compare, st.sampled_from(["<", "<=", "==", "!=", ">=", ">"]), EXPRS, EXPRS
+)
 CONDITIONS: st.SearchStrategy[Condition] = st.one_of(
     COMPARES,
     COMPARES.map(Not),
@@ -86,22 +87,17 @@ def brute_force(domain: Domain, *conditions: Condition) -> list[Sizes]:
 
 
 def values_of(expr: Expr, points: list[Sizes]) -> list[int]:
-    values = []
-    for sizes in points:
-        try:
-            values.append(evaluate(expr, sizes))
-        except Undefined:
-            continue
-    return values
+    has_value = Compare("==", expr, expr)
+    return [evaluate(expr, sizes) for sizes in points if holds(has_value, sizes)]
 
 
-@quick(60)
+@quick(40)
 @given(domains())
 def test_a_domain_is_empty_when_no_point_is_in_it(domain: Domain) -> None:
     assert is_empty(domain) is (Answer.NO if brute_force(domain) else Answer.YES)
 
 
-@quick(60)
+@quick(40)
 @given(domains(), CONDITIONS)
 def test_a_point_is_found_where_there_is_one(domain: Domain, condition: Condition) -> None:
     point = find_point(domain, condition)
@@ -109,14 +105,14 @@ def test_a_point_is_found_where_there_is_one(domain: Domain, condition: Conditio
     assert point in points if points else point is None
 
 
-@quick(80)
+@quick(50)
 @given(domains(), CONDITIONS)
 def test_the_smallest_point_is_the_smallest(domain: Domain, condition: Condition) -> None:
     points = brute_force(domain, condition)
     assert smallest_point(domain, condition) == (points[0] if points else None)
 
 
-@quick(80)
+@quick(50)
 @given(domains(), CONDITIONS)
 def test_a_decision_agrees_with_every_point(domain: Domain, condition: Condition) -> None:
     failing = [sizes for sizes in brute_force(domain) if not holds(condition, sizes)]
@@ -125,14 +121,14 @@ def test_a_decision_agrees_with_every_point(domain: Domain, condition: Condition
     assert decision.counterexample == (failing[0] if failing else None)
 
 
-@quick(80)
+@quick(50)
 @given(domains(), EXPRS)
 def test_a_range_is_that_of_all_values(domain: Domain, expr: Expr) -> None:
     values = values_of(expr, brute_force(domain))
     assert range_of(domain, expr) == (Range(min(values), max(values)) if values else None)
 
 
-@quick(60)
+@quick(40)
 @given(domains(), EXPRS)
 def test_brute_force_takes_over_when_the_solver_has_no_time(domain: Domain, expr: Expr) -> None:
     points = brute_force(domain)
@@ -141,7 +137,7 @@ def test_brute_force_takes_over_when_the_solver_has_no_time(domain: Domain, expr
     assert range_of(domain, expr, timeout_ms=0) == (Range(min(values), max(values)) if values else None)
 
 
-@quick(60)
+@quick(40)
 @given(domains())
 def test_a_contradiction_is_one_and_needs_all_of_its_rules(domain: Domain) -> None:
     rules = find_contradiction(domain)
@@ -150,9 +146,11 @@ def test_a_contradiction_is_one_and_needs_all_of_its_rules(domain: Domain) -> No
     if rules:
         assert set(rules) <= set(domain.conditions())
         assert not brute_force(Domain(wide, rules))
+        fewer = [tuple(other for other in rules if other != rule) for rule in rules]
+        assert all(is_empty(Domain(tuple(Dim(name, 0) for name in NAMES), left)) is not Answer.YES for left in fewer)
 
 
-@quick(60)
+@quick(40)
 @given(st.integers(-30, 30), st.integers(-9, 9), st.sampled_from(["//", "%"]))
 def test_the_solver_divides_as_python_does(left: int, right: int, symbol: str) -> None:
     # `a` and `b` hide the numbers from the solver's constant folding.

@@ -131,22 +131,26 @@ TWINS = (
     Twin(
         "linear",
         lambda: nn.Linear(8, 8),
-        "g (float[b, s, 8] x) => (float[b, s, 8] y) { t = Transpose<perm = [1, 0]>(weight) p = MatMul(x, t) y = Add(p, bias) }",
+        """g (float[b, s, 8] x) => (float[b, s, 8] y) { t = Transpose<perm = [1, 0]>(weight) p = MatMul(x, t)
+          y = Add(p, bias) }""",
         floats("b", "s", 8),
     ),
     Twin(
         "mlp",
-        lambda: nn.Sequential(nn.Linear(8, 6), nn.LeakyReLU(0.1), nn.Linear(6, 3)),
+        lambda: Of(lambda m, x: m.b(F.leaky_relu(m.a(x), 0.1)), a=nn.Linear(8, 6), b=nn.Linear(6, 3)),
         """g (float[b, 8] x) => (float[b, 3] y) {
-          h = Gemm<transB = 1>(x, _0_weight, _0_bias) r = LeakyRelu<alpha = 0.1>(h)
-          y = Gemm<transB = 1>(r, _2_weight, _2_bias) }""",
+          h = Gemm<transB = 1>(x, a_weight, a_bias) r = LeakyRelu<alpha = 0.1>(h)
+          y = Gemm<transB = 1>(r, b_weight, b_bias) }""",
         floats("b", 8),
     ),
     Twin(
         "attention",
-        lambda: Of(_attend, q=nn.Linear(8, 4, bias=False), k=nn.Linear(8, 4, bias=False), v=nn.Linear(8, 4, bias=False)),
+        lambda: Of(
+            _attend, q=nn.Linear(8, 4, bias=False), k=nn.Linear(8, 4, bias=False), v=nn.Linear(8, 4, bias=False)
+        ),
         """g (float[b, s, 8] x) => (float[b, s, 4] y) {
-          wq = Transpose<perm = [1, 0]>(q_weight) wk = Transpose<perm = [1, 0]>(k_weight) wv = Transpose<perm = [1, 0]>(v_weight)
+          wq = Transpose<perm = [1, 0]>(q_weight) wk = Transpose<perm = [1, 0]>(k_weight)
+          wv = Transpose<perm = [1, 0]>(v_weight)
           q = MatMul(x, wq) k = MatMul(x, wk) v = MatMul(x, wv)
           kt = Transpose<perm = [0, 2, 1]>(k) two = Constant<value_float = 2.0>()
           raw = MatMul(q, kt) scaled = Div(raw, two) p = Softmax<axis = -1>(scaled) y = MatMul(p, v) }""",
@@ -155,7 +159,8 @@ TWINS = (
     Twin(
         "layer norm",
         lambda: nn.LayerNorm(8),
-        "g (float[b, s, 8] x) => (float[b, s, 8] y) { y = LayerNormalization<axis = -1, epsilon = 1e-05>(x, weight, bias) }",
+        """g (float[b, s, 8] x) => (float[b, s, 8] y) {
+          y = LayerNormalization<axis = -1, epsilon = 1e-05>(x, weight, bias) }""",
         floats("b", "s", 8),
     ),
     Twin(
@@ -170,9 +175,14 @@ TWINS = (
     ),
     Twin(
         "embedding",
-        lambda: Of(lambda m, x: m.token(x) + m.place(torch.arange(x.shape[1])), token=nn.Embedding(11, 8), place=nn.Embedding(16, 8)),
+        lambda: Of(
+            lambda m, x: m.token(x) + m.place(torch.arange(x.shape[1])),
+            token=nn.Embedding(11, 8),
+            place=nn.Embedding(16, 8),
+        ),
         """g (int64[b, s] x) => (float[b, s, 8] y) {
-          zero = Constant<value_int = 0>() one = Constant<value_int = 1>() shape = Shape(x) n = Gather<axis = 0>(shape, one)
+          zero = Constant<value_int = 0>() one = Constant<value_int = 1>() shape = Shape(x)
+          n = Gather<axis = 0>(shape, one)
           places = Range(zero, n, one) t = Gather<axis = 0>(token_weight, x) p = Gather<axis = 0>(place_weight, places)
           y = Add(t, p) }""",
         ids(11, "b", "s"),
@@ -188,15 +198,18 @@ TWINS = (
         lambda: Of(lambda m, x: torch.cat([x[:, 1:], x[:, :1]], 1) - x),
         """g (float[b, s] x) => (float[b, s] y) {
           zero = Constant<value_ints = [0]>() one = Constant<value_ints = [1]>() end = Constant<value_ints = [100]>()
-          rest = Slice(x, one, end, one) first = Slice(x, zero, one, one) moved = Concat<axis = 1>(rest, first) y = Sub(moved, x) }""",
+          rest = Slice(x, one, end, one) first = Slice(x, zero, one, one) moved = Concat<axis = 1>(rest, first)
+          y = Sub(moved, x) }""",
         floats("b", "s"),
     ),
     Twin(
         "heads",
         lambda: Of(_heads),
         """g (float[b, s, 8] x) => (float[b, s, 8] y) {
-          split = Constant<value_ints = [0, 0, 2, 4]>() join = Constant<value_ints = [0, 0, 8]>() two = Constant<value_float = 2.0>()
-          h = Reshape(x, split) t = Transpose<perm = [0, 2, 1, 3]>(h) d = Mul(t, two) u = Transpose<perm = [0, 2, 1, 3]>(d)
+          split = Constant<value_ints = [0, 0, 2, 4]>() join = Constant<value_ints = [0, 0, 8]>()
+          two = Constant<value_float = 2.0>()
+          h = Reshape(x, split) t = Transpose<perm = [0, 2, 1, 3]>(h) d = Mul(t, two)
+          u = Transpose<perm = [0, 2, 1, 3]>(d)
           y = Reshape(u, join) }""",
         floats("b", "s", 8),
     ),
@@ -204,21 +217,25 @@ TWINS = (
         "by size",
         lambda: Of(_by_size),
         """g (float[b, s] x) => (float[b, s] y) {
-          one = Constant<value_int = 1>() four = Constant<value_int = 4>() shape = Shape(x) n = Gather<axis = 0>(shape, one)
+          one = Constant<value_int = 1>() four = Constant<value_int = 4>() shape = Shape(x)
+          n = Gather<axis = 0>(shape, one)
           long = Greater(n, four)
           y = If(long) <then_branch = t () => (float[b, s] a) { two = Constant<value_float = 2.0>() a = Mul(x, two) },
-                        else_branch = e () => (float[b, s] c) { unit = Constant<value_float = 1.0>() c = Add(x, unit) }> }""",
+                        else_branch = e () => (float[b, s] c) { unit = Constant<value_float = 1.0>()
+                        c = Add(x, unit) }> }""",
         floats("b", "s"),
     ),
     Twin(
         "over time",
         lambda: Of(_over_time, w=nn.Linear(8, 8)),
         """g (float[b, s, 8] x) => (float[b, s, 8] y) {
-          shape = Shape<start = 0, end = 1>(x) eight = Constant<value_ints = [8]>() state = Concat<axis = 0>(shape, eight)
+          shape = Shape<start = 0, end = 1>(x) eight = Constant<value_ints = [8]>()
+          state = Concat<axis = 0>(shape, eight)
           h0 = ConstantOfShape(state) wt = Transpose<perm = [1, 0]>(w_weight)
           h, y = Scan<num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
             body = f (float[b, 8] h_in, float[b, 8] step) => (float[b, 8] h_out, float[b, 8] out) {
-              p = MatMul(h_in, wt) q = Add(p, w_bias) r = Add(q, step) h_out = Tanh(r) out = Identity(h_out) }>(h0, x) }""",
+              p = MatMul(h_in, wt) q = Add(p, w_bias) r = Add(q, step) h_out = Tanh(r) out = Identity(h_out) }>(h0, x)
+              }""",
         floats("b", "s", 8),
     ),
     Twin(
@@ -234,7 +251,8 @@ TWINS = (
         "integers",
         lambda: Of(lambda m, x: ((x // 3) * 5 + x % 4, x > 6)),
         """g (int64[b, s] x) => (int64[b, s] y, bool[b, s] z) {
-          three = Constant<value_int = 3>() five = Constant<value_int = 5>() four = Constant<value_int = 4>() six = Constant<value_int = 6>()
+          three = Constant<value_int = 3>() five = Constant<value_int = 5>() four = Constant<value_int = 4>()
+          six = Constant<value_int = 6>()
           d = Div(x, three) e = Mul(d, five) r = Mod(x, four) y = Add(e, r) z = Greater(x, six) }""",
         ids(50, "b", "s"),
     ),
@@ -242,24 +260,30 @@ TWINS = (
         "pad to even",
         lambda: Of(_pad_even),
         """g (float[b, s, 8] x) => (float[b, h, 8] y) {
-          one = Constant<value_ints = [1]>() two = Constant<value_ints = [2]>() shape = Shape(x) zeros = Constant<value_ints = [0, 0, 0, 0]>()
-          n = Gather<axis = 0>(shape, one) odd = Mod(n, two) last = Constant<value_ints = [0]>() pads = Concat<axis = 0>(zeros, odd, last)
-          p = Pad(x, pads) split = Constant<value_ints = [0, -1, 2, 8]>() q = Reshape(p, split) y = ReduceMean<keepdims = 0>(q, two) }""",
+          one = Constant<value_ints = [1]>() two = Constant<value_ints = [2]>() shape = Shape(x)
+          zeros = Constant<value_ints = [0, 0, 0, 0]>()
+          n = Gather<axis = 0>(shape, one) odd = Mod(n, two) last = Constant<value_ints = [0]>()
+          pads = Concat<axis = 0>(zeros, odd, last)
+          p = Pad(x, pads) split = Constant<value_ints = [0, -1, 2, 8]>() q = Reshape(p, split)
+          y = ReduceMean<keepdims = 0>(q, two) }""",
         floats("b", "s", 8),
     ),
     Twin(
         "causal",
         lambda: Of(_causal),
         """g (float[b, s, 8] x) => (float[b, s, s] y) {
-          t = Transpose<perm = [0, 2, 1]>(x) scores = MatMul(x, t) n = Shape<start = 1, end = 2>(x) square = Concat<axis = 0>(n, n)
-          unit = ConstantOfShape<value = float[1] {1}>(square) above = Constant<value_int = 1>() upper = Trilu<upper = 1>(unit, above)
+          t = Transpose<perm = [0, 2, 1]>(x) scores = MatMul(x, t) n = Shape<start = 1, end = 2>(x)
+          square = Concat<axis = 0>(n, n)
+          unit = ConstantOfShape<value = float[1] {1}>(square) above = Constant<value_int = 1>()
+          upper = Trilu<upper = 1>(unit, above)
           hide = Cast<to = 9>(upper) fill = Constant<value_float = -1000000000.0>() y = Where(hide, fill, scores) }""",
         floats("b", "s", 8),
     ),
     Twin(
         "two lengths",
         lambda: Of(lambda m, x, y: x @ y.transpose(1, 2)),
-        """g (float[b, s, 8] x, float[b, b, 8] z) => (float[b, s, b] y) { t = Transpose<perm = [0, 2, 1]>(z) y = MatMul(x, t) }""",
+        """g (float[b, s, 8] x, float[b, b, 8] z) => (float[b, s, b] y) { t = Transpose<perm = [0, 2, 1]>(z)
+          y = MatMul(x, t) }""",
         both(floats("b", "s", 8), floats("b", "b", 8)),
     ),
     Twin(

@@ -71,7 +71,13 @@ def test_a_function_can_stand_for_a_module() -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "code"),
-    [((X,), "AS019"), ((), "AS019"), ((X, Y, 1.0, Z), "AS020"), ({"x": X, "z": Y}, "AS020"), (Inputs((X, Y), {"x": X}), "AS020")],
+    [
+        ((X,), "AS019"),
+        ((), "AS019"),
+        ((X, Y, 1.0, Z), "AS020"),
+        ({"x": X, "z": Y}, "AS020"),
+        (Inputs((X, Y), {"x": X}), "AS020"),
+    ],
 )
 def test_a_call_that_forward_would_refuse_is_refused(inputs: Any, code: str) -> None:
     with pytest.raises(DeclarationError) as refusal:

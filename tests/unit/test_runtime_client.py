@@ -96,7 +96,7 @@ def test_a_failed_run_leaves_the_child_alive(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_loaded_is_rejected(tmp_path: Path) -> None:
-    with ChildRunner(tmp_path / "missing.onnx") as runner, pytest.raises(RuntimeRejected, match="missing.onnx"):
+    with ChildRunner(tmp_path / "missing.onnx") as runner, pytest.raises(RuntimeRejected, match=r"missing\.onnx"):
         runner.run(X)
 
 
@@ -113,6 +113,21 @@ def test_a_hang_ends_at_the_time_limit_and_the_next_run_has_a_new_child(tmp_path
         assert wait_until_gone(pid)
         runner.submit(X).discard(0.2)
         assert runner.pid != pid
+
+
+def test_a_model_that_does_not_get_loaded_in_time_is_given_up(tmp_path: Path) -> None:
+    with ChildRunner(write(tmp_path, DOUBLE), load_limit_s=0.0) as runner:
+        pending = runner.submit(X)
+        pid = runner.pid
+        with pytest.raises(ChildDied, match="to load"):
+            pending.result()
+    assert pid is not None
+    assert wait_until_gone(pid)
+
+
+def test_the_time_of_starting_and_loading_is_not_the_runs_own(tmp_path: Path) -> None:
+    with ChildRunner(write(tmp_path, DOUBLE), time_limit_s=0.05) as runner:
+        assert runner.run(X)[0].tolist() == [2.0, 4.0]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -74,7 +74,9 @@ def test_types_that_numpy_lacks_go_in_and_come_out(name: str, shape: tuple[int, 
     dtype = getattr(ml_dtypes, name)
     declared = name.replace("_", "")
     axes = ", ".join("abc"[: len(shape)])
-    body = f"g ({declared}[{axes}] x, float[n] w) => ({declared}[{axes}] y, float[n] v) {{ y = Identity(x) v = Neg(w) }}"
+    body = (
+        f"g ({declared}[{axes}] x, float[n] w) => ({declared}[{axes}] y, float[n] v) {{ y = Identity(x) v = Neg(w) }}"
+    )
     given = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     out, negated = Session(model(body)).run({"x": given, "w": np.ones(2, np.float32)})
     assert (out.dtype, out.shape) == (given.dtype, shape)
@@ -83,7 +85,9 @@ def test_types_that_numpy_lacks_go_in_and_come_out(name: str, shape: tuple[int, 
 
 
 def test_strings_come_out_as_objects() -> None:
-    (out,) = Session(model("g (string[n] x) => (string[n] y) { y = Identity(x) }")).run({"x": np.array(["a", "bc"], object)})
+    (out,) = Session(model("g (string[n] x) => (string[n] y) { y = Identity(x) }")).run(
+        {"x": np.array(["a", "bc"], object)}
+    )
     assert out.tolist() == ["a", "bc"]
 
 

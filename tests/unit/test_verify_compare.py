@@ -205,7 +205,9 @@ def test_the_users_tolerance_is_taken_at_its_word() -> None:
     assert kind(GOOD, GOOD * np.float32(1.01), OutputRule("y", Tolerance(rtol=0.02))) is None
 
 
-@given(hnp.arrays(np.float32, (4, 3), elements=st.floats(-1e3, 1e3, width=32)), st.integers(0, 11), st.floats(0.01, 1e3))
+@given(
+    hnp.arrays(np.float32, (4, 3), elements=st.floats(-1e3, 1e3, width=32)), st.integers(0, 11), st.floats(0.01, 1e3)
+)
 def test_any_large_enough_change_of_one_element_is_noticed(array: Array, place: int, by: float) -> None:
     off = array.copy().reshape(-1)
     off[place] += np.float32(by + 1e-3 * np.abs(array).max())

@@ -24,7 +24,11 @@ class Call:
 
 
 def flatten(outputs: Any) -> list[tuple[str, Any]]:
-    return [(f"output.{i}", leaf) for i, leaf in enumerate(outputs)] if isinstance(outputs, tuple) else [("output", outputs)]
+    return (
+        [(f"output.{i}", leaf) for i, leaf in enumerate(outputs)]
+        if isinstance(outputs, tuple)
+        else [("output", outputs)]
+    )
 
 
 def answer(module: nn.Module, *args: Any, **kwargs: Any) -> Answer:
@@ -81,7 +85,14 @@ def state_of(module: Messy) -> dict[str, Any]:
     return {
         "weights": [p.detach().clone() for p in module.parameters()],
         "running": module.running.clone(),
-        "plain": (module.n, module.hidden, list(module.history), dict(module.cache), module.box.n, hasattr(module, "new")),
+        "plain": (
+            module.n,
+            module.hidden,
+            list(module.history),
+            dict(module.cache),
+            module.box.n,
+            hasattr(module, "new"),
+        ),
         "mask": module.mask.clone(),
         "box": [v.clone() for v in module.box.values],
         "training": [part.training for part in module.modules()],

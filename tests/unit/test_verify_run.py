@@ -47,7 +47,11 @@ class Module(nn.Module):
 
 
 def flatten(outputs: Any) -> list[tuple[str, Any]]:
-    return [(f"output.{i}", leaf) for i, leaf in enumerate(outputs)] if isinstance(outputs, tuple) else [("output", outputs)]
+    return (
+        [(f"output.{i}", leaf) for i, leaf in enumerate(outputs)]
+        if isinstance(outputs, tuple)
+        else [("output", outputs)]
+    )
 
 
 def make(sizes: Mapping[str, int], seed: int) -> Call:
@@ -96,7 +100,12 @@ def test_a_failure_has_the_smallest_sizes_and_the_simplest_values() -> None:
     assert verdict.smallest_failure.values == "zeros"
     difference = verdict.smallest_failure.difference
     assert difference is not None
-    assert (difference.mismatch, difference.output, difference.expected, difference.actual) == (Mismatch.VALUE, "y", 1.0, 0.0)
+    assert (difference.mismatch, difference.output, difference.expected, difference.actual) == (
+        Mismatch.VALUE,
+        "y",
+        1.0,
+        0.0,
+    )
     assert {failure.sizes["seq"] for failure in verdict.failures} == {12}
     assert len(verdict.passed_sizes) == 6
 
@@ -254,7 +263,7 @@ def test_a_rounded_value_on_the_edge_is_no_failure_but_a_wrong_one_is() -> None:
         return Call((make(sizes, seed).args[0].round() + 0.1,))
 
     # 0.1 * 5 is 0.5 only up to rounding: which way it rounds is noise.
-    graph = "t = Constant<value_float = 0.1>()  r = Sub(x, t)  f = Constant<value_float = 5.0>()  z = Mul(x, f)  y = Round(z)"
+    graph = "five = Constant<value_float = 5.0>()  z = Mul(x, five)  y = Round(z)"
     assert judge(lambda x: (x / 0.2).round(), graph, make=edgy).passed
     assert not judge(lambda x: (x / 0.2).round() + 1, graph, make=edgy).passed
 
@@ -270,7 +279,8 @@ def test_equal_values_leave_the_choice_free_and_unequal_ones_do_not() -> None:
 
 
 def test_a_python_number_is_an_output() -> None:
-    text = "g (float[b, s] x) => (int64 n, float f) {{ t = Shape<start = 1>(x)  n = Squeeze(t)  f = Constant<value_float = {}>() }}"
+    body = "t = Shape<start = 1>(x)  n = Squeeze(t)  f = Constant<value_float = {}>()"
+    text = f"g (float[b, s] x) => (int64 n, float f) {{{{ {body} }}}}"
     assert judge(lambda x: (x.shape[1], 0.1), text.format(0.1)).passed
     assert not judge(lambda x: (x.shape[1], 0.1), text.format(0.2)).passed
     assert not judge(lambda x: (x.shape[0], 0.1), text.format(0.1)).passed
@@ -283,7 +293,9 @@ def test_narrow_floats_are_compared_in_their_own_precision(dtype: torch.dtype) -
 
     name = str(dtype).removeprefix("torch.")
     code = {"float16": 10, "bfloat16": 16}[name]
-    wrap = f"g ({name}[b, s] x) => ({name}[b, s] y) {{{{ w = Cast<to = 1>(x)  e = {{}}(w)  y = Cast<to = {code}>(e) }}}}"
+    wrap = (
+        f"g ({name}[b, s] x) => ({name}[b, s] y) {{{{ w = Cast<to = 1>(x)  e = {{}}(w)  y = Cast<to = {code}>(e) }}}}"
+    )
     assert judge(torch.sigmoid, wrap.format("Sigmoid"), make=narrow).passed
     assert not judge(torch.sigmoid, wrap.format("Tanh"), make=narrow).passed
 

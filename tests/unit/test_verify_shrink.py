@@ -45,7 +45,9 @@ ROWS: list[tuple[str, Sizes, Callable[[Sizes], bool], Rule, Sizes]] = [
 ]
 
 
-@pytest.mark.parametrize(("sizes", "fails", "domain", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("sizes", "fails", "domain", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
 def test_the_smallest_failing_sizes_are_found(
     sizes: Sizes, fails: Callable[[Sizes], bool], domain: Rule, expected: Sizes
 ) -> None:

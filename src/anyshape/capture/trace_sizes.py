@@ -10,7 +10,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from anyshape.domain import Domain, Number, evaluate
+from anyshape.domain import Condition, Domain, Number, Undecided, evaluate, find_point, holds
 from anyshape.inputs import Declared
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
@@ -18,16 +18,23 @@ _ELEMENTS = 2_000_000
 _TRIES = 60
 
 
-def choose_trace_sizes(declared: Declared, answers: Callable[[Mapping[str, int]], bool]) -> dict[str, int]:
-    """The least accidental sizes at which the module answers; the example's own when nothing better does."""
-    ranked = sorted(_unique(_candidates(declared)), key=lambda sizes: _accidents(declared, sizes))
-    best = _accidents(declared, declared.example_sizes)
-    for sizes in ranked[:_TRIES]:
-        if _accidents(declared, sizes) >= best:
-            break
+def choose_trace_sizes(
+    declared: Declared, answers: Callable[[Mapping[str, int]], bool], *conditions: Condition
+) -> dict[str, int] | None:
+    """The least accidental sizes that meet the conditions and at which the module answers; None where there are none."""
+    points = [sizes for sizes in _unique(_candidates(declared)) if all(holds(part, sizes) for part in conditions)]
+    points.sort(key=lambda sizes: _accidents(declared, sizes))
+    for sizes in points[:_TRIES]:
         if answers(sizes):
             return sizes
-    return dict(declared.example_sizes)
+    example = dict(declared.example_sizes)
+    if declared.domain.contains(example) and all(holds(part, example) for part in conditions):
+        return example
+    try:
+        found = find_point(declared.domain, *conditions)
+    except Undecided:
+        return None
+    return found if found is not None and answers(found) else None
 
 
 def _accidents(declared: Declared, sizes: Mapping[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""The graph's own defence: nodes by which any runtime refuses sizes outside the contract, for whoever does not use `load`.
+"""The graph's own defence: nodes by which any runtime refuses sizes outside the contract.
 
     x, mask -> model     ->     x, mask -> Shape -> excess of each rule -> Gather named with the rule -> 0
                                 x -> Reshape(x, zeros) -> model
@@ -45,10 +45,11 @@ def defend(model: ir.Model, contract: Contract) -> int:
         raise UsageError(_opset_too_old(opset))
     defence = _Defence(inputs, places, _names(model), opset)
     zero = defence.enforce(rules)
-    gates = {value: defence.gate(value, zero) for value in gated}
-    for value, gate in gates.items():
+    gates = [(value, defence.gate(value, zero)) for value in gated]
+    own = set(defence.arithmetic.nodes)
+    for value, gate in gates:
         for use in tuple(value.uses()):
-            if use.node not in defence.own:
+            if use.node not in own:
                 use.node.replace_input_with(use.idx, gate)
     _insert(graph, defence)
     return len(rules)
@@ -91,15 +92,12 @@ class _Defence:
         self.arithmetic = Arithmetic(self._axis, names)
         self._opset = opset
         self._places = {place.key: place for place in places}
+        self._zeros: dict[int, ir.Value] = {}
         self._shapes: dict[str, ir.Value] = {}
         for name in dict.fromkeys(place.input for place in places):
             shape = inputs[name].shape
             assert shape is not None
             self._shapes[name] = self.arithmetic.add("Shape", inputs[name], size=len(shape))
-
-    @property
-    def own(self) -> set[ir.Node]:
-        return set(self.arithmetic.nodes)
 
     def _axis(self, key: str) -> ir.Value:
         place = self._places[key]
@@ -200,8 +198,9 @@ class _Defence:
         """The input as it is, once the checks have passed."""
         assert value.shape is not None
         rank = len(value.shape)
-        zeros = self.arithmetic.add("Gather", zero, self.arithmetic.constant([0] * rank), size=rank)
-        gated = self.arithmetic.add("Reshape", value, zeros)
+        if rank not in self._zeros:
+            self._zeros[rank] = self.arithmetic.add("Gather", zero, self.arithmetic.constant([0] * rank), size=rank)
+        gated = self.arithmetic.add("Reshape", value, self._zeros[rank])
         gated.type, gated.shape = value.type, value.shape.copy()
         return gated
 

@@ -24,7 +24,8 @@ def contract_of_foreign(model: onnx.ModelProto | ir.Model) -> Contract:
     """Inputs, outputs and dims as the graph declares them, with status unknown and every dim from 1 without an end.
 
     An axis of an input that nobody named becomes a dim named after it (`x_0`); an axis of an output that speaks of
-    dims that no input has is None. Raises UsageError on inputs that are no tensors.
+    dims that no input has is None. An output whose rank the file does not tell has no axes. Raises UsageError on what
+    is no tensor, and on inputs of unknown rank.
     """
     import onnx_ir as ir
 
@@ -49,8 +50,10 @@ def contract_of_foreign(model: onnx.ModelProto | ir.Model) -> Contract:
 
 def _tensor(value: ir.Value, names: _Names, is_input: bool) -> TensorPromise:
     name = value.name or ""
-    if value.dtype is None or not type(value.type).__name__ == "TensorType":
+    if value.dtype is None or type(value.type).__name__ != "TensorType":
         raise UsageError(_not_a_tensor(value, "input" if is_input else "output"))
+    if value.shape is None and is_input:
+        raise UsageError(_no_rank(name))
     axes = [names.expr(name, axis, size, is_input) for axis, size in _sizes(value)]
     return TensorPromise(name, name, dtype_name(value.dtype), tuple(axes))
 
@@ -125,4 +128,14 @@ def _not_a_tensor(value: ir.Value, kind: str) -> Finding:
         name="not-a-tensor",
         what=f"{kind} {value.name!r} of the file is {value.type or 'of no known type'}, not a tensor.",
         why="anyshape speaks of tensors only, not of sequences, maps and optional values.",
+    )
+
+
+def _no_rank(name: str) -> Finding:
+    return Finding(
+        code="AS048",
+        name="not-a-tensor",
+        what=f"the file does not say how many axes input {name!r} has.",
+        why="without them there are no sizes to speak of.",
+        fix="export it again with shapes for its inputs.",
     )

@@ -146,7 +146,7 @@ def _divide(equations: Sequence[_Equation], known: dict[str, Expr]) -> Iterator[
         split = _split_by(polynomial_of(equation.left), Ref(unknown[0]))
         if split is not None:
             factor, rest = (substitute(part.to_expr(), known) for part in split)
-            yield unknown[0], (equation.right - rest) // factor
+            yield unknown[0], simplify(equation.right - rest) // factor
             return
 
 

@@ -41,8 +41,22 @@ class Completion:
         self._domain, self._far, self._budget = domain, far, budget
         self._session: Session | None = None
 
-    def is_affordable(self, point: Sizes) -> bool:
-        return self._budget.allows(point)
+    def allows(self, point: Sizes, conditions: Sequence[Condition] = ()) -> bool:
+        """Whether the point is in the domain, keeps the conditions, and is within the budget."""
+        return fits(self._domain, conditions, point) and self._budget.allows(point)
+
+    def raise_size(self, point: Sizes, name: str, wished: int, conditions: Sequence[Condition] = ()) -> Sizes:
+        """The point with one size as close to the wished one as the others allow, which stay as they are."""
+        multiple = self._domain.dim(name).multiple
+        low, high = point[name] // multiple, wished // multiple
+        while low < high:
+            middle = (low + high + 1) // 2
+            raised = {**point, name: middle * multiple}
+            if self.allows(raised, conditions):
+                low, point = middle, raised
+            else:
+                high = middle - 1
+        return point
 
     def complete(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> Sizes | None:
         """A point with the wished sizes as far as relations and conditions allow, None if the conditions never hold."""

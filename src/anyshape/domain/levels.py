@@ -57,6 +57,7 @@ def levels_of(dim: Dim, example: int | None, modest: int, high: int) -> Levels:
     """The dim's telling sizes from its smallest to `high`; sizes are told apart in steps of the multiple."""
     step, smallest = dim.multiple, dim.smallest
     low = step if smallest == 0 else smallest
+    modest = modest if high > 2 * modest else high
     pools: dict[str, tuple[int, ...]] = {"zero": (0,)} if smallest == 0 else {}
     if low <= high:
         pools["low"] = (low,)
@@ -68,13 +69,13 @@ def levels_of(dim: Dim, example: int | None, modest: int, high: int) -> Levels:
         pool = tuple(size for size in middle if (size // step) % 2 == parity)
         if pool:
             pools[level] = pool
-    return Levels(dim, min(modest, high), pools)
+    return Levels(dim, modest, pools)
 
 
 def _high_pool(dim: Dim, modest: int, high: int, low: int) -> tuple[int, ...]:
     """The end first, then modest sizes by turns with large ones: the large are slow, and seldom tell more."""
     neighbour = [high - dim.multiple] if dim.max is not None and high - 3 * dim.multiple > low else []
-    if high <= 2 * modest:
+    if high == modest:
         return (high, *neighbour)
     powers = [2**power * dim.multiple + offset * dim.multiple for power in range(6, 13) for offset in (0, 1, -1)]
     return tuple(dict.fromkeys([high, modest, *neighbour, *(size for size in powers if modest < size < high)]))

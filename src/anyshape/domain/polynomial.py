@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from anyshape.domain.expr import Expr, Number
+from anyshape.domain.expr import Expr, Number, Ref
 
 Monomial = tuple[Expr, ...]
 
@@ -133,11 +133,16 @@ def _collect(terms: list[tuple[Monomial, int]]) -> Polynomial:
 
 
 def _sorted(monomial: Monomial) -> Monomial:
-    return tuple(sorted(monomial, key=str))
+    return tuple(sorted(monomial, key=_rank))
 
 
-def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
-    return (-len(monomial), tuple(map(str, monomial)))
+def _rank(atom: Expr) -> tuple[bool, str]:
+    """Dims by name, then operations by their text."""
+    return not isinstance(atom, Ref), str(atom)
+
+
+def _order(monomial: Monomial) -> tuple[int, list[tuple[bool, str]]]:
+    return -len(monomial), [_rank(atom) for atom in monomial]
 
 
 def _intersection(one: Monomial, two: Monomial) -> Monomial:

@@ -54,8 +54,8 @@ def _quotient_by_number(left: Polynomial, divisor: int) -> Polynomial:
     whole, rest = left.split_by(divisor)
     constant = rest.coefficient(())
     varying = rest - Polynomial.constant(constant)
-    if not varying.terms:
-        return whole  # 0 <= constant < divisor
+    if _is_below(rest, divisor):
+        return whole
     shared = gcd(divisor, *varying.terms.values())
     rest = varying.scaled_down(shared) + Polynomial.constant(constant // shared)
     divisor //= shared
@@ -70,14 +70,17 @@ def _quotient_by_number(left: Polynomial, divisor: int) -> Polynomial:
 
 
 def _only_quotient(poly: Polynomial) -> tuple[Polynomial, int] | None:
-    """x and a, if the polynomial is x//a + k for a number a."""
+    """x and a, if the polynomial is x//a + k for a positive number a."""
     varying = [(monomial, factor) for monomial, factor in poly.terms.items() if monomial]
     if len(varying) != 1 or varying[0][1] != 1 or len(varying[0][0]) != 1:
         return None
     atom = varying[0][0][0]
-    if not isinstance(atom, Op) or atom.symbol != "//" or not isinstance(atom.args[1], Number):
+    if not isinstance(atom, Op) or atom.symbol != "//":
         return None
-    return polynomial_of(atom.args[0]), atom.args[1].value
+    dividend, divisor = atom.args
+    if not isinstance(divisor, Number) or divisor.value <= 0:
+        return None
+    return polynomial_of(dividend), divisor.value
 
 
 def _remainder(left: Polynomial, right: Polynomial) -> Polynomial:
@@ -97,7 +100,7 @@ def _remainder_by_number(left: Polynomial, divisor: int) -> Polynomial:
     rest = opened.split_by(divisor)[1]
     constant = rest.coefficient(())
     varying = rest - Polynomial.constant(constant)
-    if not varying.terms:
+    if _is_below(rest, divisor):
         return rest
     shared = gcd(divisor, *varying.terms.values())
     kept, added = divmod(constant, shared)
@@ -108,6 +111,24 @@ def _remainder_by_number(left: Polynomial, divisor: int) -> Polynomial:
         return _opaque("%", inner, Polynomial.constant(divisor))
     outer = _remainder_by_number(inner, divisor // shared)  # the smaller divisor may see through more
     return Polynomial.constant(shared) * outer + Polynomial.constant(added)
+
+
+def _is_below(rest: Polynomial, divisor: int) -> bool:
+    """Whether the values, none of whose coefficients is negative, always lie from 0 to below the divisor."""
+    largest = rest.coefficient(())
+    for monomial, factor in rest.terms.items():
+        if monomial:
+            modulus = _modulus(monomial[0]) if len(monomial) == 1 else None
+            if modulus is None or modulus <= 0:
+                return False
+            largest += factor * (modulus - 1)
+    return largest < divisor
+
+
+def _modulus(atom: Expr) -> int | None:
+    if isinstance(atom, Op) and atom.symbol == "%" and isinstance(atom.args[1], Number):
+        return atom.args[1].value
+    return None
 
 
 def _without_inner_remainders(poly: Polynomial, divisor: int) -> Polynomial:
@@ -121,10 +142,9 @@ def _without_inner_remainders(poly: Polynomial, divisor: int) -> Polynomial:
 
 
 def _seen_through(atom: Expr, divisor: int) -> Polynomial:
-    if isinstance(atom, Op) and atom.symbol == "%" and isinstance(atom.args[1], Number):
-        modulus = atom.args[1].value
-        if modulus and modulus % divisor == 0:
-            return polynomial_of(atom.args[0])
+    modulus = _modulus(atom)
+    if isinstance(atom, Op) and modulus and modulus % divisor == 0:
+        return _without_inner_remainders(polynomial_of(atom.args[0]), divisor)
     return Polynomial.atom(atom)
 
 

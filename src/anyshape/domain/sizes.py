@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 from random import Random
 
 from anyshape.domain.answers import Undecided
-from anyshape.domain.box import all_points, fits, is_small
+from anyshape.domain.box import all_points, is_small
 from anyshape.domain.completion import Budget, Completion
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, holds, negate
 from anyshape.domain.covering import Covering
@@ -24,10 +24,9 @@ from anyshape.domain.questions import find_point, range_of, smallest_point
 from anyshape.findings import DeclarationError
 
 Sizes = dict[str, int]
-_RANGE_MS = 100
+_ASIDE_MS = 100
 _PATIENCE = 30
 _ATTEMPTS = 200
-_FEW = 200
 
 
 def choose_sizes(
@@ -54,7 +53,7 @@ def choose_sizes(
     proposals = chain(
         chooser.opening(),
         _alternate(chooser.around(conditions), chooser.pairs()),
-        _alternate(chooser.rest(), chooser.random(Random(seed))),
+        chooser.rest(Random(seed)),
     )
     for point in proposals:
         if point is not None:
@@ -97,7 +96,7 @@ def _smallest(domain: Domain) -> Sizes:
 def _tightened(domain: Domain) -> Domain:
     """The same domain with the ends that the relations give to single dims: `past + seq <= 4096` ends both."""
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
-        ends = range_of(domain, Ref(name), timeout_ms=_RANGE_MS)
+        ends = range_of(domain, Ref(name), timeout_ms=_ASIDE_MS)
         low, high = ends if ends is not None else (None, None)
         dim = domain.dim(name)
         dim = replace(dim, min=low) if isinstance(low, int) else dim
@@ -146,7 +145,7 @@ class _Chooser:
         gaps = [Compare("==", compare.left - compare.right, Number(gap)) for compare in compares for gap in (0, 1, -1)]
         for probe in dict.fromkeys([*both_sides, *gaps]):
             if not any(holds(probe, point) for point in self.points):
-                yield self._afford(self._generic(), (probe,))
+                yield self._afford(self._generic(), (probe,)) or self._smallest_at(probe)
 
     def pairs(self) -> Iterator[Sizes | None]:
         """Points that meet the open pairs of levels, until none are open or no more can be met."""
@@ -159,19 +158,27 @@ class _Chooser:
             self._covering.give_up(target)
             fruitless = 0 if met else fruitless + 1
 
-    def rest(self) -> Iterator[Sizes | None]:
-        """The telling sizes that no point has yet, those of all dims side by side; every point if there are few."""
-        if is_small(self._domain, _FEW):
-            yield from (point for point in all_points(self._domain) if self._completion.is_affordable(point))
-        for _ in range(max(len(levels.telling()) for levels in self._levels.values())):
-            yield self._afford(self._pick({name: levels.telling() for name, levels in self._levels.items()}))
+    def rest(self, random: Random) -> Iterator[Sizes | None]:
+        """The telling sizes that no point has yet, those of all dims side by side; every fourth point at random."""
+        pools = {name: levels.telling() for name, levels in self._levels.items()}
+        for turn in range(_ATTEMPTS):
+            unused = any(self._uses[name, size] == 0 for name, pool in pools.items() for size in pool)
+            yield self._afford(self._pick(pools) if unused and turn % 4 else self._random(random))
+        if is_small(self._domain, _ATTEMPTS):
+            yield from (point for point in all_points(self._domain) if self._completion.allows(point))
 
-    def random(self, random: Random) -> Iterator[Sizes | None]:
-        """Points at random, small sizes more often than large ones."""
-        for _ in range(_ATTEMPTS):
-            order = list(self._levels)
-            random.shuffle(order)
-            yield self._afford({name: _random_size(self._levels[name], random) for name in order})
+    def _random(self, random: Random) -> Sizes:
+        order = list(self._levels)
+        random.shuffle(order)
+        return {name: _random_size(self._levels[name], random) for name in order}
+
+    def _smallest_at(self, probe: Condition) -> Sizes | None:
+        """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` asks for 513."""
+        try:
+            point = smallest_point(self._domain, probe, timeout_ms=_ASIDE_MS)
+        except Undecided:
+            return None
+        return point if point is not None and self._completion.allows(point) else None
 
     def _affordable_high(self, name: str, high: int) -> int:
         others = {other: size for other, size in self._smallest.items() if other != name}
@@ -179,7 +186,7 @@ class _Chooser:
         return afforded[0][name] if afforded is not None else self._smallest[name]
 
     def _afford(self, wishes: Sizes, conditions: Sequence[Condition] = ()) -> Sizes | None:
-        """The affordable point near the wishes; what had to give way to a relation becomes a telling size, if it can.
+        """The affordable point near the wishes; what had to give way to a relation becomes telling again, if it can.
 
         Otherwise the solver's taste would decide, and it likes the ends: `a >= b` would be met at `a == b` only.
         """
@@ -188,9 +195,13 @@ class _Chooser:
             return None
         point, wishes = afforded
         for name in [name for name in self._levels if point[name] != wishes[name]]:
-            for size in sorted(self._levels[name].middle(), key=lambda size: self._uses[name, size]):
+            levels = self._levels[name]
+            if wishes[name] >= levels.modest:
+                point = self._completion.raise_size(point, name, wishes[name], conditions)
+                continue
+            for size in sorted(levels.middle(), key=lambda size: self._uses[name, size]):
                 changed = {**point, name: size}
-                if fits(self._domain, conditions, changed) and self._completion.is_affordable(changed):
+                if self._completion.allows(changed, conditions):
                     point = changed
                     break
         return point

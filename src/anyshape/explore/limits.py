@@ -8,8 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from anyshape.domain import Condition, Domain, evaluate, find_point, holds, negate
-from anyshape.domain import Compare, Number, Ref
+from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecided, dims_of, find_point, negate
 
 Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
@@ -59,15 +58,22 @@ def fresh_points(domain: Domain, rules: Sequence[Condition], tried: Sequence[Siz
     for rule in rules:
         others = [other for other in rules if other is not rule]
         for extra in ([rule], [negate(rule)]):
-            apart = [Compare("!=", Ref(name), Number(size)) for name, size in _last(tried).items()]
-            point = find_point(domain, *others, *extra, *apart[:1]) or find_point(domain, *others, *extra)
-            if point and tuple(point.items()) not in seen:
-                seen.add(tuple(point.items()))
-                yield point
+            near = _edges(rule)
+            for point in (_point(domain, *others, *extra, *edge) for edge in ([], *near)):
+                if point is not None and tuple(point.items()) not in seen:
+                    seen.add(tuple(point.items()))
+                    yield point
 
 
-def _last(tried: Sequence[Sizes]) -> Sizes:
-    return tried[-1] if tried else {}
+def _edges(rule: Condition) -> list[list[Condition]]:
+    """Places beside a bound, where a rule that is off by one or by a factor shows."""
+    if not isinstance(rule, Compare) or not isinstance(rule.right, Number):
+        return []
+    if isinstance(rule.left, Ref):
+        return [[Compare("==", rule.left, Number(rule.right.value + step))] for step in (-1, 0, 1)]
+    dims = [Ref(name) for name in dims_of(rule)]
+    multiple = rule.left.args[1] if isinstance(rule.left, Op) else Number(1)
+    return [[Compare("==", dim, multiple * step)] for dim in dims for step in (1, 3, 5)]
 
 
 def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int] | None:
@@ -76,5 +82,12 @@ def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int]
     moved = {**sizes, name: -(-size // multiple) * multiple}
     if domain.contains(moved):
         return moved
-    point = find_point(domain, Compare("==", Ref(name), Number(moved[name])))
-    return point or None
+    return _point(domain, Compare("==", Ref(name), Number(moved[name])))
+
+
+def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
+    """A point of the domain; None where there is none, or where the solver cannot tell in time."""
+    try:
+        return find_point(domain, *conditions)
+    except Undecided:
+        return None

@@ -1,9 +1,12 @@
-"""The page of a finding, as `anyshape explain` prints it: docs/errors, shipped inside the package."""
+"""The page of a finding, as `anyshape explain` prints it.
+
+The pages are docs/errors of the project; a wheel carries them as anyshape/pages.
+"""
 
 from __future__ import annotations
 
 import difflib
-from importlib import resources
+from pathlib import Path
 
 from anyshape.findings.errors import UsageError
 from anyshape.findings.finding import Finding
@@ -12,7 +15,7 @@ from anyshape.findings.finding import Finding
 def read_page(code: str) -> str:
     """The page of a code. Raises UsageError for a code that does not exist."""
     wanted = code.strip().upper()
-    pages = {entry.name.removesuffix(".md"): entry for entry in _pages() if entry.name.startswith("AS")}
+    pages = {page.stem: page for page in sorted(_folder().glob("AS*.md"))}
     if wanted not in pages:
         near = difflib.get_close_matches(wanted, pages, n=1)
         raise UsageError(
@@ -26,5 +29,7 @@ def read_page(code: str) -> str:
     return pages[wanted].read_text(encoding="utf-8")
 
 
-def _pages() -> list[resources.abc.Traversable]:
-    return list(resources.files("anyshape.pages").iterdir())
+def _folder() -> Path:
+    package = Path(__file__).parent.parent
+    shipped = package / "pages"
+    return shipped if shipped.is_dir() else package.parent.parent / "docs" / "errors"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from anyshape.findings import Finding, Severity
+from anyshape.inputs.near import counted
 
 Shape = Sequence[int]
 
@@ -16,7 +17,7 @@ def wrong_rank(path: str, words: str, count: int, shape: Shape) -> Finding:
     return Finding(
         code="AS012",
         name="wrong-rank",
-        what=f"input {path!r} has {_axes(len(shape))}, and {words!r} speaks of {count}.",
+        what=f"input {path!r} has {counted(len(shape), 'axis', 'axes')}, and {words!r} speaks of {count}.",
         why=f"its shape in the example is {format_shape(shape)}.",
         fix="one word for each axis: a name, a number, an expression, _ for as it is, ... for any number of axes.",
     )
@@ -112,6 +113,16 @@ def unreadable_form(path: str, form: object, why: str = "") -> Finding:
     )
 
 
+def unreadable_whole(form: object, why: str = "") -> Finding:
+    return Finding(
+        code="AS018",
+        name="unreadable-declaration",
+        what=f"the declaration cannot be read: dynamic={form!r}.",
+        why=why or "it is {input: words}, a tree that mirrors the inputs, or 'auto'.",
+        fix="for example dynamic={'x': 'batch seq 64'}.",
+    )
+
+
 def outside_domain(sizes: Mapping[str, int], rule: str, fix: str) -> Finding:
     return Finding(
         code="AS025",
@@ -158,7 +169,3 @@ def format_shape(shape: Shape) -> str:
 
 def format_sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
-
-
-def _axes(count: int) -> str:
-    return f"{count} axis" if count == 1 else f"{count} axes"

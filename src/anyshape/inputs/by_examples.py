@@ -126,8 +126,9 @@ def _find_axes(given: _Given) -> tuple[dict[Place, Expr], dict[str, Dim], list[F
     columns = [Column(place, given.column(place)) for place in given.places() if place not in axes]
     axes.update(infer_columns(columns, known))
     for place in given.places():
-        if isinstance(given.word(place), Open) and isinstance(axes[place], Number):
-            axes[place] = _new_dim(place, given.word(place), dims)
+        word = given.word(place)
+        if isinstance(word, Open) and word.must and isinstance(axes[place], Number):
+            axes[place] = _new_dim(place, word, dims)
     return axes, dims, notes
 
 

@@ -17,7 +17,7 @@ import torch
 from anyshape.domain import Condition, Domain, Expr, Number, declare_domain, dims_of, holds, parse_condition, simplify
 from anyshape.findings import DeclarationError
 from anyshape.inputs.assemble import Options, Parts, Rule, assemble
-from anyshape.inputs.axis_messages import unreadable_form, value_varies, words_disagree
+from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, words_disagree
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declared import (
     Declared,
@@ -28,7 +28,7 @@ from anyshape.inputs.declared import (
     dtype_of,
 )
 from anyshape.inputs.probe_sizes import choose_example
-from anyshape.inputs.probing import Probed, check_alike, probe
+from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe
 from anyshape.inputs.random_state import seeded
 from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
 from anyshape.inputs.value_choices import choices_of
@@ -73,7 +73,7 @@ def _agreed_outputs(
 ) -> Mapping[str, Mapping[int, Expr]]:
     """What the user wrote about outputs; what was written about inputs must be what the function makes."""
     if is_auto(options):
-        raise DeclarationError(unreadable_form("dynamic", options.dynamic, _SAYS_ITSELF))
+        raise DeclarationError(unreadable_whole(options.dynamic, _SAYS_ITSELF))
     forms = read_written(options, bound).forms
     for path in forms.numbers:
         why = "a function of sizes makes a number an input by giving back one of its parameters."
@@ -172,34 +172,23 @@ class _Caller:
         try:
             bound = self.call(values)
             check_alike(self.bound, bound, "")
+            changed = changed_floats(self.bound, bound)
         except DeclarationError:
             return None
-        changed: set[int] = set()
-        for index, (old, new) in enumerate(zip(self.bound.values, bound.values, strict=True)):
-            if isinstance(old, torch.Tensor):
-                if old.shape != new.shape:
-                    return None
-            elif old != new:
-                if type(old) is not float:
-                    return None
-                changed.add(index)
-        return changed
+        return changed if measure(bound) == measure(self.bound) else None
 
 
 def _leaves(probed: Probed, bound: BoundCall, loose: set[int]) -> tuple[InputLeaf, ...]:
     leaves: list[InputLeaf] = []
     for index, (path, value) in enumerate(bound.leaves):
-        probed_value = probed.bound.values[index]
         number = probed.found.get((index, None))
         if isinstance(value, torch.Tensor):
             axes = tuple(probed.found[index, axis] for axis in range(value.ndim))
             leaves.append(InputLeaf(path, path, "tensor", dtype_of(value), axes))
         elif number is not None and not isinstance(number, Number):
             leaves.append(InputLeaf(path, path, "scalar", "int64", value=number))
-        elif type(value) is float and (index in loose or value != probed_value):
+        elif index in loose or index in probed.floats:
             leaves.append(InputLeaf(path, path, "scalar", "float32", value=value))
-        elif value != probed_value:
-            raise DeclarationError(value_varies(path, probed_value, value))
         else:
             leaves.append(InputLeaf(path, path, "constant", dtype_of(value), value=value))
     return tuple(leaves)

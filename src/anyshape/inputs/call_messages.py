@@ -6,14 +6,14 @@ Every function gives a Finding; whoever calls it raises. Inputs are spoken of by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from anyshape.findings import Finding, Severity, Source
+from anyshape.inputs.near import counted, nearest
 
 
 def unknown_container(path: str, value: Any) -> Finding:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    kind = type(value).__qualname__
     return Finding(
         code="AS010",
         name="unknown-container",
@@ -24,25 +24,25 @@ def unknown_container(path: str, value: Any) -> Finding:
 
 
 def unknown_input(name: str, inputs: Sequence[str], outputs: Sequence[str] = ()) -> Finding:
-    near = get_close_matches(name, [*inputs, *outputs], n=1)
+    near = nearest(name, [*inputs, *outputs])
     others = f" The outputs are {', '.join(outputs)}." if outputs else ""
     return Finding(
         code="AS011",
         name="unknown-input",
         what=f"the declaration speaks of {name!r}, which is no input of the module.",
         why=f"the inputs are {', '.join(inputs)}.{others}" if inputs else "the module is called without inputs.",
-        fix=f"did you mean {near[0]!r}?" if near else "use one of these names, or the beginning of a path.",
+        fix=f"did you mean {near!r}?" if near else "use one of these names, or the beginning of a path.",
     )
 
 
 def unknown_output(name: str, inputs: Sequence[str], outputs: Sequence[str]) -> Finding:
-    near = get_close_matches(name, [*outputs, *inputs], n=1)
+    near = nearest(name, [*outputs, *inputs])
     return Finding(
         code="AS029",
         name="unknown-output",
         what=f"the declaration speaks of {name!r}, which is neither an input nor an output.",
         why=f"the inputs are {', '.join(inputs)}; the outputs are {', '.join(outputs)}.",
-        fix=f"did you mean {near[0]!r}?" if near else "use one of these names.",
+        fix=f"did you mean {near!r}?" if near else "use one of these names.",
     )
 
 
@@ -58,13 +58,24 @@ def missing_argument(names: Sequence[str], given: Sequence[str], signature: str)
 
 
 def unexpected_argument(name: str, accepted: Sequence[str], signature: str) -> Finding:
-    near = get_close_matches(name, accepted, n=1)
+    near = nearest(name, accepted)
     return Finding(
         code="AS020",
         name="unexpected-argument",
         what=f"the module takes no argument {name!r}.",
         why=f"it takes {signature}.",
-        fix=f"did you mean {near[0]!r}?" if near else f"leave {name!r} out of the inputs.",
+        fix=f"did you mean {near!r}?" if near else f"leave {name!r} out of the inputs.",
+    )
+
+
+def unknown_parameter(name: str, parameters: Sequence[str]) -> Finding:
+    near = nearest(name, parameters)
+    return Finding(
+        code="AS020",
+        name="unexpected-argument",
+        what=f"the function of sizes takes no parameter {name!r}.",
+        why=f"it takes {', '.join(parameters) if parameters else 'none'}.",
+        fix=f"did you mean {near!r}?" if near else f"leave {name!r} out of example_sizes.",
     )
 
 
@@ -72,7 +83,7 @@ def too_many_arguments(given: int, taken: int, signature: str) -> Finding:
     return Finding(
         code="AS020",
         name="unexpected-argument",
-        what=f"{given} positional inputs are given, and the module takes {taken}.",
+        what=f"the module takes {counted(taken, 'positional input')}, and {given} are given.",
         why=f"it takes {signature}.",
         fix="leave out the last ones; several examples go into a list, one example into a tuple.",
     )
@@ -102,7 +113,7 @@ def too_many_names(names: Sequence[str], paths: Sequence[str], kind: str = "inpu
     return Finding(
         code="AS022",
         name="too-many-names",
-        what=f"{kind}_names has {_counted(len(names), 'name')}, and there {_counted(len(paths), kind, verb=True)}.",
+        what=f"{kind}_names has {counted(len(names), 'name')}, and the module has {counted(len(paths), kind)}.",
         why=f"the names are {', '.join(names)}; the {kind}s are {', '.join(paths) if paths else 'none'}.",
         fix=f"give at most one name to each {kind}.",
     )
@@ -169,11 +180,6 @@ def nothing_dynamic() -> Finding:
         what="no axis is declared dynamic: the file is for the example's sizes alone.",
         fix="dynamic={'x': 'batch seq 64'}, a function of sizes, several examples, or dynamic='auto'.",
     )
-
-
-def _counted(count: int, noun: str, *, verb: bool = False) -> str:
-    is_or_are = ("is " if count == 1 else "are ") if verb else ""
-    return f"{is_or_are}{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _input(path: str) -> str:

@@ -38,11 +38,26 @@ class Axis:
 
 def fit_axis(axis: Axis) -> Expr | None:
     """The simplest expression that gives every answer, or None."""
-    for form in (_constant, _same, _affine, _multilinear, _alone, _extreme, _divided_sum, _product, _sum):
+    for form in (_constant, _same, _affine, _multilinear):
         for expr in form(axis):
-            if all(_value(expr, point) == size for point, size in axis.answers()):
+            if _gives_all_answers(expr, axis):
+                return simplify(expr)
+    _ask_in_between(axis)
+    for form in (_alone, _extreme, _divided_sum, _product, _sum):
+        for expr in form(axis):
+            if _gives_all_answers(expr, axis):
                 return simplify(expr)
     return None
+
+
+def _gives_all_answers(expr: Expr, axis: Axis) -> bool:
+    return all(_value(expr, point) == size for point, size in axis.answers())
+
+
+def _ask_in_between(axis: Axis) -> None:
+    """Answers with all dims moved a little and differently: a division shows itself in remainders that meet."""
+    for offset in range(1, 9):
+        axis.ask({name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(axis.base.items())})
 
 
 def _value(expr: Expr, point: Point) -> int | None:
@@ -121,26 +136,24 @@ def _along(axis: Axis, name: str) -> dict[int, int]:
     """Answers with one dim moved and the others at the base."""
     near = [axis.base[name] + step for step in _NEAR]
     far = [multiple * patch + step for patch in _PATCHES for multiple in (1, 2) for step in (-1, 0, 1)]
-    asked = {size: axis.ask({**axis.base, name: size}) for size in (*near, *far, axis.steps[name])}
+    asked = {size: axis.ask({**axis.base, name: size}) for size in (*near, *far, axis.steps.get(name, near[0]))}
     return {size: value for size, value in asked.items() if value is not None}
 
 
 def _alone(axis: Axis) -> Iterator[Expr]:
-    if len(axis.steps) == 1:
-        (name,) = axis.steps
-        expr = fit_one(name, _along(axis, name))
+    """One dim; where no step moved the axis, since a remainder may come back to itself, any of them."""
+    for name in axis.steps or axis.base:
+        expr = fit_one(name, _along(axis, name)) if len(axis.steps) <= 1 else None
         if expr is not None:
             yield expr
 
 
 def _extreme(axis: Axis) -> Iterator[Expr]:
-    """The smaller or the larger of several dims, and of simple things made of them."""
-    dims: list[Expr] = [Ref(name) for name in axis.steps]
-    if len(dims) < 2:
-        return
-    for symbol in ("min", "max"):
-        expr: Expr = Op(symbol, tuple(dims))
-        base = _at(axis, ())
+    """The smaller or the larger of two dims, give or take a constant."""
+    base = _at(axis, ())
+    for symbol, pair in itertools.product(("min", "max"), itertools.combinations(axis.base, 2)):
+        # All dims, not those that moved it alone: the larger of two does not move the smaller.
+        expr = Op(symbol, tuple(Ref(name) for name in pair))
         if base is not None:
             yield affine([(1, expr)], base - evaluate(expr, axis.base))
 

@@ -15,9 +15,10 @@ import torch
 
 from anyshape.domain import Dim, Expr, Number
 from anyshape.findings import DeclarationError
-from anyshape.inputs.axis_messages import unreadable_form, wrong_rank
+from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall
+from anyshape.inputs.near import counted
 from anyshape.inputs.places import Place, call_place, find_place
 from anyshape.inputs.torch_dims import is_torch_dim, read_torch_dim
 from anyshape.inputs.words import (
@@ -78,14 +79,14 @@ class _Reader:
         elif isinstance(dynamic, (tuple, list)):
             self._read_mirror(self.root, dynamic)
         else:
-            raise DeclarationError(unreadable_form("dynamic", dynamic))
+            raise DeclarationError(unreadable_whole(dynamic))
 
     def _read_only_tensor(self, words: str) -> None:
         """`dynamic="batch seq 64"` is enough when there is one tensor."""
         tensors = [path for path, value in self.values.items() if isinstance(value, torch.Tensor)]
         if len(tensors) != 1:
             why = f"words alone are enough for one tensor, and there are {len(tensors)}: {', '.join(tensors)}."
-            raise DeclarationError(unreadable_form("dynamic", words, why))
+            raise DeclarationError(unreadable_whole(words, why))
         self._read_leaf(tensors[0], words)
 
     def _read(self, place: Place, form: Any) -> None:
@@ -109,9 +110,9 @@ class _Reader:
     def _read_mirror(self, place: Place, form: Sequence[Any]) -> None:
         children = list(place.children.values())
         if len(form) != len(children):
-            where = place.path or "dynamic"
-            why = f"it has {len(form)} parts, and {'the call' if not place.path else where} has {len(children)}."
-            raise DeclarationError(unreadable_form(where, form, why))
+            why = f"it has {counted(len(form), 'part')}, and {place.path or 'the call'} has {len(children)}."
+            finding = unreadable_form(place.path, form, why) if place.path else unreadable_whole(form, why)
+            raise DeclarationError(finding)
         for child, inner in zip(children, form, strict=True):
             self._read(child, inner)
 

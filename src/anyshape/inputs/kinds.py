@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import factorial
 
 import torch
@@ -15,6 +16,7 @@ import torch
 Shape = tuple[int, ...]
 Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 
+_MANY = 8
 _SURE = 24  # an order that 1 of so many random examples would show is no accident
 
 
@@ -31,7 +33,7 @@ def recognise(examples: Sequence[torch.Tensor]) -> ValueKind:
     tensors = [_widened(example) for example in examples if example.numel()]
     if not tensors:
         return _nothing_known(examples[0])
-    for rule in (_constant, _arange, _triangle, _prefix, _permutation, _sorted, _few_values):
+    for rule in _RULES:
         kind = rule(tensors)
         if kind is not None:
             return kind
@@ -53,28 +55,52 @@ def _nothing_known(example: torch.Tensor) -> ValueKind:
 
 def _constant(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     value = tensors[0].flatten()[0]
-    # A single number in all says nothing about its neighbours, but to repeat it is never outside its range.
+    alone = sum(tensor.numel() for tensor in tensors) == 1 and tensors[0].ndim > 0
+    if alone and value.is_floating_point() and value != value.round():
+        # One float says nothing about its neighbours, and equal neighbours would hide mistakes.
+        return ValueKind("normal", lambda shape, random: value.abs() * torch.randn(shape, generator=random))
     if not all(bool((tensor == value).all()) for tensor in tensors):
         return None
     return ValueKind("constant", lambda shape, random: value.expand(shape).clone())
 
 
 def _arange(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
-    """The same steps from the same start along one axis, the others repeating it."""
-    for axis in range(tensors[0].ndim):
+    """Counting along one axis; where rows begin at different numbers, so do the drawn ones."""
+    for axis in reversed(range(tensors[0].ndim)):
         longest = max(tensors, key=lambda tensor: tensor.shape[axis])
-        if longest.shape[axis] < 2 or tensors[0].is_complex():
+        if longest.is_complex() or longest.shape[axis] < 2:
             continue
-        line = longest.movedim(axis, -1).reshape(-1, longest.shape[axis])[0]
-        start, step = line[0], line[1] - line[0]
-        if step != 0 and all(bool((tensor == _count(tensor.shape, axis, start, step)).all()) for tensor in tensors):
-            return ValueKind("arange", lambda shape, _, a=axis, f=start, s=step: _count(shape, a, f, s).clone())  # type: ignore[misc]
+        step = longest.select(axis, 1).flatten()[0] - longest.select(axis, 0).flatten()[0]
+        starts = torch.cat([tensor.select(axis, 0).flatten() for tensor in tensors])
+        is_short = longest.shape[axis] == 2 and not (step == 1 and bool((starts == 0).all()))
+        if is_short or step == 0 or step != step.round():
+            continue
+        if all(bool((tensor.diff(dim=axis) == step).all()) for tensor in tensors):
+            return ValueKind("arange", partial(_draw_arange, axis=axis, step=step, starts=starts))
     return None
 
 
-def _count(shape: Sequence[int], axis: int, start: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    line = start + step * torch.arange(shape[axis])
-    return line.reshape([-1 if other == axis else 1 for other in range(len(shape))]).expand(list(shape))
+def _draw_arange(
+    shape: Shape, random: torch.Generator, *, axis: int, step: torch.Tensor, starts: torch.Tensor
+) -> torch.Tensor:
+    rows = [1 if other == axis else size for other, size in enumerate(shape)]
+    first = torch.randint(int(starts.min()), int(starts.max()) + 1, rows, generator=random).to(starts.dtype)
+    line = step * torch.arange(shape[axis])
+    return first + line.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+
+
+def _linspace(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Floats at even distances along the last axis: from the same first to the same last, whatever their number."""
+    if not all(tensor.is_floating_point() and tensor.ndim and tensor.shape[-1] >= 4 for tensor in tensors):
+        return None
+    first, last = tensors[0].flatten()[0], tensors[0].flatten()[-1]
+
+    def draw(shape: Shape, random: torch.Generator) -> torch.Tensor:
+        return torch.linspace(float(first), float(last), shape[-1], dtype=torch.float64).expand(shape).clone()
+
+    if not all(torch.allclose(tensor, draw(tuple(tensor.shape), torch.Generator())) for tensor in tensors):
+        return None
+    return ValueKind("linspace", draw)
 
 
 def _two_values(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -87,7 +113,7 @@ def _two_values(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Te
 def _triangle(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     """A causal mask, either way round."""
     values = _two_values(tensors)
-    if values is None or any(tensor.ndim < 2 for tensor in tensors):
+    if values is None or any(tensor.ndim < 2 for tensor in tensors) or max(min(t.shape[-2:]) for t in tensors) < 3:
         return None
     low, high = values
     for keep in (torch.tril, torch.triu):
@@ -107,7 +133,7 @@ def _corner(shape: Sequence[int], keep: Callable[..., torch.Tensor], diagonal: i
 def _prefix(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     """Rows of one value, then of the other: padding. Every drawn row begins with at least one of the first."""
     values = _two_values(tensors)
-    if values is None or any(tensor.ndim == 0 for tensor in tensors):
+    if values is None or any(tensor.ndim == 0 for tensor in tensors) or not _are_flags(tensors, values):
         return None
     for first, second in (values[::-1], values):
         if all(bool(_rises(tensor == second).all()) for tensor in tensors):
@@ -167,15 +193,19 @@ def _few_values(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     low, high = values
     total = sum(tensor.numel() for tensor in tensors)
     share = sum(int((tensor == high).sum()) for tensor in tensors) / total
-    if tensors[0].is_floating_point() and not _is_mask(low, high):
+    if not _are_flags(tensors, values):
         return None
     return ValueKind(
         "two values", lambda shape, random: torch.where(torch.rand(shape, generator=random) < share, high, low)
     )
 
 
-def _is_mask(low: torch.Tensor, high: torch.Tensor) -> bool:
-    return bool(low.isinf() or high.isinf() or (low == 0 and high == 1) or (high == 0 and low <= -1e3))
+def _are_flags(tensors: Sequence[torch.Tensor], values: tuple[torch.Tensor, torch.Tensor]) -> bool:
+    """Whether two values are all that there is, rather than all that a few numbers happen to be."""
+    low, high = values
+    if bool(low.isinf() or high.isinf() or (low == 0 and high == 1) or (high == 0 and low <= -1e3)):
+        return True
+    return sum(tensor.numel() for tensor in tensors) >= _MANY
 
 
 def _within_range(tensors: Sequence[torch.Tensor]) -> ValueKind:
@@ -199,3 +229,6 @@ def _draw_floats(shape: Shape, random: torch.Generator, seen: torch.Tensor) -> t
     normal = seen.mean() + spread * torch.randn(shape, generator=random, dtype=torch.float64)
     even = low + (high - low) * torch.rand(shape, generator=random, dtype=torch.float64)
     return torch.where((normal < low) | (normal > high), even, normal)
+
+
+_RULES = (_constant, _arange, _linspace, _triangle, _prefix, _permutation, _sorted, _few_values)

@@ -31,6 +31,12 @@ def base_points(domain: Domain, example: Point) -> Iterator[Point]:
         yield example
 
 
+def start_points(domain: Domain, base: Point) -> Iterator[Point]:
+    """Where steps begin: at the base, and for what is 0 there (pieces of 16 in a size of 7) at large primes."""
+    yield base
+    yield choose_point(domain, _FAR_PRIMES)
+
+
 def other_points(domain: Domain, base: Point) -> Iterator[Point]:
     """Points that share no size with the base where that can be: the second probe."""
     fresh = [prime for prime in (*reversed(_PRIMES[:10]), 5, 3, 2) if prime not in base.values()]
@@ -45,7 +51,8 @@ def other_points(domain: Domain, base: Point) -> Iterator[Point]:
 def step_points(domain: Domain, base: Point, name: str) -> Iterator[Point]:
     """The base with this dim elsewhere, far away if it can be; other dims move only where the domain makes them."""
     near = [base[name] + step for step in (1, -1, 2, -2)]
-    for size in [*_sizes(domain.dim(name), (*_FAR_PRIMES[::3], *_PRIMES[::-3])), *near]:
+    far = [prime for prime in (*_FAR_PRIMES[::-3], *_PRIMES[::-3]) if prime not in base.values()]
+    for size in [*_sizes(domain.dim(name), far), *near]:
         point = {**base, name: size}
         if size != base[name] and domain.contains(point):
             yield point

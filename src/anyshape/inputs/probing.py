@@ -13,13 +13,14 @@ from typing import Any
 import torch
 
 from anyshape.domain import Domain, Expr
-from anyshape.findings import DeclarationError
-from anyshape.inputs.axis_messages import unfit_axis
+from anyshape.findings import DeclarationError, Finding
+from anyshape.inputs.axis_messages import unfit_axis, value_varies
 from anyshape.inputs.call_messages import structure_changes
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import dtype_of
 from anyshape.inputs.fit import Axis, fit_axis
-from anyshape.inputs.probe_sizes import base_points, other_points, step_points
+from anyshape.inputs.near import counted
+from anyshape.inputs.probe_sizes import base_points, other_points, start_points, step_points
 from anyshape.inputs.random_state import seeded
 from anyshape.inputs.sizes_function import FunctionError, SizesFunction
 
@@ -29,10 +30,10 @@ Point = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Probed:
-    """What probing found: the build of the inputs at the first probe, and an expression for every axis and int."""
+    """What probing found: an expression for every axis and int, and which leaves are floats that follow the sizes."""
 
-    bound: BoundCall
     found: Mapping[Key, Expr]
+    floats: frozenset[int]
 
 
 @dataclass
@@ -44,6 +45,7 @@ class _Prober:
     values: Mapping[str, Any]
     memory: dict[tuple[int, ...], Mapping[Key, int]] = field(default_factory=dict)
     first: BoundCall | None = None
+    floats: set[int] = field(default_factory=set)
 
     def call(self, point: Point) -> Mapping[Key, int]:
         """All answers at a point; of the inputs themselves only the first are kept, since they may be large."""
@@ -53,6 +55,7 @@ class _Prober:
                 bound = self.function.call({**self.values, **point})
             self.first = self.first or bound
             check_alike(self.first, bound, f"at {_spoken(point)}")
+            self.floats |= changed_floats(self.first, bound)
             self.memory[key] = measure(bound)
         return self.memory[key]
 
@@ -71,6 +74,14 @@ class _Prober:
         if refusal is not None:
             raise refusal
         return None
+
+    def has_inputs(self, point: Point) -> bool:
+        """Whether the function gives inputs here."""
+        try:
+            self.call(point)
+        except FunctionError:
+            return False
+        return True
 
     def ask(self, point: Point, key: Key) -> int | None:
         """The answer, or None where the domain has no such point or the function has no inputs there."""
@@ -96,22 +107,32 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
     prober.first_answer(other_points(domain, base))
     if domain.contains(example):
         prober.call(example)
-    steps = {name: prober.first_answer(step_points(domain, base, name)) for name in domain.names}
-    found = {key: _fit(prober, key, base, steps) for key in keys}
-    assert prober.first is not None  # call has set it
-    return Probed(prober.first, found)
+    found: dict[Key, Expr] = {}
+    for start in start_points(domain, base):
+        if not prober.has_inputs(start):
+            continue
+        steps = {name: prober.first_answer(step_points(domain, start, name)) for name in domain.names}
+        fits = {key: _fit(prober, key, start, steps) for key in keys if key not in found}
+        found.update({key: expr for key, expr in fits.items() if expr is not None})
+        if len(found) == len(keys):
+            break
+    for key in keys:
+        if key not in found:
+            raise DeclarationError(_unfit(prober, key))
+    return Probed(found, frozenset(prober.floats))
 
 
-def _fit(prober: _Prober, key: Key, base: Point, steps: Mapping[str, Point | None]) -> Expr:
+def _fit(prober: _Prober, key: Key, base: Point, steps: Mapping[str, Point | None]) -> Expr | None:
     at_base = prober.call(base)[key]
     alone = {name: step for name, step in steps.items() if step is not None and _moved(base, step) == [name]}
     moving = {name: step[name] for name, step in alone.items() if prober.call(step)[key] != at_base}
-    expr = fit_axis(Axis(lambda point: prober.ask(point, key), lambda: prober.answers(key), base, moving))
-    if expr is not None:
-        return expr
-    leaf, number = key
+    return fit_axis(Axis(lambda point: prober.ask(point, key), lambda: prober.answers(key), base, moving))
+
+
+def _unfit(prober: _Prober, key: Key) -> Finding:
+    leaf, axis = key
     path = prober.first.paths[leaf] if prober.first is not None else ""
-    raise DeclarationError(unfit_axis(path, number if number is not None else "value", prober.answers(key)[:3]))
+    return unfit_axis(path, "value" if axis is None else axis, prober.answers(key)[:3])
 
 
 def _moved(base: Point, step: Point) -> list[str]:
@@ -129,6 +150,18 @@ def measure(bound: BoundCall) -> dict[Key, int]:
     return found
 
 
+def changed_floats(first: BoundCall, second: BoundCall) -> set[int]:
+    """Which leaves are floats that differ. A string or a bool that differs is a DeclarationError."""
+    changed: set[int] = set()
+    for index, ((path, old), new) in enumerate(zip(first.leaves, second.values, strict=True)):
+        if isinstance(old, torch.Tensor) or type(old) is int or old == new:
+            continue
+        if type(old) is not float:
+            raise DeclarationError(value_varies(path, old, new))
+        changed.add(index)
+    return changed
+
+
 def check_alike(first: BoundCall, second: BoundCall, where: str) -> None:
     """Raise DeclarationError unless both have the same leaves, of the same dtypes and ranks."""
     for one, two in zip(describe(first), describe(second), strict=False):
@@ -137,15 +170,16 @@ def check_alike(first: BoundCall, second: BoundCall, where: str) -> None:
     if len(first.leaves) != len(second.leaves):
         longer, shorter = sorted((describe(first), describe(second)), key=len, reverse=True)
         extra = longer[len(shorter)]
-        counts = (f"{len(bound.leaves)} inputs" for bound in (first, second))
-        one, two = (f"{count}, {extra} among them" if count == f"{len(longer)} inputs" else count for count in counts)
+        counts = [counted(len(bound.leaves), "input") for bound in (first, second)]
+        one, two = (f"{count} with {extra}" if count.startswith(f"{len(longer)} ") else count for count in counts)
         raise DeclarationError(structure_changes(one, two, where))
 
 
 def describe(bound: BoundCall) -> list[str]:
-    """`x: float32 with 3 axes`, for comparing and for showing."""
+    """`x: float32 of 3 axes`, for comparing and for showing."""
     return [
-        f"{path}: {dtype_of(value)}{f' with {value.ndim} axes' if isinstance(value, torch.Tensor) else ''}"
+        f"{path}: {dtype_of(value)}"
+        + (f" of {counted(value.ndim, 'axis', 'axes')}" if isinstance(value, torch.Tensor) else "")
         for path, value in bound.leaves
     ]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
-from anyshape.inputs.call_messages import function_refuses, unexpected_argument
+from anyshape.inputs.call_messages import function_refuses, unknown_parameter
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.inputs.dim import DimRange
 from anyshape.modules.frames import source_of_error
@@ -74,7 +74,7 @@ def read_function(
     names = [name for name, parameter in signature.parameters.items() if parameter.kind not in _VARIABLE]
     for name in example_sizes:
         if name not in names:
-            raise DeclarationError(unexpected_argument(name, names, f"({', '.join(names)})"))
+            raise DeclarationError(unknown_parameter(name, names))
     hints = _hints(function)
     parameters = [_read(signature.parameters[name], hints.get(name), example_sizes) for name in names]
     return SizesFunction(function, tuple(parameters), forward)

@@ -6,7 +6,7 @@ Words in `names` are words in `dynamic`; what is no input there renames a dim wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -62,7 +62,8 @@ def _aliases(options: Options, bound: BoundCall) -> dict[str, str]:
 
 def check_output_dims(outputs: Mapping[str, Mapping[int, Expr]], dims: Sequence[str]) -> None:
     """Raise DeclarationError on a slip of the pen; any other new name is a size that only the model knows."""
-    for axes in outputs.values():
+    for output, axes in outputs.items():
         for name in (name for expr in axes.values() for name in dims_of(expr)):
             if name not in dims and get_close_matches(name, dims, n=1, cutoff=0.8):
-                raise DeclarationError(unknown_dim(name, list(dims)))
+                what = f"output {output!r} uses dim {name!r}, which no input has."
+                raise DeclarationError(replace(unknown_dim(name, list(dims)), what=what))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshape.domain import Condition, Expr
+from anyshape.domain import TRUE, Condition, Expr
 from anyshape.findings import Source
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ class Guard:
 class Region:
     """One program, decomposed for translation, and the sizes at which it was traced.
 
-    `symbols` says what each of the program's own size symbols is in the user's dims.
+    `symbols` says what each of the program's own size symbols is in the user's dims. `condition` is where this program
+    answers: everywhere, unless there are others beside it.
     """
 
     program: ExportedProgram
     symbols: Mapping[str, Expr]
     guards: tuple[Guard, ...]
     traced_at: Mapping[str, int]
+    condition: Condition = TRUE
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Captured:
 
     @property
     def guards(self) -> tuple[Guard, ...]:
+        """Every region's guards; each holds only as far as its region reaches."""
         return tuple(guard for region in self.regions for guard in region.guards)
 
     @property

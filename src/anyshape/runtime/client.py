@@ -44,20 +44,25 @@ class Pending:
     def result(self, time_limit_s: float | None = None) -> list[Array]:
         """The outputs, once they are there. Raises RuntimeFailed, RuntimeRejected or ChildDied.
 
-        The time limit counts from the moment the run was submitted.
+        The time limit counts from the moment the run was submitted, or the model was loaded if that came later.
         """
         limit = self._runner.time_limit_s if time_limit_s is None else time_limit_s
         try:
-            in_time = self._finished.wait(max(0.0, self._started + limit - monotonic()))
-        except BaseException:  # Ctrl-C: never leave a busy child behind
+            loaded_at = self._process.wait_until_loaded(self._started + self._runner.load_limit_s)
+            if loaded_at is None:
+                raise self._give_up(f"took longer than {self._runner.load_limit_s:g} s to load")
+            if not self._finished.wait(max(0.0, max(self._started, loaded_at) + limit - monotonic())):
+                raise self._give_up(f"took longer than {limit:g} s")
+        except KeyboardInterrupt:  # never leave a busy child behind
             self._process.kill()
             raise
-        if not in_time:
-            self._process.kill()
-            self._thread.join()
-            raise ChildDied(f"took longer than {limit:g} s", Death.TIMED_OUT)
         self._thread.join()
         return _outputs(self._process, self._reply)
+
+    def _give_up(self, how: str) -> ChildDied:
+        self._process.kill()
+        self._thread.join()
+        return ChildDied(how, Death.TIMED_OUT)
 
     def discard(self, patience_s: float = 1.0) -> None:
         """Forget this run; a child that is still at it after `patience_s` is killed."""
@@ -78,9 +83,11 @@ class ChildRunner:
         *,
         threads: int = 1,
         time_limit_s: float = 60.0,
+        load_limit_s: float = 300.0,
         memory_limit: int | None = None,
     ) -> None:
         self.time_limit_s = time_limit_s
+        self.load_limit_s = load_limit_s
         self._load = Message(
             "load",
             {

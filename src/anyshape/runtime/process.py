@@ -9,7 +9,9 @@ import contextlib
 import signal
 import subprocess
 import tempfile
+import threading
 import weakref
+from time import monotonic
 from typing import IO, BinaryIO, cast
 
 from anyshape.runtime.errors import ChildDied, Death
@@ -28,6 +30,8 @@ class ChildProcess:
     def __init__(self, load: Message) -> None:
         self._load: Message | None = load
         self._loaded: Message | None = None
+        self._loaded_at: float | None = None
+        self._load_ended = threading.Event()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         self._process = subprocess.Popen(
             child_command(),
@@ -58,10 +62,17 @@ class ChildProcess:
         """The reply to `request`; None when the child is gone. Loads the model before the first one."""
         if self._load is not None:
             reply = self._ask(self._load)
+            self._loaded_at = monotonic()
+            self._load_ended.set()
             if reply is None or reply.kind != "loaded":
                 return reply
             self._load, self._loaded = None, reply
         return self._ask(request)
+
+    def wait_until_loaded(self, deadline: float) -> float | None:
+        """When the model was loaded, or turned out not to be loadable; None if that takes beyond the deadline."""
+        self._load_ended.wait(max(0.0, deadline - monotonic()))
+        return self._loaded_at
 
     def _ask(self, request: Message) -> Message | None:
         with contextlib.suppress(OSError, ValueError):  # gone, or its pipes closed by us: the read tells

@@ -18,9 +18,10 @@ Progress = Callable[[int, int, Sizes], None]
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions:
-    """`draws` of random values are made at a few sizes and one at the others; `rtol`/`atol` replace the noise floor.
+    """At least `draws` of random values are made at a few sizes, and one at each of the others.
 
-    `budget_s` is for all sizes; `time_limit_s` for one run in onnxruntime (more when eager itself is slow).
+    `rtol` and `atol` replace the noise floor. `budget_s` is for all sizes; `time_limit_s` is for one run in onnxruntime
+    (more when eager itself is slow).
     `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one.
     """
 

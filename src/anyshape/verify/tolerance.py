@@ -1,9 +1,10 @@
 """How far two right answers may lie apart: a multiple of the noise that the module's own precision makes.
 
-    tolerance = FACTOR * (noise + one ulp) * magnitude
+    tolerance = FACTOR * max(noise, half an ulp) * magnitude
 
-`noise` is measured (see `noise.py`) relative to the magnitude, and the magnitude of an element is the largest among its
-peers: elements without a wide gap between them. So a mask filled with -1e9 does not blur the scores beside it.
+so never less than four ulps. `noise` is measured (see `noise.py`) relative to the magnitude, and the magnitude of an
+element is the largest among its peers: elements without a wide gap between them. So a mask filled with -1e9 does not
+blur the scores beside it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Tolerance:
         if self.is_users:
             return np.asarray((self.atol or 0.0) + (self.rtol or 0.0) * np.abs(expected))
         noise = default_noise(eps) if self.noise is None else min(self.noise, most_noise(eps))
-        return FACTOR * (noise + eps) * magnitudes(expected)
+        return FACTOR * max(noise, eps / 2) * magnitudes(expected)
 
 
 DEFAULT_TOLERANCE = Tolerance()
@@ -63,7 +64,7 @@ def most_noise(eps: float) -> float:
 
 
 def magnitudes(array: Array) -> Array:
-    """For each element the largest magnitude among its peers, rounded up to a power of two.
+    """For each element the largest magnitude among its peers.
 
     Peers are neighbours in the order of magnitudes with less than a factor of 2**10 between each two. Zeros belong to
     the smallest ones: a zero may be what is left of a cancellation. Elements that are not finite get 0.
@@ -74,15 +75,10 @@ def magnitudes(array: Array) -> Array:
         return np.zeros(size.shape)
     exponents = np.frexp(np.where(usable, size, 1.0))[1]
     present = np.unique(exponents[usable])
-    tops = _tops(present)
-    positions = np.searchsorted(present, np.where(usable, exponents, present[0]))
-    return np.where(np.isfinite(size), np.ldexp(1.0, tops[positions]), 0.0)
-
-
-def _tops(exponents: Array) -> Array:
-    """The largest exponent of each one's group; `exponents` ascend, and a wide step ends a group."""
-    tops = exponents.copy()
-    for position in range(len(tops) - 2, -1, -1):
-        if exponents[position + 1] - exponents[position] <= _GAP_BITS:
-            tops[position] = tops[position + 1]
-    return tops
+    group_of = np.concatenate(
+        [[0], np.cumsum(np.diff(present) > _GAP_BITS)]
+    )  # exponents ascend: a wide step parts them
+    groups = group_of[np.searchsorted(present, np.where(usable, exponents, present[0]))]
+    largest = np.zeros(group_of[-1] + 1)
+    np.maximum.at(largest, groups[usable], size[usable])
+    return np.where(np.isfinite(size), largest[groups], 0.0)

@@ -35,12 +35,12 @@ def _admit(node: ir.Node) -> None:
     batch = tape.op("Shape", [inputs], {"start": 1, "end": 2})
     missing = tape.op("Max", [tape.op("Sub", [_ints(tape, 1), batch]), _ints(tape, 0)])
     pads = tape.op("Concat", [_ints(tape, 0, 0, 0, 0), missing, _ints(tape, 0)], {"axis": 0})
-    inputs = [
+    padded = [
         tape.op("Pad", [value, pads]) if place in _BATCHED and value is not None else value
         for place, value in enumerate(node.inputs)
     ]
     outputs = tape.op_multi_out(
-        node.op_type, inputs, node.attributes, num_outputs=len(node.outputs), version=node.version, name=node.name
+        node.op_type, padded, node.attributes, num_outputs=len(node.outputs), version=node.version, name=node.name
     )
     for old, wide in zip(node.outputs, outputs, strict=True):
         # The batch is the last axis but one of every output.

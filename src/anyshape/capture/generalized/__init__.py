@@ -1,0 +1,5 @@
+"""The rung that learns one program from concrete traces: every number that differs becomes an expression of the dims."""
+
+from anyshape.capture.generalized.capture import capture_generalized
+
+__all__ = ["capture_generalized"]

@@ -1,0 +1,90 @@
+"""Every argument of every place of a template, explained: tensors by where they come from, numbers by expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from anyshape.capture.generalized.fit_reals import Real
+from anyshape.capture.generalized.fits import Fits
+from anyshape.capture.generalized.lists import Listed, resolve_list
+from anyshape.capture.generalized.operands import Resolver, Unresolved
+from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
+from anyshape.capture.generalized.template import Item, Place, Repeated, Template
+from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
+from anyshape.domain import Expr
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A template with its arguments: `arguments[place]` has one entry for each leaf of the place's step."""
+
+    template: Template
+    resolver: Resolver
+    fits: Fits
+    arguments: dict[Place, tuple[Any, ...]]
+    trips: dict[Repeated, Expr]
+
+    def rules(self) -> dict[tuple[int, int], str]:
+        """Every number that is not the same everywhere, as text: what new traces must leave as it is."""
+        found: dict[tuple[int, int], str] = {}
+        for place, arguments in self.arguments.items():
+            for index, argument in enumerate(arguments):
+                if isinstance(argument, (Expr, Real)):
+                    found[place.number, index] = str(argument)
+        for index, trips in enumerate(self.trips.values()):
+            found[-1, index] = str(trips)
+        return found
+
+
+def explain(template: Template) -> Explained:
+    """All arguments of all places. Raises CaptureRefused with the line of the first that nothing explains."""
+    fits = Fits()
+    resolver = Resolver(template, fits)
+    arguments: dict[Place, tuple[Any, ...]] = {}
+    trips: dict[Repeated, Expr] = {}
+    for item in walk(template.items):
+        if isinstance(item, Place):
+            arguments[item] = tuple(_explain(item, index, resolver) for index in range(len(item.step.leaves)))
+        else:
+            found = fits.integers([(seen.point, count) for seen, count in item.trips])
+            if found is None:
+                counts = [(seen.point, count) for seen, count in item.trips]
+                raise number_without_rule(_first_step(item), counts)
+            trips[item] = found
+    return Explained(template, resolver, fits, arguments, trips)
+
+
+def walk(items: Any) -> Iterator[Item]:
+    """Places and loops in order, a loop before its body."""
+    for item in items:
+        yield item
+        if isinstance(item, Repeated):
+            yield from walk(item.body)
+
+
+def _first_step(loop: Repeated) -> Any:
+    return next(item.step for item in walk(loop.body) if isinstance(item, Place))
+
+
+def _explain(place: Place, index: int, resolver: Resolver) -> Any:
+    sightings = [(occurrence.seen, occurrence.step.leaves[index]) for occurrence in place.occurrences]
+    leaf = sightings[0][1]
+    try:
+        if isinstance(leaf, Tensors):
+            return resolve_list(resolver, [(seen, tensors.items) for seen, tensors in sightings], place.loops)
+        if isinstance(leaf, TENSOR_KINDS):
+            return resolver.resolve(sightings, place.loops)
+    except Unresolved:
+        raise edge_without_rule(place.step) from None
+    if isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
+        return leaf
+    points = [(seen.point, value) for seen, value in sightings]
+    found = resolver.fits.integers(points) if isinstance(leaf, int) else resolver.fits.reals(points)
+    if found is None:
+        raise number_without_rule(place.step, points)
+    return found
+
+
+__all__ = ["Explained", "Listed", "explain", "walk"]

@@ -1,0 +1,134 @@
+"""Values that Python asks of tensors while the module is traced: `int(n)`, `.item()`, `.tolist()`, `if x.sum() > 0`.
+
+A value that follows from sizes and weights alone is computed from the steps so far. One that depends on an input's
+values is never answered: it would be baked into the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+from torch.overrides import TorchFunctionMode
+
+from anyshape.findings import Source
+from anyshape.modules.frames import source_of_running_code
+
+_ASKING = {
+    getattr(torch.Tensor, name)
+    for name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "__index__", "__array__", "is_nonzero")
+} | {torch.is_nonzero}
+
+
+class ValueAsked(Exception):
+    """Python asked for a value that depends on the values of the inputs."""
+
+    def __init__(self, source: Source | None, asked: str) -> None:
+        super().__init__(asked)
+        self.source = source
+        self.asked = asked
+
+
+class AskedValues(TorchFunctionMode):
+    """Answers what Python asks of tensors that do not depend on inputs; raises ValueAsked for the others."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in _ASKING and isinstance(args[0], torch.Tensor):
+            return func(_real_value(args[0], func), *args[1:], **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _real_value(tensor: torch.Tensor, func: Callable[..., Any]) -> torch.Tensor:
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    tracer = _tracer()
+    slot = get_proxy_slot(tensor, tracer, None) if tracer is not None else None
+    if tracer is None or (slot is None and not _is_traced(tensor, tracer)):
+        with _disable_current_modes():
+            return tensor.detach().clone()
+    nodes = [slot.proxy.node] if slot is not None else _mentions(tensor, tracer)
+    wanted = _ancestors(nodes, list(tracer.graph.nodes))
+    if any(node.op == "placeholder" for node in wanted):
+        raise ValueAsked(source_of_running_code(2), getattr(func, "__name__", "a value"))
+    with _disable_current_modes():
+        return _replay(wanted, nodes[0], tracer.root)
+
+
+def _tracer() -> Any:
+    mode = torch._ops._get_dispatch_mode_pre_dispatch(torch._C._TorchDispatchModeKey.PROXY) or get_proxy_mode()
+    return mode.tracer if mode is not None else None
+
+
+def _mentions(tensor: torch.Tensor, tracer: Any) -> list[Node]:
+    return [
+        node for node in tracer.graph.nodes if node.op == "get_attr" and getattr(tracer.root, node.target, None) is tensor
+    ]
+
+
+def _is_traced(tensor: torch.Tensor, tracer: Any) -> bool:
+    """Whether the run so far may have written into a tensor that the module holds."""
+    return bool(_mentions(tensor, tracer))
+
+
+def _ancestors(wanted: list[Node], nodes: list[Node]) -> list[Node]:
+    """All steps that these depend on, in order, with the steps that write into any of them."""
+    found = set(wanted)
+    todo = list(wanted)
+    while todo:
+        while todo:
+            for parent in todo.pop().all_input_nodes:
+                if parent not in found:
+                    found.add(parent)
+                    todo.append(parent)
+        for node in nodes:
+            if node not in found and writes(node.target) and _written_bases(node) & found:
+                found.add(node)
+                todo.append(node)
+    return [node for node in nodes if node in found]
+
+
+def writes(target: Any) -> bool:
+    """Whether an operator changes one of its arguments."""
+    schema = getattr(target, "_schema", None)
+    return bool(schema is not None and schema.is_mutable)
+
+
+def _written_bases(node: Node) -> set[Node]:
+    """What a writing step may change: its first argument, and everything that this may be a view of."""
+    bases: set[Node] = set()
+    todo = [argument for argument in node.all_input_nodes[:1]]
+    while todo:
+        base = todo.pop()
+        bases.add(base)
+        todo += [parent for parent in base.all_input_nodes[:1] if parent not in bases]
+    return bases
+
+
+def _replay(nodes: list[Node], wanted: Node, root: Any) -> torch.Tensor:
+    values: dict[Node, Any] = {}
+    for node in nodes:
+        if node.op == "get_attr":
+            values[node] = _shared_copy(values, node, root)
+            continue
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda used: values[used])
+        values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+    result: torch.Tensor = values[wanted]
+    return result
+
+
+def _shared_copy(values: Mapping[Node, Any], node: Node, root: Any) -> torch.Tensor:
+    """A copy, since the steps may write into it; the same copy wherever the same tensor is mentioned."""
+    for known, value in values.items():
+        if known.op == "get_attr" and known.target == node.target:
+            copied: torch.Tensor = value
+            return copied
+    return getattr(root, str(node.target)).detach().clone()  # type: ignore[no-any-return]

@@ -1,0 +1,218 @@
+"""Integers seen at many points -> the simplest expression of the names that gives all of them.
+
+The order is the preference: constant, affine, product, quotient, least and greatest. An expression is returned only if it
+is right at every point; that it is right elsewhere is for traces to show that were not seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyshape.capture.generalized.samples import Column, Integers, Points
+from anyshape.domain import Expr, Number, Op, simplify
+
+_LARGEST_DIVISOR = 64
+_FACTORS = 3
+_SLOPES = (1, 2, 3, 4, 5, 6, 7, 8, 16, -1, -2)
+
+
+def fit_integers(values: Integers, points: Points) -> Expr | None:
+    """The simplest expression that gives these values at these points, or None."""
+    for attempt in _ATTEMPTS:
+        found = attempt(values, points)
+        if found is not None:
+            return simplify(found)
+    return None
+
+
+def _constant(values: Integers, points: Points) -> Expr | None:
+    return Number(int(values[0])) if (values == values[0]).all() else None
+
+
+def _affine(values: Integers, points: Points) -> Expr | None:
+    for count in range(1, min(3, len(points.names)) + 1):
+        for columns in combinations(points.names, count):
+            found = combine(values, columns)
+            if found is not None:
+                return found
+    return None
+
+
+def combine(values: Integers, columns: tuple[Column, ...]) -> Expr | None:
+    """values == a*first + b*second + ... + c with integers a, b, c; None if there are none."""
+    if len(values) < len(columns) + 2:
+        return None
+    matrix = np.column_stack([column for _, column in columns] + [np.ones(len(values), dtype=np.int64)]).astype(float)
+    solution = np.linalg.lstsq(matrix, values.astype(float), rcond=None)[0]
+    if np.abs(solution).max() > 1e12:
+        return None
+    factors = np.rint(solution).astype(np.int64)
+    total = np.full(len(values), factors[-1], dtype=np.int64)
+    for (_, column), factor in zip(columns, factors, strict=False):
+        total = total + factor * column
+    if not (total == values).all():
+        return None
+    result: Expr = Number(int(factors[-1]))
+    for (expr, _), factor in zip(columns, factors, strict=False):
+        result = result + expr * int(factor)
+    return result
+
+
+def _products(points: Points) -> Iterator[Column]:
+    for degree in (2, 3):
+        for parts in combinations_with_replacement(points.atoms[:6], degree):
+            expr, column = parts[0]
+            for other, numbers in parts[1:]:
+                expr, column = expr * other, column * numbers
+            yield expr, column
+
+
+def _product(values: Integers, points: Points) -> Expr | None:
+    for product in _products(points):
+        found = combine(values, (product,))
+        if found is not None:
+            return found
+    for product in _products(points):
+        for name in points.names:
+            found = combine(values, (product, name))
+            if found is not None:
+                return found
+            halved = combine(2 * values, (product, name))  # n * (n - 1) // 2
+            if halved is not None:
+                return halved // 2
+    return None
+
+
+def _learned(values: Integers, points: Points) -> Expr | None:
+    for count in (1, 2):
+        for columns in combinations(points.atoms[:12], count):
+            found = combine(values, columns)
+            if found is not None:
+                return found
+    return None
+
+
+def _quotient(values: Integers, points: Points) -> Expr | None:
+    """a * ((e + c) // k) + b, with one of the names added or taken away: ceilings and remainders are of this form."""
+    for rest, left in _without_names(values, points):
+        for expr, column in _dividends(points):
+            found = _divided(left, expr, column)
+            if found is not None:
+                return found + rest
+    return None
+
+
+def _without_names(values: Integers, points: Points) -> Iterator[tuple[Expr, Integers]]:
+    yield Number(0), values
+    for sign in (1, -1):
+        for expr, column in points.names:
+            yield expr * sign, values - sign * column
+
+
+def _dividends(points: Points) -> Iterator[Column]:
+    yield from points.names
+    for (first, one), (second, other) in combinations(points.names, 2):
+        yield first + second, one + other
+        yield first - second, one - other
+    for (first, one), (second, other) in combinations_with_replacement(points.names, 2):
+        yield first * second, one * other
+    yield from points.atoms[len(points.names) :][:6]
+    for expr, column in points.names:
+        yield from ((expr * factor, column * factor) for factor in (2, 3, 5))
+
+
+def _divided(values: Integers, expr: Expr, column: Integers) -> Expr | None:
+    low, high = int(column.argmin()), int(column.argmax())
+    rise = int(values[high] - values[low])
+    if rise == 0 and (values != values[0]).any():
+        return None
+    for divisor in range(2, _LARGEST_DIVISOR + 1):
+        offsets = np.arange(divisor, dtype=np.int64)[:, None]
+        quotients = (column[None, :] + offsets) // divisor
+        run = quotients[:, high] - quotients[:, low]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = np.where((run != 0) & (rise % np.where(run == 0, 1, run) == 0), rise // np.where(run == 0, 1, run), 0)
+        shifts = values[low] - factors * quotients[:, low]
+        right = (factors[:, None] * quotients + shifts[:, None] == values[None, :]).all(axis=1) & (factors != 0)
+        if right.any():
+            offset = _natural(right, divisor)
+            quotient = (expr + offset) // divisor
+            return quotient * int(factors[offset]) + int(shifts[offset])
+    return None
+
+
+def _natural(right: NDArray[np.bool_], divisor: int) -> int:
+    """Rounding down or up is what people write; other offsets only where neither explains the values."""
+    for offset in (0, divisor - 1):
+        if right[offset]:
+            return offset
+    return int(right.argmax())
+
+
+def _factored(values: Integers, points: Points, depth: int = _FACTORS) -> Expr | None:
+    """name * (something simpler): B * ((T + 3) // 4)."""
+    if depth == 0:
+        return None
+    for expr, column in points.atoms:
+        if not column.all() or (values % column).any():
+            continue
+        inner = values // column
+        for attempt in (_constant, _affine, _product, _quotient, _extreme, _between):
+            found = attempt(inner, points)
+            if found is not None:
+                return expr * found
+        deeper = _factored(inner, points, depth - 1)
+        if deeper is not None:
+            return expr * deeper
+    return None
+
+
+def _between(values: Integers, points: Points) -> Expr | None:
+    """One name divided by another: T // B, T % B, rounded up too."""
+    for (first, one), (second, other) in ((a, b) for a in points.atoms[:6] for b in points.atoms[:6] if a[0] != b[0]):
+        if not other.all():
+            continue
+        for offset in (Number(0), second - 1):
+            shift = points.evaluate(offset)
+            assert shift is not None
+            quotient: Column = ((first + offset) // second, (one + shift) // other)
+            remainder: Column = (first % second, one % other)
+            for column in (quotient, remainder):
+                found = combine(values, (column,))
+                if found is not None:
+                    return found
+    return None
+
+
+def _extreme(values: Integers, points: Points) -> Expr | None:
+    """min or max of two simple expressions, each as tight as it can be."""
+    bases: list[Column] = [(Number(0), np.zeros_like(values))]
+    bases += [(expr * slope, column * slope) for expr, column in points.atoms[:6] for slope in _SLOPES]
+    bases += [
+        (a * slope + b, x * slope + y)
+        for (a, x), (b, y) in ((p, q) for p in points.names for q in points.names if p[0] != q[0])
+        for slope in (1, -1)
+    ]
+    for symbol, tightest, reduce in (("min", np.max, np.minimum), ("max", np.min, np.maximum)):
+        bounds = [(expr, int(tightest(values - column)), column) for expr, column in bases]
+        touching = [(expr, shift, column + shift) for expr, shift, column in bounds if (column + shift == values).any()]
+        for (first, shift, one), (second, other_shift, other) in combinations(touching, 2):
+            if (reduce(one, other) == values).all():
+                return Op(symbol, (first + shift, second + other_shift))
+    return None
+
+
+_ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
+    _constant,
+    _affine,
+    _learned,
+    _product,
+    _quotient,
+    _extreme,
+    _factored,
+    _between,
+)

@@ -1,0 +1,77 @@
+"""All fits of one template: what was explained, by what, and from how many points.
+
+The same values at the same points are explained once; expressions that turned up for one number are tried first for the
+others, since a program uses the same sizes again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anyshape.capture.generalized.fit_integers import fit_integers
+from anyshape.capture.generalized.fit_reals import Real, fit_reals
+from anyshape.capture.generalized.samples import Points
+from anyshape.domain import Expr, Number, Op
+
+_MOST_POINTS = 160
+_MOST_LEARNED = 24
+
+Point = Mapping[str, int]
+
+
+class Fits:
+    """Explanations of numbers, remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+        self.learned: dict[Expr, None] = {}
+
+    def integers(self, seen: Sequence[tuple[Point, int]]) -> Expr | None:
+        """The simplest integer expression that gives each of these numbers at its point; None if there is none."""
+        if len({value for _, value in seen}) == 1:
+            return Number(int(seen[0][1]))
+        key = tuple((tuple(point.items()), value) for point, value in seen)
+        if key not in self._known:
+            few = _thinned(seen)
+            points = Points([point for point, _ in few], tuple(self.learned))
+            found = fit_integers(np.array([value for _, value in few], dtype=np.int64), points)
+            if found is not None and len(few) < len(seen) and not _explains(found, seen):
+                found = None
+            self._known[key] = found
+            if isinstance(found, Op) and len(self.learned) < _MOST_LEARNED:
+                self.learned[found] = None
+        result: Expr | None = self._known[key]
+        return result
+
+    def reals(self, seen: Sequence[tuple[Point, float]]) -> Real | float | None:
+        """The same for floats; a float where all are equal."""
+        if len({value for _, value in seen}) == 1 or all(value != value for _, value in seen):
+            return float(seen[0][1])
+        key = ("real", *((tuple(point.items()), value) for point, value in seen))
+        if key not in self._known:
+            few = _thinned(seen)
+            points = Points([point for point, _ in few], tuple(self.learned))
+            self._known[key] = fit_reals(np.array([value for _, value in few], dtype=np.float64), points)
+        result: Real | None = self._known[key]
+        return result
+
+    @property
+    def explained(self) -> tuple[Expr, ...]:
+        """Every expression that was found."""
+        found = (value for value in self._known.values() if isinstance(value, Expr))
+        return tuple(dict.fromkeys(found))
+
+
+def _explains(expr: Expr, seen: Sequence[tuple[Point, int]]) -> bool:
+    values = Points([point for point, _ in seen]).evaluate(expr)
+    return values is not None and bool((values == np.array([value for _, value in seen])).all())
+
+
+def _thinned(seen: Sequence[tuple[Point, Any]]) -> list[tuple[Point, Any]]:
+    """Enough points to tell expressions apart, spread evenly, the ends included."""
+    if len(seen) <= _MOST_POINTS:
+        return list(seen)
+    return [seen[index] for index in np.linspace(0, len(seen) - 1, _MOST_POINTS).astype(int)]

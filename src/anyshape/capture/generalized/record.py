@@ -1,0 +1,90 @@
+"""The module at given sizes -> a trace, by make_fx on fake tensors above the dispatcher.
+
+Operators are recorded as the user called them (`linear`, `reshape`, `matmul`), since what they come down to depends on
+sizes: a reshape is a view or a copy, a matmul folds or not, and a size of 1 changes both.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Iterator
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from anyshape.capture.generalized.asked import AskedValues
+from anyshape.capture.generalized.steps import steps_of
+from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.leaves import leaves
+from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.flat import FlatModule
+from anyshape.modules.state import kept
+
+
+class Recorder:
+    """Traces one module at one assignment of sizes after another."""
+
+    def __init__(self, module: torch.nn.Module, declared: Declared) -> None:
+        self._module = module
+        self._declared = declared
+        self.weights = weights_of(module)
+
+    def trace(self, sizes: Mapping[str, int]) -> Trace:
+        """The steps at these sizes. Raises ValueAsked, and whatever the module raises on fake tensors."""
+        declared = self._declared
+        flat = FlatModule(self._module, declared.rebuild, declared.call, flatten_outputs)
+        values = declared.open_values(declared.make(sizes, 0))
+        tensors = [value for value in values if isinstance(value, torch.Tensor)]
+
+        def run(*given: torch.Tensor) -> Any:
+            rest = iter(given)
+            leaves_given = [next(rest) if isinstance(value, torch.Tensor) else value for value in values]
+            with AskedValues():
+                return flat(*leaves_given)
+
+        with kept(self._module), _quiet_tracing(), leaves(), torch.no_grad():
+            recorded = make_fx(
+                run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
+            )(*tensors)
+        positions = [position for position, value in enumerate(values) if isinstance(value, torch.Tensor)]
+        steps = steps_of(recorded, positions, self.weights)
+        shapes = tuple(tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in values)
+        dtypes = tuple(value.dtype if isinstance(value, torch.Tensor) else torch.int64 for value in values)
+        return Trace(dict(sizes), steps, shapes, dtypes, flat.output_paths)
+
+
+def weights_of(module: torch.nn.Module) -> dict[int, tuple[str, torch.Tensor]]:
+    """Every tensor that the module holds, by identity: parameters, buffers, and plain attributes."""
+    found: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        found.setdefault(id(tensor), (name, tensor))
+    for prefix, part in module.named_modules():
+        for name, value in vars(part).items():
+            for path, tensor in _tensors_in(name, value):
+                found.setdefault(id(tensor), (f"{prefix}.{path}" if prefix else path, tensor))
+    return found
+
+
+def _tensors_in(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _tensors_in(f"{name}.{index}", item)
+    elif isinstance(value, dict) and name not in ("_parameters", "_buffers", "_modules"):
+        for key, item in value.items():
+            yield from _tensors_in(f"{name}.{key}", item)
+
+
+@contextmanager
+def _quiet_tracing() -> Iterator[None]:
+    with ExitStack() as stack:
+        fastpath = torch.backends.mha.get_fastpath_enabled()
+        # One fused operator for a whole encoder layer: it has no translation, and its parts have.
+        torch.backends.mha.set_fastpath_enabled(False)
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fastpath)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield

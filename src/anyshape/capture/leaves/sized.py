@@ -1,0 +1,179 @@
+"""Functions that torch traces at the traced sizes only -> the same in functions that keep sizes open.
+
+`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron` and `cdist` take plain ints, or compare sizes, inside
+torch; whoever calls them with an open size gets the traced one (seen to torch 2.13). Calls without one are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import SymFloat, SymInt, Tensor
+
+Function = Callable[..., Any]
+Size = int | SymInt
+
+
+def answers() -> dict[Any, Callable[..., Any]]:
+    return {
+        torch.linspace: _linspace,
+        torch.logspace: _logspace,
+        torch.tril_indices: _tril_indices,
+        torch.triu_indices: _triu_indices,
+        F.affine_grid: _affine_grid,
+        torch.take_along_dim: _take_along_dim,
+        Tensor.take_along_dim: _take_along_dim,
+        torch.kron: _kron,
+        Tensor.kron: _kron,
+        torch.cdist: _cdist,
+        F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
+        torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
+    }
+
+
+def _is_open(*values: Any) -> bool:
+    return any(isinstance(value, (SymInt, SymFloat)) for value in values)
+
+
+def _linspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    start, end, steps = _given(("start", "end", "steps"), args, kwargs)
+    if not _is_open(start, end, steps):
+        return func(*args, **kwargs)
+    dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    return _spread(start, end, steps, dtype, kwargs.get("device")).to(dtype)
+
+
+def _logspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    start, end, steps, base = _given(("start", "end", "steps", "base"), args, {"base": 10.0, **kwargs})
+    if not _is_open(start, end, steps, base):
+        return func(*args, **kwargs)
+    dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    return torch.pow(base, _spread(start, end, steps, dtype, kwargs.get("device"))).to(dtype)
+
+
+def _spread(start: Any, end: Any, steps: Size, dtype: torch.dtype, device: Any) -> Tensor:
+    """As torch's kernel does it: from both ends towards the middle; integers by way of float64."""
+    working = dtype if dtype.is_floating_point else torch.float64
+    number = torch.arange(steps, device=device)
+    place = number.to(working)
+    begin = torch.zeros((), dtype=working, device=device) + start
+    finish = torch.zeros((), dtype=working, device=device) + end
+    step = (finish - begin) / torch.sym_max(steps - 1, 1)
+    return torch.where(number < steps // 2, begin + step * place, finish - step * (steps - 1 - place)).where(
+        number > 0, begin
+    )
+
+
+def _tril_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    row, col, offset = _given(("row", "col", "offset"), args, {"offset": 0, **kwargs})
+    if not _is_open(row, col, offset):
+        return func(*args, **kwargs)
+    mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).tril(offset)
+    return _places(mask, _count_lower(row, col, offset), kwargs)
+
+
+def _triu_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    row, col, offset = _given(("row", "col", "offset"), args, {"offset": 0, **kwargs})
+    if not _is_open(row, col, offset):
+        return func(*args, **kwargs)
+    mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).triu(offset)
+    return _places(mask, row * col - _count_lower(row, col, offset - 1), kwargs)
+
+
+def _places(mask: Tensor, count: Size, kwargs: Mapping[str, Any]) -> Tensor:
+    return torch.nonzero_static(mask, size=count).t().to(kwargs.get("dtype") or torch.int64)
+
+
+def _count_lower(row: Size, col: Size, offset: Size) -> Size:
+    """How many entries lie on or below a diagonal."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    if statically_known_true(row == col) and isinstance(offset, int) and offset in (0, -1):
+        return row * (row + 1 + 2 * offset) // 2
+    last = torch.sym_max(0, torch.sym_min(col, row + offset))
+    if isinstance(offset, int) and offset > 0:
+        first = torch.sym_min(col, 1 + offset)
+    else:
+        first = torch.sym_min(1, torch.sym_max(0, row + offset))
+    growing = last - first + 1
+    full = torch.sym_max(0, torch.sym_max(0, torch.sym_min(row, row + offset)) - growing)
+    return (first + last) * growing // 2 + full * col
+
+
+def _affine_grid(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    theta, size, align_corners = _given(("theta", "size", "align_corners"), args, {"align_corners": None, **kwargs})
+    if not _is_open(*size) or not theta.is_floating_point() or theta.dim() != 3 or len(size) not in (4, 5):
+        return func(*args, **kwargs)
+    spatial = list(size[2:])
+    grid = theta[..., -1][(slice(None), *[None] * len(spatial))]
+    # theta's columns are x, y, z; the spatial axes come the other way round.
+    for column, axis in enumerate(reversed(range(len(spatial)))):
+        place = _corners(spatial[axis], theta, bool(align_corners))
+        place = place.reshape([-1 if other == axis else 1 for other in range(len(spatial))] + [1])
+        grid = grid + theta[..., column][(slice(None), *[None] * len(spatial))] * place
+    return grid
+
+
+def _corners(size: Size, like: Tensor, align_corners: bool) -> Tensor:
+    """Places from -1 to 1: of the corner pixels' centres, or of their outer edges."""
+    place = 2 * torch.arange(size, device=like.device).to(like.dtype) - (size - 1)
+    return place / (torch.sym_max(size - 1, 1) if align_corners else size)
+
+
+def _take_along_dim(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    x, indices, dim = _given(("input", "indices", "dim"), args, {"dim": None, **kwargs})
+    if not _is_open(*x.shape, *indices.shape):
+        return func(*args, **kwargs)
+    if dim is None:
+        return x.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % x.dim()
+    rest = [place for place in range(x.dim()) if place != axis]
+    shape = torch.broadcast_shapes([x.shape[place] for place in rest], [indices.shape[place] for place in rest])
+    return _widen(x, shape, axis).gather(axis, _widen(indices, shape, axis))
+
+
+def _widen(x: Tensor, rest: Sequence[Size], axis: int) -> Tensor:
+    return x.expand(*rest[:axis], x.shape[axis], *rest[axis:])
+
+
+def _kron(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    left, right = _given(("input", "other"), args, kwargs)
+    if not _is_open(*left.shape, *right.shape) or left.dim() != right.dim():
+        return func(*args, **kwargs)
+    outer = [size for pair in zip(left.shape, [1] * left.dim(), strict=True) for size in pair]
+    inner = [size for pair in zip([1] * right.dim(), right.shape, strict=True) for size in pair]
+    shape = [a * b for a, b in zip(left.shape, right.shape, strict=True)]
+    return (left.reshape(outer) * right.reshape(inner)).reshape(shape)
+
+
+_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": 0,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """torch's own function asks whether there are more than 25 rows; the operator below it does not."""
+    given = {"p": 2.0, "compute_mode": next(iter(_MODES)), **kwargs}
+    x1, x2, p, mode = _given(("x1", "x2", "p", "compute_mode"), args, given)
+    if not _is_open(*x1.shape, *x2.shape) or mode not in _MODES:
+        return func(*args, **kwargs)
+    return torch.ops.aten._cdist_forward(x1, x2, p, _MODES[mode])
+
+
+def _adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Its number of bins is a plain int, that of the one in two axes is not."""
+    x, bins = _given(("input", "output_size"), args, kwargs)
+    bins = bins[0] if isinstance(bins, (tuple, list)) else bins
+    if not _is_open(bins):
+        return func(*args, **kwargs)
+    return F.adaptive_avg_pool2d(x.unsqueeze(-2), (1, bins)).squeeze(-2)
+
+
+def _given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    given = {**kwargs, **dict(zip(names, args, strict=False))}
+    return [given[name] if name in given else given[{"input": "self"}.get(name, name)] for name in names]

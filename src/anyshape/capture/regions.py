@@ -1,0 +1,105 @@
+"""Both sides of a branch: where a condition of the user's code cuts the domain, the other side is captured too.
+
+before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
+
+Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop
+over a size makes a region for each size: such a family has no end, and another rung takes over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.domain import Compare, Condition, Number, Ref, Undecided, all_of, conjuncts, find_point, holds, negate
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured, Guard, Region
+
+MOST_REGIONS = 16
+_MOST_PINNED = 3
+
+Sizes = Mapping[str, int]
+Capture = Callable[[Sizes], Captured]
+
+
+class EndlessRegions(Exception):
+    """The regions do not cover the domain: too many, one for each size, or the other side cannot be traced.
+
+    `guard` is the condition that separates them.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard.text)
+        self.guard = guard
+
+
+def cover_domain(
+    first: Captured, declared: Declared, capture: Capture, answers: Callable[[Sizes], bool], also: tuple[Guard, ...] = ()
+) -> Captured:
+    """Regions that cover the domain. Raises EndlessRegions; whatever capture raises on the other side goes through.
+
+    `also` are conditions beyond the user's own that verification has shown to separate answers.
+    """
+    extra = {guard.condition for guard in also}
+    regions = [_bounded(first.regions[0], extra)]
+    while (left := _uncovered(declared, regions)) is not None:
+        blamed = next(guard for region in reversed(regions) for guard in _separating(region, extra))
+        if len(regions) >= MOST_REGIONS or _pins_size_by_size(regions):
+            raise EndlessRegions(blamed)
+        outside = [negate(region.condition) for region in regions]
+        sizes = choose_trace_sizes(declared, answers, *outside) or left
+        other = capture(sizes)
+        if [len(answer.axes) for answer in other.answers] and len(other.answers) != len(first.answers):
+            raise EndlessRegions(blamed)
+        region = _bounded(other.regions[0], extra)
+        if not holds(region.condition, sizes):
+            raise EndlessRegions(blamed)
+        regions.append(region)
+    if len(regions) == 1:
+        return first
+    return replace(first, regions=tuple(regions), answers=_merged(first, regions))
+
+
+def needs_regions(captured: Captured) -> bool:
+    """Whether a condition of the user's own code cuts the domain."""
+    return any(_separating(region, set()) for region in captured.regions)
+
+
+def _bounded(region: Region, extra: set[Condition | None]) -> Region:
+    conditions = [guard.condition for guard in _separating(region, extra) if guard.condition is not None]
+    return replace(region, condition=all_of(*dict.fromkeys(conditions)))
+
+
+def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
+    return [
+        guard
+        for guard in region.guards
+        if guard.condition is not None
+        and guard.status != "proved"
+        and (guard.by_user or guard.is_pin or guard.condition in extra or negate(guard.condition) in extra)
+    ]
+
+
+def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | None:
+    """Sizes that no region has; None when the regions cover the domain."""
+    try:
+        return find_point(declared.domain, *(negate(region.condition) for region in regions))
+    except Undecided:
+        return None  # verification runs at the guards' own counterexamples
+
+
+def _pins_size_by_size(regions: list[Region]) -> bool:
+    """Whether regions differ by the constant that one dim equals: the sign of a loop."""
+    pinned = Counter(
+        str(part.left)
+        for region in regions
+        for part in conjuncts(region.condition)
+        if isinstance(part, Compare) and part.op == "==" and isinstance(part.right, Number) and isinstance(part.left, Ref)
+    )
+    return any(count >= _MOST_PINNED for count in pinned.values())
+
+
+def _merged(first: Captured, regions: list[Region]) -> tuple:
+    return first.answers

@@ -1,0 +1,46 @@
+"""Which input of a file is which leaf of the declaration: by name, else by position.
+
+A file of another exporter may have dropped an input that it does not use; that is its own business, and not wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from anyshape.contract.metadata import read_model
+from anyshape.findings import Finding, UsageError
+from anyshape.inputs import Declared
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The file's name of each leaf that the file takes, and the file's outputs in order."""
+
+    inputs: dict[str, str]
+    outputs: tuple[str, ...]
+
+
+def match_file(path: Path, declared: Declared) -> Matched:
+    """Raises UsageError where the file's inputs are not those of the model."""
+    graph = read_model(path).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    names = [value.name for value in graph.input if value.name not in weights]
+    leaves = declared.open_leaves
+    outputs = tuple(value.name for value in graph.output)
+    known = {leaf.name: leaf.name for leaf in leaves} | {leaf.path: leaf.name for leaf in leaves}
+    if all(name in known for name in names):
+        return Matched({known[name]: name for name in names}, outputs)
+    if len(names) == len(leaves):
+        return Matched({leaf.name: name for leaf, name in zip(leaves, names, strict=True)}, outputs)
+    raise UsageError(_no_match(path, names, [leaf.name for leaf in leaves]))
+
+
+def _no_match(path: Path, names: list[str], leaves: list[str]) -> Finding:
+    return Finding(
+        code="AS039",
+        name="inputs-do-not-match",
+        what=f"the inputs of {str(path)!r} are not those of the model.",
+        why=f"the file takes {', '.join(names) or 'nothing'}; the model takes {', '.join(leaves) or 'nothing'}.",
+        fix="give the model, and the inputs, from which the file was exported.",
+    )

@@ -1,0 +1,42 @@
+"""ATen operators that torch.onnx lacks, or writes for the traced sizes only, in ONNX for every size: one file a family.
+
+Ours go before torch's, and an operator that has a translation is not decomposed. Each file says what was wrong with
+torch's and up to which version it was seen, so that it can go when torch's own is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+Translation = Callable[..., Any]
+
+
+def operator_translations() -> dict[OpOverload, Translation]:
+    """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
+    from anyshape.translate.operators.table import TRANSLATIONS
+
+    return _by_overload(TRANSLATIONS)
+
+
+def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
+    import torch
+
+    found = {}
+    for name, translation in table.items():
+        packet, _, overload = name.partition(".")
+        operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        if operator is not None:  # every torch has its own set of overloads
+            found[operator] = _without_types(translation)
+    return found
+
+
+def _without_types(translation: Translation) -> Translation:
+    # torch.onnx would read the annotations as ONNX types, and warn that it cannot.
+    return lambda *args, **kwargs: translation(*args, **kwargs)
+
+
+__all__ = ["operator_translations"]

@@ -1,0 +1,118 @@
+"""Adaptive pooling to a number of bins, at any input size: aten::adaptive_{avg,max}_pool{1,2,3}d.
+
+Bin i of o over n places is [floor(i * n / o), ceil((i + 1) * n / o)). Bins differ in length and may overlap; each axis
+is pooled by itself, through one Gather that reads hardly more than the axis has. torch.onnx (2.11 to 2.13) writes the
+bins of the traced size, or nothing.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.values import (
+    Size,
+    along,
+    as_scalar,
+    constant,
+    count_up,
+    dtype_of,
+    ints,
+    rank,
+    size_scalar,
+)
+
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+def adaptive_avg_pool(axes: int) -> Callable[..., Any]:
+    def translate(x: ir.Value, output_size: Sequence[Size]) -> ir.Value:
+        dtype = dtype_of(x)
+        if dtype not in _NARROW:
+            return _average(x, list(output_size), rank(x), dtype)
+        wide = op.Cast(x, to=ir.DataType.FLOAT)  # torch sums in float32 too
+        return op.Cast(_average(wide, list(output_size), rank(x), ir.DataType.FLOAT), to=dtype)
+
+    def _average(x: ir.Value, bins: list[Size], of_rank: int, dtype: ir.DataType) -> ir.Value:
+        first = of_rank - axes
+        if all(isinstance(count, int) and count == 1 for count in bins):
+            return op.ReduceMean(x, ints(*range(first, of_rank)), keepdims=1)
+        for axis, count in enumerate(bins, first):
+            x = _average_axis(x, count, axis, of_rank, dtype)
+        return x
+
+    return translate
+
+
+def _average_axis(x: ir.Value, bins: Size, axis: int, of_rank: int, dtype: ir.DataType) -> ir.Value:
+    if isinstance(bins, int) and bins == 1:
+        return op.ReduceMean(x, ints(axis), keepdims=1)
+    places, is_inside, lengths = _windows(_size(x, axis), bins)
+    window = op.Gather(x, places, axis=axis)  # the axis becomes two: bins, and places in a bin
+    inside = op.Where(_before(is_inside, axis, of_rank), window, constant(0, dtype))
+    total = op.ReduceSum(inside, ints(axis + 1), keepdims=0)
+    return op.Div(total, along(op.Cast(lengths, to=dtype), axis, of_rank))
+
+
+def adaptive_max_pool(axes: int) -> Callable[..., Any]:
+    def translate(x: ir.Value, output_size: Sequence[Size]) -> tuple[ir.Value, ir.Value]:
+        """The values, and where each was found in the flattened axes: the first of equals, as torch does."""
+        of_rank = rank(x)
+        first = of_rank - axes
+        sizes = [size_scalar(x, axis) for axis in range(first, of_rank)]
+        found: list[ir.Value] = []
+        # The last axis first: of equal values in several rows, the first row's is then taken.
+        for axis in reversed(range(first, of_rank)):
+            x, found = _maximum_axis(x, found, output_size[axis - first], axis, of_rank)
+        index = found[0]
+        for place, size in zip(found[1:], sizes[1:], strict=True):
+            index = op.Add(op.Mul(index, size), place)
+        return x, index
+
+    return translate
+
+
+def _maximum_axis(
+    x: ir.Value, found: Sequence[ir.Value], bins: Size, axis: int, of_rank: int
+) -> tuple[ir.Value, list[ir.Value]]:
+    """The axis pooled, and the places on this axis before those that were already `found` on later ones."""
+    places, _, _ = _windows(_size(x, axis), bins)
+    window = op.Gather(x, places, axis=axis)
+    first = op.ArgMax(window, axis=axis + 1, keepdims=1)
+
+    def pick(values: ir.Value) -> ir.Value:
+        return op.Squeeze(op.GatherElements(values, first, axis=axis + 1), ints(axis + 1))
+
+    here = op.Expand(_before(places, axis, of_rank), op.Shape(window))
+    return pick(window), [pick(here), *(pick(op.Gather(other, places, axis=axis)) for other in found)]
+
+
+def _windows(size: ir.Value, bins: Size) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The places of each bin, [bins, longest], repeating the last one; which of them are inside; the bins' lengths."""
+    bins = as_scalar(bins)
+    number = count_up(bins)
+    one = constant(1, ir.DataType.INT64)
+    start = op.Div(op.Mul(number, size), bins)
+    end = op.Div(op.Sub(op.Add(op.Mul(op.Add(number, one), size), bins), one), bins)
+    lengths = op.Sub(end, start)
+    longest = op.Add(op.Div(op.Sub(op.Add(size, bins), one), bins), one)
+    steps = op.Unsqueeze(count_up(longest), ints(0))
+    lengths_column = op.Unsqueeze(lengths, ints(1))
+    places = op.Add(op.Unsqueeze(start, ints(1)), op.Min(steps, op.Sub(lengths_column, one)))
+    return places, op.Less(steps, lengths_column), lengths
+
+
+def _before(table: ir.Value, axis: int, of_rank: int) -> ir.Value:
+    """A table over (bins, places in a bin), to be broadcast where these two stand at `axis`."""
+    later = of_rank - axis - 1
+    return op.Unsqueeze(table, ints(*range(2, 2 + later))) if later else table
+
+
+def _size(x: ir.Value, axis: int) -> ir.Value:
+    return as_scalar(op.Shape(x, start=axis, end=axis + 1))
