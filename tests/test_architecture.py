@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
-LAYERS = ("findings", "domain", "inputs", "operators", "runtime", "modules", "records")
+LAYERS = ("findings", "domain", "modules", "inputs", "operators", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
 TOP = ("pipeline", "api", "compat", "cli")
 

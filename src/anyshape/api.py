@@ -43,6 +43,7 @@ def export(
     external_data: bool | None = None,
     enforce: Literal["graph", "load"] = "graph",
     force: bool = False,
+    strategy: str | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -79,6 +80,7 @@ def export(
         optimize=optimize,
         enforce=enforce,
         force=force,
+        strategy=strategy,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
     )
     result = pipeline.export(model, declared, options, progress or _silent)

@@ -1,6 +1,9 @@
 """The stages in order, on one screen: the only place where they meet.
 
-declared -> explored -> captured -> exported -> verified -> contract, and findings from each that stop it or go along.
+declared -> explored -> [ captured -> exported -> verified ] for each rung, until one is right -> contract
+
+A rung that cannot capture, translate or pass is a note; the findings that a user sees are those of the first rung, since
+it knows the user's code best.
 """
 
 from __future__ import annotations
@@ -12,26 +15,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.symbolic import capture_symbolically
-from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.capture.regions import EndlessRegions
+from anyshape.capture.rungs import RUNGS, Rung, Workshop
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import write_contract
-from anyshape.diagnose.captures import diagnose_capture_error, diagnose_translation_error, diagnose_untranslatable
-from anyshape.diagnose.differences import diagnose_differences
+from anyshape.diagnose.captures import (
+    diagnose_capture_error,
+    diagnose_endless_regions,
+    diagnose_translation_error,
+    diagnose_untranslatable,
+)
+from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.domain import choose_sizes
 from anyshape.explore import explore
-from anyshape.findings import Finding, PromiseBroken, Severity
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
-from anyshape.records.export import Export
+from anyshape.records.explored import Explored
+from anyshape.records.export import Attempt, Export
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal, Verdict
 from anyshape.saving import save_model
+from anyshape.translate.join import join_regions
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.verify import Reference, Refused, VerifyOptions, VerifyRequest, verify
@@ -43,6 +53,7 @@ Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
 _SIZES = 30
+_MORE_REGIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +65,7 @@ class Options:
     optimize: bool = True
     enforce: str = "graph"
     force: bool = False
+    strategy: str | None = None
     verify: VerifyOptions = VerifyOptions()
 
 
@@ -66,29 +78,20 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         findings = [*declared.notes, *diagnose_refusals(declared, explored)]
         _stop_at_errors(findings)
         narrowed = replace(declared, domain=explored.domain)
-        captured, exported = _first_rung(module, narrowed, reference, options, tell)
-        findings += diagnose_outputs(exported, declared.output_axes, declared.domain)
-        draft = build_contract(narrowed, explored, captured, exported)
-        if options.enforce == "graph":
-            defend(exported.model, draft)
-        sizes = _sizes_to_verify(narrowed, captured.guards, options.verify.seed)
-        with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
-            path = Path(folder) / "model.onnx"
-            save_model(exported.model, path)
-            request = _request(path, exported.output_names, narrowed, reference)
-            verdict = verify(replace(request, sizes=sizes, options=_telling(options.verify, tell)))
-    findings += diagnose_differences(verdict, narrowed.domain, captured.guards)
-    if not options.force:
+        attempts = _climb(_Site(module, narrowed, explored, reference, options, tell))
+    best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
+    findings += best.findings
+    if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings)
-    contract = build_contract(narrowed, explored, captured, exported, verdict, findings)
-    write_contract(exported.model, contract)
+    assert best.exported is not None and best.captured is not None and best.verdict is not None
+    contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
+    write_contract(best.exported.model, contract)
     return Export(
-        model=exported.model,
+        model=best.exported.model,
         contract=contract,
-        verdict=verdict,
+        verdict=best.verdict,
         findings=tuple(findings),
-        guards=captured.guards,
-        strategy=captured.strategy,
+        attempts=attempts,
         device=_device(module),
         seconds=time.monotonic() - began,
     )
@@ -101,41 +104,104 @@ def check(
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), options.seed)
-        request = _request(path, matched.outputs, declared, reference)
-        verdict = verify(
-            replace(
-                request,
-                sizes=tried,
-                options=_telling(options, tell),
-                feeds=lambda inputs: _renamed(declared.feeds(inputs), matched.inputs),
-            )
+        request = replace(
+            _request(path, matched.outputs, declared, reference),
+            sizes=tried,
+            feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
+            options=_telling(options, tell),
         )
+        verdict = verify(request)
     return verdict, diagnose_differences(verdict, declared.domain, file=str(path))
 
 
-def _first_rung(
-    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, tell: Tell
-) -> tuple[Captured, Exported]:
-    """Capture and translate. Raises PromiseBroken with the line that torch cannot follow."""
-    translator = Translator(options.opset, options.translations)
-    trying = _trying(declared, reference)
-    sizes = choose_trace_sizes(declared, lambda tried: trying(tried) is None)
-    tell("capturing", 0, 0)
-    try:
-        captured = capture_symbolically(module, declared, sizes, translator.decompose)
-    except Exception as error:
-        raise PromiseBroken(diagnose_capture_error(error)) from error
+@dataclass(frozen=True)
+class _Site:
+    """What every rung works with."""
+
+    module: torch.nn.Module
+    declared: Declared
+    explored: Explored
+    reference: Reference
+    options: Options
+    tell: Tell
+
+
+def _climb(site: _Site) -> tuple[Attempt, ...]:
+    """Rung after rung, until one gives a file that is right."""
+    translator = Translator(site.options.opset, site.options.translations)
+    trying = _trying(site.declared, site.reference)
+    workshop = Workshop(site.module, site.declared, lambda sizes: trying(sizes) is None, translator.decompose)
+    attempts: list[Attempt] = []
+    for rung in RUNGS:
+        if site.options.strategy in (None, rung.name):
+            attempts.append(_attempt(rung, workshop, site, translator))
+            if attempts[-1].is_right:
+                break
+    return tuple(attempts)
+
+
+def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator) -> Attempt:
+    """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
+    apart: tuple[Guard, ...] = ()
+    while True:
+        site.tell(f"capturing ({rung.name})", 0, 0)
+        try:
+            captured = rung.capture(workshop, apart)
+        except AnyshapeError as error:
+            return Attempt(rung.name, error.findings)
+        except EndlessRegions as error:
+            return Attempt(rung.name, (diagnose_endless_regions(error.guard),))
+        except Exception as error:  # whatever torch raises; Ctrl-C goes through
+            return Attempt(rung.name, (diagnose_capture_error(error),))
+        try:
+            exported = _translated(captured, site, translator)
+        except PromiseBroken as error:
+            return Attempt(rung.name, error.findings, captured)
+        verdict = _verified(captured, exported, site)
+        findings = (
+            *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
+            *diagnose_differences(verdict, site.declared.domain, captured.regions),
+        )
+        blamed = blamed_guard(verdict, captured.regions)
+        if blamed is None or not rung.has_regions or blamed.by_user or len(apart) >= _MORE_REGIONS:
+            return Attempt(rung.name, findings, captured, exported, verdict)
+        apart = (*apart, blamed)
+
+
+def _translated(captured: Captured, site: _Site, translator: Translator) -> Exported:
+    """One model of all regions, which refuses sizes outside the contract. Raises PromiseBroken."""
     missing = [found for region in captured.regions for found in translator.find_untranslatable(region.program).items()]
     if missing:
         raise PromiseBroken(*(diagnose_untranslatable(operator, stack) for operator, stack in missing))
-    tell("translating", 0, 0)
-    input_names = [leaf.name for leaf in declared.open_leaves]
+    site.tell("translating", 0, 0)
+    declared, options = site.declared, site.options
     output_names = declared.name_outputs([answer.path for answer in captured.answers])
+    input_names = [leaf.name for leaf in declared.open_leaves]
     try:
-        exported = translate(captured, translator, input_names, output_names)
+        parts = [
+            translate(region, region.answers or captured.answers, translator, input_names, output_names)
+            for region in captured.regions
+        ]
+        if options.optimize:
+            parts = [optimize(part) for part in parts]
+        exported = join_regions(parts, [region.condition for region in captured.regions], declared)
     except Exception as error:
         raise PromiseBroken(diagnose_translation_error(error)) from error
-    return captured, optimize(exported) if options.optimize else exported
+    if options.enforce == "graph":
+        defend(exported.model, build_contract(declared, site.explored, captured, exported))
+    return exported
+
+
+def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
+    """The file that will be written, compared with the module at the most telling sizes."""
+    options = site.options.verify
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        save_model(exported.model, path)
+        request = _request(path, exported.output_names, site.declared, site.reference)
+        sizes = _sizes_to_verify(site.declared, captured.guards, options.seed)
+        sizes += [dict(point) for point in site.explored.far if dict(point) not in sizes]
+        return verify(replace(request, sizes=sizes, options=_telling(options, site.tell)))
 
 
 def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
@@ -173,11 +239,6 @@ def _request(model: Path, names: Iterable[str], declared: Declared, reference: R
         domain=declared.domain,
         sizes=(),
     )
-
-
-def _renamed(feeds: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The feeds by the file's own names; what the file does not take is left out."""
-    return {names[leaf]: array for leaf, array in feeds.items() if leaf in names}
 
 
 def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:

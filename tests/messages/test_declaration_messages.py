@@ -61,6 +61,10 @@ def flag(n: int) -> tuple[Any, ...]:
     return (R(n), R(n), 0, "fast" if n < 10 else "slow")
 
 
+def annotated(n: range(1, limit)) -> torch.Tensor:  # type: ignore  # noqa: F821
+    return R(n)
+
+
 ROWS: dict[str, tuple[Callable[[], Any], str]] = {
     "an input that does not exist": (
         lambda: declare(Pair(), (IDS, IDS), dynamic={"input_idz": "batch seq"}),
@@ -457,14 +461,16 @@ AS018 unreadable-declaration: the declaration cannot be read: dynamic='auto'.
         """\
 AS024 structure-changes: the inputs are not built alike in example 2.
   Why:    first 2 inputs with mask: float32 of 2 axes, then 1 input.
-  Fix:    only sizes may vary: the number of inputs, their dtypes and their ranks stay.""",
+  Fix:    only sizes may vary: the number of inputs, their dtypes and their ranks stay.
+  Or:     a list is several examples; several inputs of one example go into a tuple.""",
     ),
     "examples of different dtypes": (
         lambda: declare(Two(), [R(3), R(4).double()]),
         """\
 AS024 structure-changes: the inputs are not built alike in example 2.
   Why:    first x: float32 of 1 axis, then x: float64 of 1 axis.
-  Fix:    only sizes may vary: the number of inputs, their dtypes and their ranks stay.""",
+  Fix:    only sizes may vary: the number of inputs, their dtypes and their ranks stay.
+  Or:     a list is several examples; several inputs of one example go into a tuple.""",
     ),
     "a string that varies": (
         lambda: declare(Two(), [(X, M, 0, "fast"), (X, M, 0, "slow")]),
@@ -522,6 +528,34 @@ AS022 too-many-names: output_names has 2 names, and the module has 1 output.
 AS020 unexpected-argument: the function of sizes takes no parameter 'bach'.
   Why:    it takes batch.
   Fix:    did you mean 'batch'?""",
+    ),
+    "no examples at all": (
+        lambda: declare(Two(), []),
+        """\
+AS018 unreadable-declaration: the list of examples is empty.
+  Why:    a list is several examples of what the module is called with.
+  Fix:    give one example as a tuple, or several in the list.""",
+    ),
+    "an annotation that cannot be read": (
+        lambda: declare(Two(), annotated),
+        """\
+AS018 unreadable-declaration: the annotation of parameter 'n' cannot be read: range(1, limit).
+  Why:    NameError: name 'limit' is not defined
+  Fix:    import what it names where the function is defined, or say it as a rule: where=['1 <= n <= 64'].""",
+    ),
+    "a number that differs between examples": (
+        lambda: declare(Two(), [R(2, 8), R(3, 9)], names={"x": "n 8"}),
+        """\
+AS014 inconsistent-sizes: axis 1 of input 'x' is declared as 8, and is 9 in example 2.
+  Why:    no sizes make 8 equal to 9.
+  Fix:    correct the expression, or give inputs that follow it.""",
+    ),
+    "a number that is not the size that it is said to be": (
+        lambda: declare(Two(), (R(2), R(2), 3), dynamic={"x": "n", "k": {"value": "n+2"}}),
+        """\
+AS014 inconsistent-sizes: the value of input 'k' is declared as n + 2, and is 3 in the example.
+  Why:    no sizes make n + 2 equal to 3 where n = 2.
+  Fix:    correct the expression, or give inputs that follow it.""",
     ),
 }
 

@@ -113,6 +113,18 @@ def test_simplify_keeps_every_value(expr: Expr, points: list[dict[str, int]]) ->
             assert value_of(simple, sizes) == value
 
 
+SMALL = st.integers(-9, 12)
+
+
+@quick(200)
+@given(st.tuples(SMALL, SMALL, SMALL), SMALL.filter(bool), st.sampled_from(("//", "%")), SIZES)
+def test_simplify_keeps_the_value_of_a_divided_sum(
+    factors: tuple[int, int, int], divisor: int, symbol: str, sizes: dict[str, int]
+) -> None:
+    expr = Op(symbol, (factors[0] * Ref("a") + factors[1] * (Ref("b") % 6) + factors[2], Number(divisor)))
+    assert evaluate(simplify(expr), sizes) == evaluate(expr, sizes)
+
+
 @quick(150)
 @given(EXPRS)
 def test_simplify_has_nothing_to_do_twice(expr: Expr) -> None:

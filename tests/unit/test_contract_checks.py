@@ -16,7 +16,8 @@ from anyshape.findings import ContractBroken
 from anyshape.records.contract import Contract
 
 DECODER = contract(
-    "ids: int64[batch, seq]; mask: int64[batch, past + seq]; k: float32[batch, 4, past, 16]; v: float32[batch, 4, past, 16]",
+    "ids: int64[batch, seq]; mask: int64[batch, past + seq];"
+    "k: float32[batch, 4, past, 16]; v: float32[batch, 4, past, 16]",
     "1 <= batch <= 64",
     "past >= 0",
     "past + seq <= 4096",

@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 from size_contracts import LARGEST, allows, contracts
 
 from anyshape.contract.defend import defend
-from anyshape.contract.places import places_of, readings_of
+from anyshape.graphs.places import places_of, readings_of
 from anyshape.findings import UsageError
 from anyshape.records.contract import Contract
 
@@ -30,7 +30,8 @@ LEVELS = [
 ]
 BEST = LEVELS[-1]
 DECODER = contract(
-    "ids: int64[batch, seq]; mask: int64[batch, past + seq]; k: float32[batch, 4, past, 16]; v: float32[batch, 4, past, 16]",
+    "ids: int64[batch, seq]; mask: int64[batch, past + seq];"
+    "k: float32[batch, 4, past, 16]; v: float32[batch, 4, past, 16]",
     "1 <= batch <= 64",
     "past >= 0",
     "past + seq <= 4096",
@@ -114,7 +115,7 @@ def test_a_graph_refuses_exactly_what_its_contract_does_not_allow(promised: Cont
     model = echo_model(promised)
     rules = defend(model, promised)
     session = open_session(model)
-    determined = {reading.dim for reading in readings_of(promised, places_of(promised))}
+    determined = {reading.dim for reading in readings_of(promised.domain, places_of(promised.input_axes))}
     for _ in range(5):
         axes = {tensor.name: data.draw(st.integers(0, 2 * LARGEST)) for tensor in promised.inputs}
         refused = refusal(session, {name: np.zeros(size, np.float32) for name, size in axes.items()})
@@ -211,7 +212,9 @@ def test_a_contract_without_rules_leaves_the_graph_alone() -> None:
 
 
 BRANCH = """(float[n] x, float[n] y, bool flag) => (float[n] z) {
-    z = If(flag) <then_branch = a () => (float[n] p) { p = Add(x, y) }, else_branch = b () => (float[n] q) { q = Sub(x, y) }>
+    z = If(flag) <
+        then_branch = a () => (float[n] p) { p = Add(x, y) }, else_branch = b () => (float[n] q) { q = Sub(x, y) }
+    >
 }"""
 
 

@@ -88,9 +88,8 @@ def test_answers_have_a_name_each() -> None:
         lambda model: model(x(2, 3), ones(2, 3)),
         lambda model: model(x(2, 3), mask=ones(2, 3)),
         lambda model: model(mask=ones(2, 3), x=x(2, 3)),
-        lambda model: model(**{"x": x(2, 3), "mask": ones(2, 3)}),
     ],
-    ids=["by place", "both", "by name", "by a dict"],
+    ids=["by place", "both", "by name"],
 )
 def test_arguments_are_given_in_any_way(call: Any) -> None:
     answers = call(loaded(PAIR))

@@ -1,4 +1,4 @@
-"""Contracts live in ONNX files, and are read without the graph; files that are no ONNX models are known for what they are."""
+"""Contracts live in ONNX files, and are read without the graph; what is no ONNX model is known for what it is."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from contract_builder import contract
 
-from anyshape.contract.places import places_of, readings_of
+from anyshape.graphs.places import places_of, readings_of
 
 TABLE = [
     ("x: float32[batch, seq]", (), {"batch": "x0", "seq": "x1"}),
@@ -42,10 +42,10 @@ TABLE = [
 @pytest.mark.parametrize(("inputs", "where", "expected"), TABLE, ids=[row[0] + " ".join(row[1]) for row in TABLE])
 def test_how_dims_are_read(inputs: str, where: tuple[str, ...], expected: dict[str, str]) -> None:
     promised = contract(inputs, *where)
-    places = places_of(promised)
+    places = places_of(promised.input_axes)
     spoken = {place.key: f"{place.input}{place.axis}" for place in places}
     found = {}
-    for reading in readings_of(promised, places):
+    for reading in readings_of(promised.domain, places):
         text = str(reading.value)
         for key in sorted(spoken, key=len, reverse=True):
             text = text.replace(key, spoken[key])
@@ -54,4 +54,4 @@ def test_how_dims_are_read(inputs: str, where: tuple[str, ...], expected: dict[s
 
 
 def test_a_place_reads_like_a_place() -> None:
-    assert [str(place) for place in places_of(contract("x: float32[3, n]"))] == ["'x' axis 1"]
+    assert [str(place) for place in places_of(contract("x: float32[3, n]").input_axes)] == ["'x' axis 1"]

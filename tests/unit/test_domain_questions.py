@@ -94,6 +94,21 @@ def test_dims_that_nothing_speaks_of_keep_their_smallest_size() -> None:
     assert smallest_point(OPEN, parse_condition("a*b >= 30")) == {"a": 5, "b": 6, "c": 1}
 
 
+@pytest.mark.parametrize(
+    ("condition", "smallest"),
+    [
+        ("a + b >= 9", (1, 8, 1)),
+        ("a >= 3 or b >= 3 or c >= 3", (1, 1, 3)),
+        ("a*b*c == 30", (2, 3, 5)),
+        ("a != b and b != c and a != c", (1, 2, 3)),
+    ],
+)
+def test_of_equal_sums_the_first_in_the_order_of_the_dims_wins(condition: str, smallest: tuple[int, ...]) -> None:
+    point = smallest_point(OPEN, parse_condition(condition))
+    assert point is not None
+    assert tuple(point.values()) == smallest
+
+
 def test_questions_about_no_dims_have_answers() -> None:
     nothing = declare_domain([])
     assert is_empty(nothing) is Answer.NO

@@ -79,6 +79,19 @@ def test_both_sides_of_every_condition_are_met_and_where_it_tips_over() -> None:
     assert values_of(points, "seq") >= {511, 512, 513, 3, 4, 5}
 
 
+def test_a_side_is_met_even_where_the_comparison_never_comes_close() -> None:
+    condition = parse_condition("1000*n < 100500")
+    points = choose_sizes(declare_domain(["n"]), conditions=[condition])
+    assert 101 in values_of(points, "n")
+
+
+def test_a_domain_that_the_solver_cannot_handle_still_gives_points() -> None:
+    domain = declare_domain(["a", "b", "c", "d"], ["a*a*a + b*b*b + c*c*c != d*d*d", "a*b*c*d % 7 != 3"])
+    points = choose_sizes(domain, conditions=[parse_condition("a*a*a + b*b*b == c*c*c")])
+    assert all(domain.contains(point) for point in points)
+    assert len(points) == 34
+
+
 def test_relations_are_kept_and_their_ends_are_met() -> None:
     domain = declare_domain(
         ["batch", "seq", "past", "total"], ["1 <= batch <= 64", "past >= 0", "past + seq == total", "total <= 4096"]

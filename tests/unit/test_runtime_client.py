@@ -27,7 +27,7 @@ ENDLESS = """g (float[n] x) => (float[n] y) {
     s2 = Neg(s)
   }>
 }"""
-HUGE = "g (int64[k] shape) => (float[?] y) { y = ConstantOfShape(shape) }"
+HUGE = "g (int64[k] shape) => (float y) { z = ConstantOfShape(shape) y = ReduceMax<keepdims = 0>(z) }"
 X = {"x": np.array([1.0, 2.0], np.float32)}
 
 
@@ -147,7 +147,7 @@ def test_terabytes_are_out_of_memory_and_the_next_run_is_fine(tmp_path: Path) ->
         with pytest.raises(ChildDied, match="out of memory") as caught:
             runner.run({"shape": np.array([1 << 42])})
         assert caught.value.death is Death.OUT_OF_MEMORY
-        assert runner.run({"shape": np.array([2])})[0].tolist() == [0.0, 0.0]
+        assert runner.run({"shape": np.array([2])})[0] == 0.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces the limit")
@@ -156,7 +156,7 @@ def test_the_memory_limit_holds_below_what_the_machine_has(tmp_path: Path) -> No
     with ChildRunner(write(tmp_path, HUGE), memory_limit=2**30) as runner, pytest.raises(ChildDied, match="memory"):
         runner.run(shape)
     with ChildRunner(write(tmp_path, HUGE), memory_limit=2**32) as runner:
-        assert runner.run(shape)[0].size == 1 << 28
+        assert runner.run(shape)[0] == 0.0
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

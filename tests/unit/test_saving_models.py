@@ -154,7 +154,8 @@ def test_large_tensors_lie_where_they_can_be_mapped(tmp_path: Path) -> None:
 def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
     proto = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["": 18]> g (bool c) => (float[{ROWS}] y) {{ y = If(c) '
-        f"<then_branch = a () => (float[{ROWS}] p) {{ p = Neg(w) }}, else_branch = b () => (float[{ROWS}] q) {{ q = Abs(w) }}> }}"
+        f"<then_branch = a () => (float[{ROWS}] p) {{ p = Neg(w) }}, "
+        f"else_branch = b () => (float[{ROWS}] q) {{ q = Abs(w) }}> }}"
     )
     for attribute in proto.graph.node[0].attribute:
         attribute.g.initializer.append(onnx.numpy_helper.from_array(np.ones(ROWS, np.float32), "w"))

@@ -123,7 +123,7 @@ def test_a_frozen_shape_is_a_failure_of_the_runtime_with_its_sizes() -> None:
 @pytest.mark.parametrize(
     ("branch", "values"),
     [
-        (lambda x: x * 2 if x.sum() > 0 else x + 100, {"random", "negated", "zeros", "large", "repeated"}),
+        (lambda x: x * 2 if x.sum() > 0 else x + 100, {"random", "negated", "zeros", "large", "small", "repeated"}),
         (lambda x: x + 100 if bool((x == 0).all()) else x * 2, {"zeros"}),
         (lambda x: x + 100 if x.abs().max() > 50 else x * 2, {"large"}),
         (lambda x: x + 100 if x.numel() > 1 and bool((x == x[0, 0]).all()) else x * 2, {"repeated", "zeros"}),

@@ -37,9 +37,14 @@ def measure(module: nn.Module, *args: Any) -> NoiseFloor:
 
 
 def test_the_limit_is_the_stated_formula() -> None:
-    limit = Tolerance(1e-6).limit(np.array([3.0]), EPS)
-    assert limit.tolist() == [FACTOR * 1e-6 * 3.0]
-    assert Tolerance(0.0).limit(np.array([3.0]), EPS).tolist() == [FACTOR * EPS / 2 * 3.0]
+    limit = Tolerance(4e-6).limit(np.array([3.0]), EPS)
+    assert limit.tolist() == [FACTOR * 4e-6 * 3.0]
+
+
+@pytest.mark.parametrize(("dtype", "ulps"), [(np.float64, 16), (np.float32, 16), (np.float16, 0.5)])
+def test_a_floor_of_zero_is_still_some_ulps(dtype: type, ulps: float) -> None:
+    eps = float(np.finfo(dtype).eps)
+    assert Tolerance(0.0).limit(np.array([2.0]), eps).tolist() == [FACTOR * ulps * eps * 2.0]
 
 
 def test_no_floor_grants_a_whole_output_more_than_the_most_noise() -> None:
@@ -49,6 +54,9 @@ def test_no_floor_grants_a_whole_output_more_than_the_most_noise() -> None:
 def test_peers_share_a_magnitude_and_a_wide_gap_parts_them() -> None:
     array = np.array([1.0, 100.0, -1e9, 0.0, np.nan, np.inf])
     assert magnitudes(array).tolist() == [100.0, 100.0, 1e9, 100.0, 0.0, 0.0]
+    assert magnitudes(np.array([1e-13, 0.9])).tolist() == [0.9, 0.9]
+    assert magnitudes(np.array([1e-13, 30.0])).tolist() == [1.0, 30.0]
+    assert magnitudes(np.array([1e-13, 2e-13])).tolist() == [2e-13, 2e-13]
     assert magnitudes(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 

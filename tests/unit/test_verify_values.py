@@ -28,7 +28,7 @@ def given(*values: float) -> Answer:
 
 
 def test_floats_are_negated_zeroed_enlarged_and_repeated() -> None:
-    assert names(torch.randn(2, 3)) == {"negated", "zeros", "large", "repeated"}
+    assert names(torch.randn(2, 3)) == {"negated", "zeros", "large", "small", "repeated"}
 
 
 def test_masks_are_set_and_cleared() -> None:
@@ -45,7 +45,7 @@ def test_what_changes_nothing_is_not_tried(name: str) -> None:
     edge = edge_called(name)
     assert edge is not None
     changed = with_values(Call((torch.randn(2, 2), torch.tensor([True, False]))), edge)
-    if name not in ("negated", "large"):
+    if name not in ("negated", "large", "small"):
         assert name not in {other.name for other in edges_of(changed)}
 
 
@@ -63,7 +63,7 @@ def test_random_values_stay_as_they_are() -> None:
 
 def test_empty_and_scalar_tensors_have_edge_values_too() -> None:
     assert names(torch.zeros(0, 3)) == set()
-    assert names(torch.tensor(2.0)) == {"negated", "zeros", "large"}
+    assert names(torch.tensor(2.0)) == {"negated", "zeros", "large", "small"}
 
 
 @pytest.mark.parametrize(

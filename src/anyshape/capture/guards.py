@@ -96,22 +96,26 @@ def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain
         key = condition if condition is not None else str(term)
         if key not in found:
             by_user = getattr(user_line, "by_user", False)
-            found[key] = _decided(Guard(condition, str(term), source, by_user), domain)
+            found[key] = decide_guard(Guard(condition, str(term), source, by_user), domain)
     for symbol, expression in symbols.items():
         for condition, location in _assumed_range(environment, symbol, expression):
             if condition not in found:
                 user_line = getattr(location, "maybe_user_loc", None)
                 source = getattr(user_line, "source", None)
-                found[condition] = _decided(Guard(condition, "", source, False), domain)
+                found[condition] = decide_guard(Guard(condition, "", source, False), domain)
     return tuple(found.values())
 
 
-def decide_guards(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard, ...]:
-    """Conditions of no known line, decided against the domain."""
-    return tuple(_decided(Guard(condition, "", None, by_user=False), domain) for condition in dict.fromkeys(conditions))
+def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard, ...]:
+    """Sizes that the program holds as constants, with no line to blame, decided against the domain.
+
+    They separate regions as the user's own conditions do: elsewhere the program cannot even be fed.
+    """
+    return tuple(decide_guard(Guard(condition, "", None, by_user=True), domain) for condition in dict.fromkeys(conditions))
 
 
-def _decided(guard: Guard, domain: Domain) -> Guard:
+def decide_guard(guard: Guard, domain: Domain) -> Guard:
+    """The guard with what the domain says of it."""
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)

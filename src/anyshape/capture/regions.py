@@ -12,13 +12,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from anyshape.capture.guards import decide_guard
 from anyshape.capture.trace_sizes import choose_trace_sizes
-from anyshape.domain import Compare, Condition, Number, Ref, Undecided, all_of, conjuncts, find_point, holds, negate
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Number,
+    Ref,
+    Undecided,
+    all_of,
+    conjuncts,
+    find_point,
+    holds,
+    negate,
+)
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard, Region
 
 MOST_REGIONS = 16
-_MOST_PINNED = 3
+_MOST_PINNED = 2
+_FEW_SIZES = 12
 
 Sizes = Mapping[str, int]
 Capture = Callable[[Sizes], Captured]
@@ -46,30 +60,31 @@ def cover_domain(
     regions = [_bounded(first.regions[0], extra)]
     while (left := _uncovered(declared, regions)) is not None:
         blamed = next(guard for region in reversed(regions) for guard in _separating(region, extra))
-        if len(regions) >= MOST_REGIONS or _pins_size_by_size(regions):
+        if len(regions) >= MOST_REGIONS or _pins_size_by_size(regions, declared.domain):
             raise EndlessRegions(blamed)
         outside = [negate(region.condition) for region in regions]
         sizes = choose_trace_sizes(declared, answers, *outside) or left
         other = capture(sizes)
-        if [len(answer.axes) for answer in other.answers] and len(other.answers) != len(first.answers):
-            raise EndlessRegions(blamed)
+        if [answer.path for answer in other.answers] != [answer.path for answer in first.answers]:
+            raise EndlessRegions(blamed)  # another structure: no one file can answer both
         region = _bounded(other.regions[0], extra)
         if not holds(region.condition, sizes):
             raise EndlessRegions(blamed)
-        regions.append(region)
+        regions.append(replace(region, answers=other.answers))
     if len(regions) == 1:
         return first
-    return replace(first, regions=tuple(regions), answers=_merged(first, regions))
-
-
-def needs_regions(captured: Captured) -> bool:
-    """Whether a condition of the user's own code cuts the domain."""
-    return any(_separating(region, set()) for region in captured.regions)
+    domain = declared.domain
+    return replace(first, regions=tuple(_redecided(region, domain.with_relations(region.condition)) for region in regions))
 
 
 def _bounded(region: Region, extra: set[Condition | None]) -> Region:
     conditions = [guard.condition for guard in _separating(region, extra) if guard.condition is not None]
-    return replace(region, condition=all_of(*dict.fromkeys(conditions)))
+    return replace(region, condition=all_of(conditions))
+
+
+def _redecided(region: Region, domain: Domain) -> Region:
+    """The region with its guards decided where it answers, not on all of the domain."""
+    return replace(region, guards=tuple(decide_guard(guard, domain) for guard in region.guards))
 
 
 def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
@@ -78,7 +93,7 @@ def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
         for guard in region.guards
         if guard.condition is not None
         and guard.status != "proved"
-        and (guard.by_user or guard.is_pin or guard.condition in extra or negate(guard.condition) in extra)
+        and (guard.by_user or guard.condition in extra or negate(guard.condition) in extra)
     ]
 
 
@@ -90,16 +105,17 @@ def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | No
         return None  # verification runs at the guards' own counterexamples
 
 
-def _pins_size_by_size(regions: list[Region]) -> bool:
-    """Whether regions differ by the constant that one dim equals: the sign of a loop."""
+def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
+    """Whether regions differ by the constant that a dim of many sizes equals: the sign of a loop."""
     pinned = Counter(
-        str(part.left)
+        part.left.name
         for region in regions
         for part in conjuncts(region.condition)
-        if isinstance(part, Compare) and part.op == "==" and isinstance(part.right, Number) and isinstance(part.left, Ref)
+        if isinstance(part, Compare) and part.op == "==" and isinstance(part.left, Ref) and isinstance(part.right, Number)
     )
-    return any(count >= _MOST_PINNED for count in pinned.values())
+    return any(count >= _MOST_PINNED and not _has_few_sizes(domain, name) for name, count in pinned.items())
 
 
-def _merged(first: Captured, regions: list[Region]) -> tuple:
-    return first.answers
+def _has_few_sizes(domain: Domain, name: str) -> bool:
+    dim = domain.dim(name)
+    return dim.max is not None and (dim.max - dim.min) // dim.multiple < _FEW_SIZES

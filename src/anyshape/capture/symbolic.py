@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.guards import collect_guards, decide_guards, shape_environment, user_lines
+from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
+from anyshape.modules.quiet import quiet_logger
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer, Captured, Region
 
@@ -43,7 +44,7 @@ def capture_symbolically(
     environment = shape_environment(decomposed) or shape_environment(program)
     symbols, pinned = _symbols(program, declared)
     guards = (
-        *decide_guards(pinned, declared.domain),
+        *decide_pins(pinned, declared.domain),
         *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
     )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
@@ -57,6 +58,7 @@ def _symbolic_sizes() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(quiet_logger("torch"))
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings
         yield
 

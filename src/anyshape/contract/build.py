@@ -33,14 +33,29 @@ def build_contract(
         domain=explored.domain,
         rules=_rules(declared, explored),
         inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),
-        outputs=tuple(TensorPromise(name, answer.path, answer.dtype, answer.axes) for name, answer in exported.outputs),
+        outputs=tuple(TensorPromise(name, answer.path, answer.dtype, answer.axes, answer.any_rank)
+            for name, answer in exported.outputs
+        ),
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
+        parameters=_parameters(declared),
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,
         findings=tuple(findings),
         versions=_versions(),
     )
+
+
+def _parameters(declared: Declared) -> tuple[str, ...]:
+    """The names that arguments without a name go to; what went into `*args` is `args.0`, `args.1`."""
+    found: list[str] = []
+    for name, parameter in declared.signature.parameters.items():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            found.append(name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            inside = (leaf.path.split(".") for leaf in declared.leaves)
+            found.extend(dict.fromkeys(".".join(path[:2]) for path in inside if path[0] == name))
+    return tuple(found)
 
 
 def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:

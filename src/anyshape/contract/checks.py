@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.contract import call_messages as say
-from anyshape.contract.places import Place, Reading, places_of, readings_of
+from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
 from anyshape.findings import ContractBroken, Finding
 from anyshape.records.contract import Contract, Rule, TensorPromise
@@ -39,9 +39,9 @@ class CallChecker:
     @staticmethod
     def of(contract: Contract) -> CallChecker:
         """The checker of a contract; solves for the dims once."""
-        places = places_of(contract)
+        places = places_of(contract.input_axes)
         return CallChecker(
-            contract, places, readings_of(contract, places), {tensor.name: tensor for tensor in contract.inputs}
+            contract, places, readings_of(contract.domain, places), {tensor.name: tensor for tensor in contract.inputs}
         )
 
     def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Sizes:

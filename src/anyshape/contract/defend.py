@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.contract.arithmetic import Arithmetic, divisors
+from anyshape.graphs.arithmetic import Arithmetic, divisors
 from anyshape.contract.graph_rules import GraphRule, graph_rules
-from anyshape.contract.places import Place
+from anyshape.graphs.places import Place
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, conjuncts
 from anyshape.findings import Finding, UsageError
 from anyshape.records.contract import Contract

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from anyshape.contract.places import Place, Reading, places_of, readings_of
+from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.domain import All, Compare, Condition, Dim, Expr, Number, Ref, dims_of, simplify, substitute
 from anyshape.records.contract import Contract
 
@@ -24,8 +24,8 @@ class GraphRule:
 
 def graph_rules(contract: Contract) -> tuple[tuple[Place, ...], tuple[GraphRule, ...]]:
     """The places that rules speak of, and all rules, in the order in which they are best asked."""
-    places = places_of(contract)
-    readings = {reading.dim: reading for reading in readings_of(contract, places)}
+    places = places_of(contract.input_axes)
+    readings = {reading.dim: reading for reading in readings_of(contract.domain, places)}
     axes = {dim: reading.value for dim, reading in readings.items()}
     rules = [
         *_agreement(places, readings, axes),

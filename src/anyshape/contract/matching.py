@@ -5,12 +5,14 @@ A file of another exporter may have dropped an input that it does not use; that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from anyshape.contract.metadata import read_model
 from anyshape.findings import Finding, UsageError
 from anyshape.inputs import Declared
+from anyshape.runtime.dtypes import Array
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,10 @@ class Matched:
 
     inputs: dict[str, str]
     outputs: tuple[str, ...]
+
+    def rename(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Feeds by the file's own names; what the file does not take is left out."""
+        return {self.inputs[leaf]: array for leaf, array in feeds.items() if leaf in self.inputs}
 
 
 def match_file(path: Path, declared: Declared) -> Matched:

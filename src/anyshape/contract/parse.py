@@ -93,8 +93,9 @@ def _condition(text: Any, key: str) -> Condition:
 
 
 def _tensor(data: Any) -> TensorPromise:
-    axes = tuple(_axis(axis) for axis in _list(data, "axes"))
-    return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes)
+    any_rank = data.get("axes", ()) is None
+    axes = () if any_rank else tuple(_axis(axis) for axis in _list(data, "axes"))
+    return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes, any_rank)
 
 
 def _axis(axis: Any) -> Expr | None:

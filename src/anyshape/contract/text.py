@@ -65,7 +65,7 @@ def _source(source: Source) -> Json:
 
 
 def _tensor(tensor: TensorPromise) -> Json:
-    axes = [_axis(axis) for axis in tensor.axes]
+    axes = None if tensor.any_rank else [_axis(axis) for axis in tensor.axes]
     return {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
 
 

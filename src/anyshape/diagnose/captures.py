@@ -2,6 +2,7 @@
 
 torch.export stops at a branch on values  ->  AS111
 torch.export stops elsewhere              ->  AS110
+a program for each size                   ->  AS113
 an operator has no ONNX translation       ->  AS201
 """
 
@@ -10,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anyshape.diagnose.wording import first_line
+from anyshape.domain import format_condition
 from anyshape.findings import Finding, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
+from anyshape.records.captured import Guard
 
 _VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
 
@@ -37,6 +40,19 @@ def diagnose_capture_error(error: BaseException) -> Finding:
         where=source,
         why=f"{type(cause).__name__}: {first_line(str(cause))}",
         fix="take sizes from x.shape without int(), numpy or .item(), and keep loops over a dynamic axis out of forward.",
+    )
+
+
+def diagnose_endless_regions(guard: Guard) -> Finding:
+    """A condition on sizes that makes another program for each size, or for more sizes than can be told apart."""
+    rule = format_condition(guard.condition) if guard.condition is not None else guard.text
+    return Finding(
+        code="AS113",
+        name="endless-branches",
+        what=f"each size takes another path: one program holds only where {rule}.",
+        where=guard.source,
+        why="a loop over a size, or a size that is turned into a Python number, makes a program for each size.",
+        fix="write the loop as operations on whole tensors, and take sizes from x.shape as they are.",
     )
 
 

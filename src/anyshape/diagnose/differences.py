@@ -8,13 +8,13 @@ nothing could be compared                     ->  AS308
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding
-from anyshape.records.captured import Guard
+from anyshape.records.captured import Guard, Region
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Verdict
 
 _NAMES = {
@@ -28,22 +28,28 @@ _NAMES = {
 
 
 def diagnose_differences(
-    verdict: Verdict, domain: Domain, guards: Iterable[Guard] = (), file: str = "m.onnx"
+    verdict: Verdict, domain: Domain, regions: Sequence[Region] = (), file: str = "m.onnx"
 ) -> tuple[Finding, ...]:
     """What the verdict says against the promise; nothing when it passed."""
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
         return () if verdict.tried else (_nothing_compared(verdict),)
-    blamed = _blame(failure, guards)
+    blamed = blamed_guard(verdict, regions)
     if blamed is not None:
         return (_branch(failure, blamed, domain),)
     return (_plain(failure, verdict, file),)
 
 
-def _blame(failure: Failure, guards: Iterable[Guard]) -> Guard | None:
-    """The condition that the failing sizes break; the user's own before torch's bookkeeping."""
+def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
+    """The condition that the failing sizes break; the user's own before torch's bookkeeping. None if they break none."""
+    failure = verdict.smallest_failure or next(iter(verdict.failures), None)
+    if failure is None:
+        return None
+    answering = next((region for region in regions if holds(region.condition, failure.sizes)), None)
     broken = [
-        guard for guard in guards if guard.condition is not None and not holds(guard.condition, failure.sizes)
+        guard
+        for guard in (answering.guards if answering is not None else ())
+        if guard.condition is not None and not holds(guard.condition, failure.sizes)
     ]
     return min(broken, key=lambda guard: (not guard.by_user, guard.source is None), default=None)
 

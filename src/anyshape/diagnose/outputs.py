@@ -16,6 +16,8 @@ def diagnose_outputs(exported: Exported, declared: Mapping[str, Mapping[int, Exp
     """Findings for output axes that are not what the user calls them. A new name for an open axis is only a label."""
     for name, answer in exported.outputs:
         for axis, promised in declared.get(name, {}).items():
+            if answer.any_rank:
+                continue
             if axis >= len(answer.axes) or axis < -len(answer.axes):
                 yield _no_axis(name, axis, len(answer.axes))
                 continue

@@ -17,7 +17,9 @@ from anyshape.domain.solve import Session
 from anyshape.findings import InternalError
 
 Sizes = dict[str, int]
-_TIMEOUT_MS = 3000
+EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it
+PATIENCE_MS = 20_000  # for a machine that hardly moves
+_FAILURES = 3
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Completion:
     def __init__(self, domain: Domain, far: Mapping[str, int], budget: Budget) -> None:
         self._domain, self._far, self._budget = domain, far, budget
         self._session: Session | None = None
+        self._failures = 0
 
     def allows(self, point: Sizes, conditions: Sequence[Condition] = ()) -> bool:
         """Whether the point is in the domain, keeps the conditions, and is within the budget."""
@@ -63,10 +66,13 @@ class Completion:
         wished = {name: wishes[name] for name in self._domain.names}
         if fits(self._domain, conditions, wished):
             return wished
+        if self._failures >= _FAILURES:
+            return None
         equalities = [Compare("==", Ref(name), Number(size)) for name, size in wishes.items()]
         try:
             found = self._solver().find_near(equalities, *conditions)
         except Undecided:
+            self._failures += 1
             return None  # one point fewer; nothing is claimed about it
         if found is not None and not fits(self._domain, conditions, found):
             raise InternalError(wrong_point(self._domain.conditions(), found))
@@ -108,7 +114,7 @@ class Completion:
 
     def _solver(self) -> Session:
         if self._session is None:
-            self._session = Session(self._domain.names, _TIMEOUT_MS)
+            self._session = Session(self._domain.names, PATIENCE_MS, EFFORT)
             self._session.require(*self._domain.conditions())
             self._session.require(*(Compare("<=", Ref(name), Number(size)) for name, size in self._far.items()))
         return self._session

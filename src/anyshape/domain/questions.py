@@ -1,7 +1,7 @@
 """Questions about a domain: is it empty, does it imply this, a point in it, the smallest one, the range of a value.
 
-Each has a time limit as a whole. What z3 cannot tell is tried point by point if the points are few, and is reported as
-unknown otherwise; no answer is a guess.
+Each has a time limit as a whole, and on request a limit of effort that is the same on every machine. What z3 cannot
+tell is tried point by point if the points are few, and is reported as unknown otherwise; no answer is a guess.
 """
 
 from __future__ import annotations
@@ -31,20 +31,24 @@ def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
         return Answer.UNKNOWN
 
 
-def find_point(domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS) -> Sizes | None:
+def find_point(
+    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
+) -> Sizes | None:
     """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot tell."""
     for corner in corners(domain):
         if fits(domain, conditions, corner):
             return corner
     try:
-        return _Search(domain, conditions, timeout_ms).find()
+        return _Search(domain, conditions, timeout_ms, effort).find()
     except Undecided:
         if not is_small(domain):
             raise
         return next(all_points(domain, *conditions), None)
 
 
-def smallest_point(domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS) -> Sizes | None:
+def smallest_point(
+    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
+) -> Sizes | None:
     """Of all such sizes those with the smallest sum, and of these the first in the order of the dims.
 
     None if there are none; Undecided if z3 cannot tell, or cannot tell that there are no smaller ones.
@@ -53,7 +57,7 @@ def smallest_point(domain: Domain, *conditions: Condition, timeout_ms: int = TIM
     if fits(domain, conditions, smallest):
         return smallest
     try:
-        search = _Search(domain, conditions, timeout_ms)
+        search = _Search(domain, conditions, timeout_ms, effort)
         return search.shrink() if search.find() is not None else None
     except Undecided:
         if not is_small(domain):
@@ -80,10 +84,10 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
         return Decision("refuted", search.best) if search.best is not None else Decision("unknown")
 
 
-def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS) -> Range | None:
+def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort: int | None = None) -> Range | None:
     """The smallest and the largest value at the sizes where the expression has one; None if there are no such sizes."""
     has_value = Compare("==", expr, expr)
-    search = _Search(domain, (has_value,), timeout_ms)
+    search = _Search(domain, (has_value,), timeout_ms, effort)
     try:
         if search.find() is None:
             return None
@@ -117,12 +121,14 @@ class _Search:
     Only the dims that a relation or a condition speaks of go to the solver; the others keep their smallest size.
     """
 
-    def __init__(self, domain: Domain, conditions: tuple[Condition, ...], timeout_ms: int) -> None:
+    def __init__(
+        self, domain: Domain, conditions: tuple[Condition, ...], timeout_ms: int, effort: int | None = None
+    ) -> None:
         self.domain, self.conditions = domain, conditions
         self.best: Sizes | None = None
         spoken_of = {name for term in (*domain.relations, *conditions) for name in dims_of(term)}
         self.involved = tuple(dim for dim in domain.dims if dim.name in spoken_of)
-        self.session = Session([dim.name for dim in self.involved], timeout_ms)
+        self.session = Session([dim.name for dim in self.involved], timeout_ms, effort)
         self.session.require(*Domain(self.involved, domain.relations).conditions(), *conditions)
 
     def find(self, *conditions: Condition) -> Sizes | None:

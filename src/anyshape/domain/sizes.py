@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
-from anyshape.domain.answers import Undecided
+from anyshape.domain.answers import Answer, Undecided
 from anyshape.domain.box import all_points, is_small
-from anyshape.domain.completion import Budget, Completion
+from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, holds, negate
 from anyshape.domain.covering import Covering
 from anyshape.domain.dims import Domain, empty_domain
@@ -24,7 +24,6 @@ from anyshape.domain.questions import find_point, range_of, smallest_point
 from anyshape.findings import DeclarationError
 
 Sizes = dict[str, int]
-_ASIDE_MS = 100
 _PATIENCE = 30
 _ATTEMPTS = 200
 
@@ -85,7 +84,7 @@ def _random_size(levels: Levels, random: Random) -> int:
 
 def _smallest(domain: Domain) -> Sizes:
     try:
-        point = smallest_point(domain)
+        point = smallest_point(domain, timeout_ms=PATIENCE_MS, effort=EFFORT)
     except Undecided:
         point = find_point(domain)
     if point is None:
@@ -96,11 +95,13 @@ def _smallest(domain: Domain) -> Sizes:
 def _tightened(domain: Domain) -> Domain:
     """The same domain with the ends that the relations give to single dims: `past + seq <= 4096` ends both."""
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
-        ends = range_of(domain, Ref(name), timeout_ms=_ASIDE_MS)
-        low, high = ends if ends is not None else (None, None)
+        low, high = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT) or (None, None)
+        if Answer.UNKNOWN in (low, high):
+            return domain  # the other ends would take as long, and are not needed
         dim = domain.dim(name)
-        dim = replace(dim, min=low) if isinstance(low, int) else dim
-        domain = domain.with_dim(replace(dim, max=high) if isinstance(high, int) else dim)
+        domain = domain.with_dim(
+            replace(dim, min=low if isinstance(low, int) else dim.min, max=high if isinstance(high, int) else dim.max)
+        )
     return domain
 
 
@@ -175,7 +176,7 @@ class _Chooser:
     def _smallest_at(self, probe: Condition) -> Sizes | None:
         """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` asks for 513."""
         try:
-            point = smallest_point(self._domain, probe, timeout_ms=_ASIDE_MS)
+            point = smallest_point(self._domain, probe, timeout_ms=PATIENCE_MS, effort=EFFORT)
         except Undecided:
             return None
         return point if point is not None and self._completion.allows(point) else None

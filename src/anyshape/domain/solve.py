@@ -32,14 +32,20 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Session:
-    """A solver over non-negative sizes of these names that collects conditions; alike checks share their work."""
+    """A solver over non-negative sizes of these names that collects conditions; alike checks share their work.
 
-    def __init__(self, names: Sequence[str], timeout_ms: int) -> None:
+    The time is a limit for all checks together; the effort, for each, counts z3's own steps (a million is half a
+    second or so): where the answer must not depend on how busy the machine is.
+    """
+
+    def __init__(self, names: Sequence[str], timeout_ms: int, effort: int | None = None) -> None:
         self._timeout_ms = timeout_ms
         self._deadline = monotonic() + timeout_ms / 1000
         # A context of its own: sessions in several threads do not meet, and no answer depends on earlier questions.
         self._context = z3.Context()
         self._solver = z3.SimpleSolver(ctx=self._context)
+        if effort is not None:
+            self._solver.set("rlimit", effort)
         self._refs = {name: z3.Int(name, self._context) for name in names}
         self._required: list[Condition] = []
         self._solver.add([ref >= 0 for ref in self._refs.values()])

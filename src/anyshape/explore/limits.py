@@ -22,13 +22,13 @@ def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -
     for dim in domain.dims:
         if dim.max is not None:
             continue
-        size = max(2 * start[dim.name], 64)
+        size = max(2 * start[dim.name], 64) + 1  # odd: a size that divides nothing by accident
         while size <= _FARTHEST:
             sizes = _moved(domain, start, dim.name, size)
             began = time.monotonic()
             if sizes is None or not affordable(sizes) or not answers(sizes) or time.monotonic() - began > _SLOW:
                 break
-            size *= 2
+            size = 2 * size + 1
 
 
 def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:

@@ -46,12 +46,15 @@ def inconsistent_sizes(
     )
 
 
-def unsolvable_size(path: str, axis: int, expression: str, size: int, known: Mapping[str, int]) -> Finding:
+def unsolvable_size(
+    path: str, axis: int, expression: str, size: int, known: Mapping[str, int], example: str = ""
+) -> Finding:
     given = f" where {format_sizes(known)}" if known else ""
+    whose = f"axis {axis} of input {path!r}" if axis >= 0 else f"the value of input {path!r}"
     return Finding(
         code="AS014",
         name="inconsistent-sizes",
-        what=f"axis {axis} of input {path!r} is declared as {expression}, and is {size} in the example.",
+        what=f"{whose} is declared as {expression}, and is {size} in {example.removeprefix(', in ') or 'the example'}.",
         why=f"no sizes make {expression} equal to {size}{given}.",
         fix="correct the expression, or give inputs that follow it.",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from anyshape.findings import Finding
 from anyshape.inputs.axis_messages import format_sizes
 from anyshape.inputs.declared import Declared, Sizes
+from anyshape.modules.state import kept
 
 _SPEAKS_OF_VALUES = re.compile(
     r"out of (range|bounds)|index .* is (out|not)|lengths?\b.*(>|<|greater|less|longer|larger|positive|must)"
@@ -56,7 +58,7 @@ def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value
         for leaf, made in zip(declared.leaves, flat, strict=True)
     ]
     try:
-        with torch.no_grad():
+        with kept(module) if isinstance(module, torch.nn.Module) else nullcontext(), torch.no_grad():
             declared.call(module, declared.rebuild(tame))
     except Exception:
         return False

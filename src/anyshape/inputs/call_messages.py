@@ -79,6 +79,16 @@ def unknown_parameter(name: str, parameters: Sequence[str]) -> Finding:
     )
 
 
+def unreadable_range(name: str, text: str, error: BaseException) -> Finding:
+    return Finding(
+        code="AS018",
+        name="unreadable-declaration",
+        what=f"the annotation of parameter {name!r} cannot be read: {text}.",
+        why=f"{type(error).__name__}: {_first_line(error)}",
+        fix=f"import what it names where the function is defined, or say it as a rule: where=['1 <= {name} <= 64'].",
+    )
+
+
 def too_many_arguments(given: int, taken: int, signature: str) -> Finding:
     return Finding(
         code="AS020",
@@ -132,12 +142,24 @@ def function_refuses(sizes: Mapping[str, Any], error: BaseException, source: Sou
 
 
 def structure_changes(first: str, second: str, where: str) -> Finding:
+    among_examples = "a list is several examples; several inputs of one example go into a tuple."
     return Finding(
         code="AS024",
         name="structure-changes",
         what=f"the inputs are not built alike {where}.",
         why=f"first {first}, then {second}.",
         fix="only sizes may vary: the number of inputs, their dtypes and their ranks stay.",
+        alternative=among_examples if where.startswith("in example") else "",
+    )
+
+
+def no_examples() -> Finding:
+    return Finding(
+        code="AS018",
+        name="unreadable-declaration",
+        what="the list of examples is empty.",
+        why="a list is several examples of what the module is called with.",
+        fix="give one example as a tuple, or several in the list.",
     )
 
 

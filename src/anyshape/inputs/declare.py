@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from anyshape.domain import Condition
+from anyshape.findings import DeclarationError
 from anyshape.inputs.assemble import Options
 from anyshape.inputs.by_examples import declare_by_examples
 from anyshape.inputs.by_function import declare_by_function
+from anyshape.inputs.call_messages import no_examples
 from anyshape.inputs.calls import Inputs, read_signature
 from anyshape.inputs.declared import Declared
 
@@ -42,6 +44,8 @@ def declare(
     if is_sizes_function(inputs):
         return declare_by_function(signature, inputs, options)
     examples = inputs if isinstance(inputs, list) else [inputs]
+    if not examples:
+        raise DeclarationError(no_examples())
     return declare_by_examples(module, signature, examples, options)
 
 

@@ -7,14 +7,13 @@ what some axis follows is a dim.
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
-from anyshape.inputs.call_messages import function_refuses, unknown_parameter
+from anyshape.inputs.call_messages import function_refuses, unknown_parameter, unreadable_range
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.inputs.dim import DimRange
 from anyshape.modules.frames import source_of_error
@@ -81,11 +80,25 @@ def read_function(
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations as objects, also where the file keeps them as text."""
     target = function if inspect.isroutine(function) else getattr(function, "func", type(function).__call__)
+    outer = inspect.getclosurevars(target).nonlocals if inspect.isfunction(target) else {}
+    names = {**getattr(target, "__globals__", {}), **outer}
+    return {name: _hint(name, hint, names) for name, hint in getattr(target, "__annotations__", {}).items()}
+
+
+def _hint(name: str, hint: Any, names: dict[str, Any]) -> Any:
+    """The annotation; one that only a type checker can read stays text, unless it may hold a range."""
+    if not isinstance(hint, str):
+        return hint
     try:
-        return typing.get_type_hints(target, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # names that only a type checker knows
-        return dict(getattr(target, "__annotations__", {}))
+        return _hint(name, eval(hint, names), names)
+    except DeclarationError:
+        raise
+    except Exception as error:
+        if "range" in hint or "dim" in hint:
+            raise DeclarationError(unreadable_range(name, hint, error)) from error
+        return None
 
 
 def _read(parameter: inspect.Parameter, hint: Any, example_sizes: Mapping[str, Any]) -> Parameter:

@@ -29,8 +29,8 @@ def solve_sizes(equations: Sequence[Equation], example: str = "") -> dict[str, i
     unsolved = [equation for equation in equations if any(name not in sizes for name in dims_of(equation.expr))]
     for equation in equations:
         if equation not in unsolved and evaluate(equation.expr, sizes) != equation.size:
-            raise DeclarationError(_disagreement(equation, sizes))
-    return {**sizes, **_solve(unsolved, sizes)} if unsolved else sizes
+            raise DeclarationError(_disagreement(equation, sizes, example))
+    return {**sizes, **_solve(unsolved, sizes, example)} if unsolved else sizes
 
 
 def _read_off(equations: Sequence[Equation], example: str) -> dict[str, int]:
@@ -45,14 +45,14 @@ def _read_off(equations: Sequence[Equation], example: str) -> dict[str, int]:
     return {name: equation.size for name, equation in seen.items()}
 
 
-def _solve(unsolved: Sequence[Equation], sizes: dict[str, int]) -> dict[str, int]:
+def _solve(unsolved: Sequence[Equation], sizes: dict[str, int], example: str) -> dict[str, int]:
     names = list(dict.fromkeys(name for equation in unsolved for name in dims_of(equation.expr)))
     known = [Compare("==", Ref(name), Number(sizes[name])) for name in names if name in sizes]
     rules = [*known, *(Compare("==", equation.expr, Number(equation.size)) for equation in unsolved)]
     domain = Domain(tuple(Dim(name, min=0) for name in names))
     point = smallest_point(domain, *rules)
     if point is None:
-        raise DeclarationError(_disagreement(unsolved[0], sizes))
+        raise DeclarationError(_disagreement(unsolved[0], sizes, example))
     for name in names:
         other = smallest_point(domain, *rules, Compare("!=", Ref(name), Number(point[name])))
         if other is not None:
@@ -62,6 +62,6 @@ def _solve(unsolved: Sequence[Equation], sizes: dict[str, int]) -> dict[str, int
     return point
 
 
-def _disagreement(equation: Equation, sizes: dict[str, int]) -> Finding:
+def _disagreement(equation: Equation, sizes: dict[str, int], example: str) -> Finding:
     known = {name: sizes[name] for name in dims_of(equation.expr) if name in sizes}
-    return unsolvable_size(equation.path, equation.axis, str(equation.expr), equation.size, known)
+    return unsolvable_size(equation.path, equation.axis, str(equation.expr), equation.size, known, example)

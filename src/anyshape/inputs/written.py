@@ -56,8 +56,10 @@ def _aliases(options: Options, bound: BoundCall) -> dict[str, str]:
     """Names given to inputs -> their paths, so that a declaration can use either."""
     if isinstance(options.input_names, Mapping):
         return {name: path for path, name in options.input_names.items()}
+    names = options.input_names or ()
     tensors = [path for path, value in bound.leaves if isinstance(value, torch.Tensor)]
-    return dict(zip(options.input_names or (), tensors, strict=False))
+    numbers = [path for path, value in bound.leaves if isinstance(value, torch.Tensor) or type(value) in (int, float)]
+    return dict(zip(names, tensors if len(names) <= len(tensors) else numbers, strict=False))
 
 
 def check_output_dims(outputs: Mapping[str, Mapping[int, Expr]], dims: Sequence[str]) -> None:

@@ -5,8 +5,7 @@ Names of inputs and outputs are part of the promise and stay; a fold that would 
 
 from __future__ import annotations
 
-import logging
-
+from anyshape.modules.quiet import quiet_logger
 from anyshape.records.exported import Exported
 
 _LARGEST_FOLDED_INPUT = 64 * 1024
@@ -18,12 +17,12 @@ def optimize(exported: Exported) -> Exported:
     import onnxscript.optimizer
 
     names = [value.name for value in (*exported.model.graph.inputs, *exported.model.graph.outputs)]
-    logging.getLogger("onnxscript").setLevel(logging.ERROR)
-    onnxscript.optimizer.optimize_ir(
-        exported.model,
-        input_size_limit=_LARGEST_FOLDED_INPUT,
-        output_size_limit=_LARGEST_FOLDED_OUTPUT,
-    )
+    with quiet_logger("onnxscript"), quiet_logger("onnx_ir"):
+        onnxscript.optimizer.optimize_ir(
+            exported.model,
+            input_size_limit=_LARGEST_FOLDED_INPUT,
+            output_size_limit=_LARGEST_FOLDED_OUTPUT,
+        )
     for value, name in zip((*exported.model.graph.inputs, *exported.model.graph.outputs), names, strict=True):
         value.name = name
     return exported

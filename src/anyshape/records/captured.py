@@ -32,11 +32,41 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """The body of a loop, decomposed for translation. A node `anyshape::loop` of this name stands where it runs.
+
+    `inputs` says what each input of the body is: `("counter", 0)`, `("carried", k)`, `("tensor", k)` or `("number", k)`,
+    k counting among those of the node. The body gives what it carries, `carried` of them, then what is collected.
+    """
+
+    program: ExportedProgram
+    symbols: Mapping[str, Expr]
+    inputs: tuple[tuple[str, int], ...]
+    carried: int
+    loops: Mapping[str, Loop] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One tensor that the module answers.
+
+    An axis of None follows no expression of the dims: it depends on values, or on a branch. Where even the number of
+    axes does, there are none and `any_rank` says so.
+    """
+
+    path: str
+    dtype: str
+    axes: tuple[Expr | None, ...]
+    any_rank: bool = False
+
+
+@dataclass(frozen=True)
 class Region:
     """One program, decomposed for translation, and the sizes at which it was traced.
 
     `symbols` says what each of the program's own size symbols is in the user's dims. `condition` is where this program
-    answers: everywhere, unless there are others beside it.
+    answers: everywhere, unless there are others beside it; `answers` is what it gives there, if that is not what all
+    regions give.
     """
 
     program: ExportedProgram
@@ -44,15 +74,8 @@ class Region:
     guards: tuple[Guard, ...]
     traced_at: Mapping[str, int]
     condition: Condition = TRUE
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One tensor that the module answers. An axis of None depends on values: no expression of the dims tells its size."""
-
-    path: str
-    dtype: str
-    axes: tuple[Expr | None, ...]
+    answers: tuple[Answer, ...] = ()
+    loops: Mapping[str, Loop] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

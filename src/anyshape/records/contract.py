@@ -26,16 +26,19 @@ class Rule:
 class TensorPromise:
     """An input or an output: its name in the file, its path in the user's structure, its dtype and its axes.
 
-    An axis of None depends on values: no expression of the dims tells its size.
+    An axis of None follows no expression of the dims (it depends on values, or on a branch). Where even
+    their number does, there are none and `any_rank` says so.
     """
 
     name: str
     path: str
     dtype: str
     axes: tuple[Expr | None, ...]
+    any_rank: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join('?' if axis is None else str(axis) for axis in self.axes)}]"
+        sizes = ["..."] if self.any_rank else ["?" if axis is None else str(axis) for axis in self.axes]
+        return f"{self.name}: {self.dtype}[{', '.join(sizes)}]"
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,8 @@ class Contract:
     opset: int = 0
     findings: tuple[Finding, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def input_axes(self) -> dict[str, tuple[Expr | None, ...]]:
+        """The axes of each input, by its name in the file."""
+        return {tensor.name: tensor.axes for tensor in self.inputs}

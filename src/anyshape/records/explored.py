@@ -9,6 +9,8 @@ from anyshape.domain import Domain
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal
 
+_CHEAP = 600
+
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
@@ -24,3 +26,11 @@ class Explored:
     refused: tuple[Refusal, ...]
     pinned: Mapping[str, int] = field(hash=False)
     is_explained: bool
+
+    @property
+    def far(self) -> tuple[Mapping[str, int], ...]:
+        """For each dim without an upper end, an answered point where it is large and still cheap to compare."""
+        dims = [dim.name for dim in self.domain.dims if dim.max is None]
+        inside = [sizes for sizes in self.answered if self.domain.contains(sizes) and max(sizes.values()) <= _CHEAP]
+        farthest = [max(inside, key=lambda sizes: sizes[name]) for name in dims if inside]
+        return tuple({tuple(sizes.items()): sizes for sizes in farthest}.values())

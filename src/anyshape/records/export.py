@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Severity
-from anyshape.records.captured import Guard
+from anyshape.records.captured import Captured, Guard
 from anyshape.records.contract import Contract
+from anyshape.records.exported import Exported
 from anyshape.records.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -16,23 +17,50 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What one rung of the ladder came to: findings that stopped it, or a file and its verdict."""
+
+    strategy: str
+    findings: tuple[Finding, ...]
+    captured: Captured | None = None
+    exported: Exported | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the rung gave a file against which nothing speaks."""
+        broken = any(finding.severity is Severity.ERROR for finding in self.findings)
+        return self.verdict is not None and self.verdict.passed and not broken
+
+
 @dataclass(frozen=True, kw_only=True)
 class Export:
     """The result of `anyshape.export`.
 
     `model` is the ONNX model in memory (an onnx_ir.Model; `model_proto` for onnx's own type), `path` the file that was
-    written, or None.
+    written, or None; `attempts` what each rung of the ladder came to.
     """
 
     model: ir.Model = field(repr=False)
     contract: Contract
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
-    guards: tuple[Guard, ...] = field(default=(), repr=False)
-    strategy: str = "symbolic"
+    attempts: tuple[Attempt, ...] = field(default=(), repr=False)
     device: str = "cpu"
     seconds: float = 0.0
     path: Path | None = None
+
+    @property
+    def strategy(self) -> str:
+        """The rung that captured the model."""
+        return self.contract.strategy
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """The conditions under which the capture holds, with their lines."""
+        captured = next((each.captured for each in self.attempts if each.strategy == self.strategy), None)
+        return captured.guards if captured is not None else ()
 
     @property
     def is_kept(self) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.domain import Dim, Expr, format_condition, format_expr
+from anyshape.domain import Dim, format_condition
 from anyshape.findings import Finding, Severity, render_all
-from anyshape.records.contract import Contract, TensorPromise, Tested
+from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Export
 from anyshape.records.verdict import Verdict
 
@@ -36,8 +36,8 @@ def describe_contract(contract: Contract) -> list[str]:
     """Dims, rules, inputs and outputs, one a line."""
     lines = [f"  dim     {_dim(dim, contract.tested)}" for dim in contract.domain.dims]
     lines += [f"  rule    {format_condition(relation)}" for relation in contract.domain.relations]
-    lines += [f"  input   {_tensor(tensor)}" for tensor in contract.inputs]
-    lines += [f"  output  {_tensor(tensor)}" for tensor in contract.outputs]
+    lines += [f"  input   {tensor}" for tensor in contract.inputs]
+    lines += [f"  output  {tensor}" for tensor in contract.outputs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines
 
@@ -74,14 +74,6 @@ def _dim(dim: Dim, tested: Tested) -> str:
     if dim.max is not None:
         return f"{dim.name} {dim.min}..{dim.max}{steps}"
     return f"{dim.name} {dim.min} and more{steps}" + (f" (tested up to {largest})" if largest is not None else "")
-
-
-def _tensor(tensor: TensorPromise) -> str:
-    return f"{tensor.name}: {tensor.dtype}[{', '.join(_axis(axis) for axis in tensor.axes)}]"
-
-
-def _axis(axis: Expr | None) -> str:
-    return "(by values)" if axis is None else format_expr(axis)
 
 
 def _errors(verdict: Verdict) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""A captured program -> an ONNX model in the user's names: the stage's one way in."""
+"""A captured region -> an ONNX model in the user's names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anyshape.records.captured import Captured
+from anyshape.records.captured import Answer, Region
 from anyshape.records.exported import Exported
 from anyshape.translate.names import name_dims, name_inputs, name_outputs, name_weights
 from anyshape.translate.registry import Translator
@@ -15,10 +15,13 @@ PRODUCER = "anyshape"
 
 
 def translate(
-    captured: Captured, translator: Translator, input_names: Sequence[str], output_names: Sequence[str]
+    region: Region,
+    answers: Sequence[Answer],
+    translator: Translator,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
 ) -> Exported:
-    """The model, not yet optimized. Raises what torch.onnx raises where an operator has no translation."""
-    (region,) = captured.regions
+    """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation."""
     model = translator.translate(region.program)
     keep_sources(model)
     name_dims(model, region.symbols)
@@ -27,5 +30,4 @@ def translate(
     name_outputs(model, output_names)
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
-    outputs = tuple(zip(output_names, captured.answers, strict=True))
-    return Exported(model, tuple(input_names), outputs, translator.opset)
+    return Exported(model, tuple(input_names), tuple(zip(output_names, answers, strict=True)), translator.opset)

@@ -7,13 +7,13 @@ private modules: nothing else in the package touches them, so that a change of t
 from __future__ import annotations
 
 import copy
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from anyshape.modules.quiet import quiet_logger
 from anyshape.translate.leaves import leaf_translations
+from anyshape.translate.operators import complex_translations, operator_translations
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -70,10 +70,12 @@ class Translator:
 def _registry(opset: int) -> Any:
     from torch.onnx._internal.exporter import _registration
 
-    with _quiet("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
+    with quiet_logger("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
         registry = _registration.ONNXRegistry.from_torchlib(opset_version=opset)
-    for target, translation in leaf_translations().items():
+    for target, translation in (operator_translations() | leaf_translations()).items():
         registry.register_op(target, translation)
+    for target, translation in complex_translations().items():
+        registry.register_op(target, translation, is_complex=True)
     return registry
 
 
@@ -88,14 +90,3 @@ def _decompositions(opset: int) -> dict[Any, Callable[..., Any]]:
 def _is_assertion(target: OpOverload) -> bool:
     """Checks that are taken out before translation: guards say the same."""
     return "assert" in target.name() or target.name().startswith("aten::sym_constrain_range")
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

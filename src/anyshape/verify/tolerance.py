@@ -1,10 +1,10 @@
 """How far two right answers may lie apart: a multiple of the noise that the module's own precision makes.
 
-    tolerance = FACTOR * max(noise, half an ulp) * magnitude
+    tolerance = FACTOR * noise * magnitude
 
-so never less than four ulps. `noise` is measured (see `noise.py`) relative to the magnitude, and the magnitude of an
-element is the largest among its peers: elements without a wide gap between them. So a mask filled with -1e9 does not
-blur the scores beside it.
+`noise` is measured (see `noise.py`) relative to the magnitude, but never below a few ulps: the noise of one draw can be
+0, and a file may come to the same result by another formula. The magnitude of an element is the largest among its peers,
+elements without a wide gap between them: so a mask filled with -1e9 does not blur the scores beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from anyshape.runtime.dtypes import Array
 
 FACTOR = 8.0
 _GAP_BITS = 10
+_LEAST_NOISE_IN_ULPS = 16.0
+_LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
 _NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double precision
 _NOISE_IN_ULPS_OF_HALF = 2.0
 _MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
@@ -46,8 +48,8 @@ class Tolerance:
         """The largest error of each element that counts as equal; `eps` is that of the dtype before widening."""
         if self.is_users:
             return np.asarray((self.atol or 0.0) + (self.rtol or 0.0) * np.abs(expected))
-        noise = default_noise(eps) if self.noise is None else min(self.noise, most_noise(eps))
-        return FACTOR * max(noise, eps / 2) * magnitudes(expected)
+        noise = default_noise(eps) if self.noise is None else min(max(self.noise, least_noise(eps)), most_noise(eps))
+        return FACTOR * noise * magnitudes(expected)
 
 
 DEFAULT_TOLERANCE = Tolerance()
@@ -58,6 +60,11 @@ def default_noise(eps: float) -> float:
     return eps * (_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _NOISE_IN_ULPS)
 
 
+def least_noise(eps: float) -> float:
+    """The least noise to assume, whatever was measured."""
+    return eps * (_LEAST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _LEAST_NOISE_IN_ULPS)
+
+
 def most_noise(eps: float) -> float:
     """The most noise to grant a whole output; what strays further is judged element by element."""
     return eps * (_MOST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _MOST_NOISE_IN_ULPS)
@@ -66,8 +73,9 @@ def most_noise(eps: float) -> float:
 def magnitudes(array: Array) -> Array:
     """For each element the largest magnitude among its peers.
 
-    Peers are neighbours in the order of magnitudes with less than a factor of 2**10 between each two. Zeros belong to
-    the smallest ones: a zero may be what is left of a cancellation. Elements that are not finite get 0.
+    Peers are neighbours in the order of magnitudes with less than a factor of 2**10 between each two. The smallest ones
+    (and zeros: a zero may be what is left of a cancellation) count as 1 if there are others of 1 or more: how small the
+    tail of a saturated sigmoid is, is a matter of the formula. Elements that are not finite get 0.
     """
     size = np.abs(array)
     usable = np.isfinite(size) & (size > 0)
@@ -81,4 +89,5 @@ def magnitudes(array: Array) -> Array:
     groups = group_of[np.searchsorted(present, np.where(usable, exponents, present[0]))]
     largest = np.zeros(group_of[-1] + 1)
     np.maximum.at(largest, groups[usable], size[usable])
-    return np.where(np.isfinite(size), largest[groups], 0.0)
+    unit = min(1.0, float(largest[-1]))
+    return np.where(np.isfinite(size), np.maximum(largest[groups], unit), 0.0)

@@ -48,6 +48,7 @@ EDGES = (
     EdgeValues("negated", _floats(torch.neg)),
     EdgeValues("zeros", _floats(torch.zeros_like), ties=True),
     EdgeValues("large", _floats(lambda tensor: tensor * 100)),
+    EdgeValues("small", _floats(lambda tensor: tensor / 100)),
     EdgeValues("repeated", _floats(_repeated), ties=True),
     EdgeValues("all-false", _masks(False), ties=True),
     EdgeValues("all-true", _masks(True)),

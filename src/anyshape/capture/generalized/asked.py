@@ -14,6 +14,7 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.overrides import TorchFunctionMode
 
+from anyshape.capture.generalized.indexing import assign, basic_index
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
 
@@ -33,7 +34,10 @@ class ValueAsked(Exception):
 
 
 class AskedValues(TorchFunctionMode):
-    """Answers what Python asks of tensors that do not depend on inputs; raises ValueAsked for the others."""
+    """Answers what Python asks of tensors that do not depend on inputs; raises ValueAsked for the others.
+
+    Indexing is Python's too, and is written out here (see `indexing`).
+    """
 
     def __torch_function__(
         self,
@@ -44,6 +48,12 @@ class AskedValues(TorchFunctionMode):
     ) -> Any:
         if func in _ASKING and isinstance(args[0], torch.Tensor):
             return func(_real_value(args[0], func), *args[1:], **(kwargs or {}))
+        if func is torch.Tensor.__getitem__:
+            view = basic_index(args[0], args[1])
+            if view is not None:
+                return view
+        if func is torch.Tensor.__setitem__ and assign(*args):
+            return None
         return func(*args, **(kwargs or {}))
 
 

@@ -200,9 +200,10 @@ class Resolver:
         raise Unresolved
 
     def finished_loop(self, seen: Seen, target: Any, loops: tuple[Repeated, ...]) -> Repeated | None:
-        operand, _ = self.key(seen, target)
-        if not isinstance(operand, Value):
+        """The loop that is over and gave this; None where it comes from this scope or from around it."""
+        if not isinstance(target, Result):
             return None
+        operand, _ = self.key(seen, target)
         shared = _shared(operand.place.loops, loops)
         return operand.place.loops[shared] if len(operand.place.loops) > shared else None
 

@@ -7,9 +7,9 @@ sizes: a reshape is a view or a copy, a matmul folds or not, and a size of 1 cha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -19,7 +19,6 @@ from anyshape.capture.generalized.steps import steps_of
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.leaves import leaves
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.flat import FlatModule
 from anyshape.modules.state import kept
 
 
@@ -34,15 +33,18 @@ class Recorder:
     def trace(self, sizes: Mapping[str, int]) -> Trace:
         """The steps at these sizes. Raises ValueAsked, and whatever the module raises on fake tensors."""
         declared = self._declared
-        flat = FlatModule(self._module, declared.rebuild, declared.call, flatten_outputs)
-        values = declared.open_values(declared.make(sizes, 0))
+        values = open_values(declared, sizes)
         tensors = [value for value in values if isinstance(value, torch.Tensor)]
+        paths: list[str] = []
 
         def run(*given: torch.Tensor) -> Any:
             rest = iter(given)
             leaves_given = [next(rest) if isinstance(value, torch.Tensor) else value for value in values]
             with AskedValues():
-                return flat(*leaves_given)
+                answered = flatten_outputs(declared.call(self._module, declared.rebuild(leaves_given)))
+            answers = [(path, leaf) for path, leaf in answered if leaf is not None and not isinstance(leaf, str)]
+            paths.extend(path for path, _ in answers)
+            return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
         with kept(self._module), _quiet_tracing(), leaves(), torch.no_grad():
             recorded = make_fx(
@@ -52,7 +54,13 @@ class Recorder:
         steps = steps_of(recorded, positions, self.weights)
         shapes = tuple(tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in values)
         dtypes = tuple(value.dtype if isinstance(value, torch.Tensor) else torch.int64 for value in values)
-        return Trace(dict(sizes), steps, shapes, dtypes, flat.output_paths)
+        return Trace(dict(sizes), steps, shapes, dtypes, tuple(paths))
+
+
+def open_values(declared: Declared, sizes: Mapping[str, int]) -> list[Any]:
+    """The open leaves at these sizes; a float becomes a tensor of no axes, since as a number it would be baked in."""
+    values = declared.open_values(declared.make(sizes, 0))
+    return [torch.tensor(value) if isinstance(value, float) else value for value in values]
 
 
 def weights_of(module: torch.nn.Module) -> dict[int, tuple[str, torch.Tensor]]:

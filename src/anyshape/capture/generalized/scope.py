@@ -28,7 +28,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "min": torch.sym_min,
     "max": torch.sym_max,
 }
-_FUNCTIONS = {
+FUNCTIONS = {
     "sqrt": _aten.sqrt.default,
     "log": _aten.log.default,
     "reciprocal": _aten.reciprocal.default,
@@ -130,4 +130,4 @@ class Scope:
 
     def _part(self, part: Part) -> Node:
         number = self.call(_aten.scalar_tensor.default, self.size(part.of), dtype=torch.float64)
-        return self.call(_FUNCTIONS[part.function], number) if part.function else number
+        return self.call(FUNCTIONS[part.function], number) if part.function else number

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from anyshape.capture.leaves import pieces, sized
 from anyshape.capture.leaves.packed import PackedSequences
 from anyshape.capture.leaves.recurrent import RecurrentNetworks
 
@@ -23,7 +24,12 @@ class LeafMode(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         sequences = PackedSequences()
-        self._answers: dict[Any, Answer] = {**sequences.answers(), **RecurrentNetworks(sequences).answers()}
+        self._answers: dict[Any, Answer] = {
+            **pieces.answers(),
+            **sized.answers(),
+            **sequences.answers(),
+            **RecurrentNetworks(sequences).answers(),
+        }
 
     def __torch_function__(
         self,

@@ -22,6 +22,13 @@ def operator_translations() -> dict[OpOverload, Translation]:
     return _by_overload(TRANSLATIONS)
 
 
+def complex_translations() -> dict[OpOverload, Translation]:
+    """The same for operators of complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
+    from anyshape.translate.operators.table import COMPLEX_TRANSLATIONS
+
+    return _by_overload(COMPLEX_TRANSLATIONS)
+
+
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
     import torch
 
@@ -39,4 +46,4 @@ def _without_types(translation: Translation) -> Translation:
     return lambda *args, **kwargs: translation(*args, **kwargs)
 
 
-__all__ = ["operator_translations"]
+__all__ = ["complex_translations", "operator_translations"]

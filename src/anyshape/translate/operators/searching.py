@@ -66,7 +66,7 @@ def _search(sequence: ir.Value, wanted: ir.Value | float, *, is_right: bool, out
     wanted_key = sort_key(wanted, dtype)
     count = static_size(sequence, -1)
     if count is not None and count <= _FEW and rank(sequence) == 1:
-        found = _count_below(sequence_key, wanted_key, is_right=is_right)
+        found = _count_below(sequence_key, wanted_key, rank(wanted), is_right=is_right)
     else:
         found = bisect(sequence_key, wanted_key, rank(sequence), count, is_right=is_right)
     return op.Cast(found, to=ir.DataType.INT32) if out_int32 else found
@@ -76,9 +76,9 @@ def _is_before(boundary: ir.Value, wanted: ir.Value, *, is_right: bool) -> ir.Va
     return op.LessOrEqual(boundary, wanted) if is_right else op.Less(boundary, wanted)
 
 
-def _count_below(sequence: ir.Value, wanted: ir.Value, *, is_right: bool) -> ir.Value:
-    below = _is_before(sequence, op.Unsqueeze(wanted, ints(-1)), is_right=is_right)
-    return op.ReduceSum(op.Cast(below, to=ir.DataType.INT64), ints(-1), keepdims=0)
+def _count_below(sequence: ir.Value, wanted: ir.Value, axis: int, *, is_right: bool) -> ir.Value:
+    below = _is_before(sequence, op.Unsqueeze(wanted, ints(axis)), is_right=is_right)
+    return op.ReduceSum(op.Cast(below, to=ir.DataType.INT64), ints(axis), keepdims=0)
 
 
 def bisect(

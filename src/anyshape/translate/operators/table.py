@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anyshape.translate.operators import cumulative, pooling, ranking, searching, shifting, sorting
+from anyshape.translate.operators import (
+    attention,
+    contraction,
+    convolution,
+    counting,
+    cumulative,
+    distances,
+    pooling,
+    ranking,
+    reducing,
+    repeating,
+    resizing,
+    scattering,
+    searching,
+    shifting,
+    sorting,
+)
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "adaptive_avg_pool1d": pooling.adaptive_avg_pool(1),
@@ -33,4 +49,38 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "nanmedian": ranking.translate_nanmedian,
     "nanmedian.dim": ranking.translate_nanmedian_dim,
     "mode": ranking.translate_mode,
+    "_cdist_forward": distances.translate_cdist,
+    "_pdist_forward": distances.translate_pdist,
+    "repeat_interleave.self_int": repeating.translate_repeat_interleave,
+    "nonzero_static": repeating.translate_nonzero_static,
+    "convolution": convolution.translate_convolution,
+    "conv1d": convolution.translate_conv,
+    "conv2d": convolution.translate_conv,
+    "conv3d": convolution.translate_conv,
+    "conv_transpose1d": convolution.translate_conv_transpose,
+    "conv_transpose2d.input": convolution.translate_conv_transpose,
+    "conv_transpose3d.input": convolution.translate_conv_transpose,
+    "scatter_reduce.two": scattering.translate_scatter_reduce,
+    "scatter_add": scattering.translate_scatter_add,
+    "index_reduce": scattering.translate_index_reduce,
+    "index_put": scattering.translate_index_put,
+    "bincount": counting.translate_bincount,
+    "histc": counting.translate_histc,
+    "unique_consecutive": counting.translate_unique_consecutive,
+    "einsum": contraction.translate_einsum,
+    "amax": reducing.extreme("ReduceMax"),
+    "amin": reducing.extreme("ReduceMin"),
+    "max": reducing.extreme("ReduceMax"),
+    "min": reducing.extreme("ReduceMin"),
+    "max.dim": reducing.extreme_with_index("ReduceMax", "ArgMax"),
+    "min.dim": reducing.extreme_with_index("ReduceMin", "ArgMin"),
+    "var.correction": reducing.translate_var,
+    "std.correction": reducing.translate_std,
+    "var_mean.correction": reducing.translate_var_mean,
+    "_upsample_nearest_exact1d.vec": resizing.translate_nearest_exact,
+    "_upsample_nearest_exact2d.vec": resizing.translate_nearest_exact,
+    "_upsample_nearest_exact3d.vec": resizing.translate_nearest_exact,
+    "scaled_dot_product_attention": attention.translate_attention,
 }
+
+COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {}

@@ -9,7 +9,6 @@ ONNX operator gave have no dtype yet, so constants beside them are made with the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -103,9 +102,12 @@ def slice_axis(value: ir.Value, start: Size, end: Size, axis: int, step: int = 1
     return op.Slice(value, as_vector(start), as_vector(end), ints(axis), ints(step))
 
 
-def split_shape(value: ir.Value, axes: Sequence[Sequence[Size]]) -> ir.Value:
-    """Reshape to the concatenation of `axes`."""
-    return op.Reshape(value, ints(*(size for group in axes for size in group)))
+def shape_of(value: ir.Value, start: int, end: int) -> list[ir.Value]:
+    """The sizes of some axes, for a Concat; nothing where there are none.
+
+    Not by Slice: onnxscript's optimizer makes one Split of neighbouring slices, also where one of them is empty.
+    """
+    return [op.Shape(value, start=start, end=end)] if start < end else []
 
 
 def count_halvings(size: Size) -> ir.Value:

@@ -6,15 +6,14 @@ Equations are solved once for a contract, not once for a call: a dim is found as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from anyshape.domain import Compare, Expr, Number, Ref, conjuncts, dims_of, simplify, substitute
+from anyshape.domain import Compare, Domain, Expr, Number, Ref, conjuncts, dims_of, simplify, substitute
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
-from anyshape.records.contract import Contract
 
 
 @dataclass(frozen=True)
@@ -52,26 +51,26 @@ class _Equation:
     right: Expr
 
 
-def places_of(contract: Contract) -> tuple[Place, ...]:
-    """Every axis of every input whose size depends on dims, in the file's order."""
+def places_of(inputs: Mapping[str, Sequence[Expr | None]]) -> tuple[Place, ...]:
+    """Every axis of every input whose size depends on dims, in the file's order; `inputs` has the axes of each."""
     axes = [
-        (tensor.name, axis, expr)
-        for tensor in contract.inputs
-        for axis, expr in enumerate(tensor.axes)
+        (name, axis, expr)
+        for name, sizes in inputs.items()
+        for axis, expr in enumerate(sizes)
         if expr is not None and not isinstance(expr, Number)
     ]
     return tuple(Place(name, axis, expr, f"axis_{index}") for index, (name, axis, expr) in enumerate(axes))
 
 
-def readings_of(contract: Contract, places: Sequence[Place]) -> tuple[Reading, ...]:
+def readings_of(domain: Domain, places: Sequence[Place]) -> tuple[Reading, ...]:
     """How to read each dim that the axes, together with the equalities among the relations, determine."""
     equations = [_Equation(place.expr, Ref(place.key)) for place in places]
     equations.sort(key=lambda equation: not isinstance(equation.left, Ref))  # an axis that is a dim comes first
-    parts = [part for relation in contract.domain.relations for part in conjuncts(relation)]
+    parts = [part for relation in domain.relations for part in conjuncts(relation)]
     equalities = [part for part in parts if isinstance(part, Compare) and part.op == "=="]
     equations += [_Equation(part.left - part.right, Number(0)) for part in equalities]
     by_key = {place.key: place for place in places}
-    found = _solve(equations, contract.domain.names)
+    found = _solve(equations, domain.names)
     return tuple(Reading(dim, value, tuple(by_key[key] for key in dims_of(value))) for dim, value in found.items())
 
 

@@ -1,0 +1,170 @@
+"""Places -> nodes: one frame for the main program, and one for each loop's body.
+
+A frame knows the values of its own places. What it needs from around it, it asks of the frame around, and remembers: that
+is how a body's inputs are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.utils._pytree import tree_unflatten
+
+from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.fit_reals import Real
+from anyshape.capture.generalized.gather import gather
+from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
+from anyshape.capture.generalized.lists import Listed
+from anyshape.capture.generalized.made import build_constant
+from anyshape.capture.generalized.operands import Element, Final, Given, Held, Made, Operand, Value
+from anyshape.capture.generalized.refusals import number_only
+from anyshape.capture.generalized.schema import bakes, rewrite
+from anyshape.capture.generalized.scope import Scope, Size
+from anyshape.capture.generalized.template import Item, Place, Repeated
+from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
+from anyshape.domain import Domain, Expr, Number
+
+EmitLoop = Callable[["Frame", Repeated], None]
+
+_aten = torch.ops.aten
+
+
+class Frame:
+    """One graph and the values in it. `emit_loop` builds a loop that stands among its items."""
+
+    def __init__(self, explained: Explained, domain: Domain, loops: tuple[Repeated, ...], emit_loop: EmitLoop | None) -> None:
+        self.explained = explained
+        self.loops = loops
+        self.emit_loop = emit_loop
+        self.values: dict[Any, Node] = {}
+        self.scope = Scope(domain, self.read)
+        self.constants: dict[str, torch.Tensor] = {}
+
+    def read(self, scope: Scope, name: str) -> Size:
+        """The size of a dim or a counter, in this frame."""
+        raise NotImplementedError
+
+    def outer(self, operand: Operand) -> Node:
+        """A value that this frame does not make itself."""
+        raise NotImplementedError
+
+    def emit(self, items: Iterable[Item]) -> None:
+        """Nodes for all items, in order; the answer becomes the graph's output."""
+        for item in items:
+            if isinstance(item, Place):
+                self.scope.stack = item.step.stack
+                self._emit_place(item)
+            else:
+                assert self.emit_loop is not None
+                self.emit_loop(self, item)
+
+    def tensor(self, operand: Operand) -> Node:
+        """The node of an operand."""
+        key = (operand.place, operand.output) if isinstance(operand, Value) else operand
+        if key not in self.values:
+            self.values[key] = self._find(operand)
+        return self.values[key]
+
+    def _find(self, operand: Operand) -> Node:
+        if isinstance(operand, Value) and operand.place.loops == self.loops:
+            assert operand.output is not None
+            return self.scope.call(_getitem, self.values[operand.place, None], operand.output)
+        if isinstance(operand, Made):
+            return build_constant(self, operand)
+        if isinstance(operand, Element) and operand.loop.loops == self.loops:
+            collected = self.values[operand.loop, operand.inner]
+            return self.scope.call(_aten.select.int, collected, 0, self.scope.size(operand.index))
+        assert not (isinstance(operand, Final) and operand.slot.loop.loops == self.loops), "a loop gives its finals"
+        return self.outer(operand)
+
+    def _emit_place(self, place: Place) -> None:
+        step, arguments = place.step, self.explained.arguments[place]
+        if step.target == ANSWER:
+            self.scope.graph.output(tuple(self.answer(argument) for argument in arguments))
+            return
+        leaves = [self._leaf(place, index, argument) for index, argument in enumerate(arguments)]
+        if isinstance(arguments[0], Listed):
+            rank = len(step.shapes[0] or ())
+            self.values[place, None] = gather(self, step.target, arguments[0], leaves[1:], rank)
+            return
+        args, kwargs = tree_unflatten(leaves, step.spec)
+        number_leaves = [index for index, argument in enumerate(arguments) if isinstance(argument, Real)]
+        if any(not takes_tensor(step.target, index) for index in number_leaves):
+            self.values[place, None] = self._with_tensors(place, args, kwargs)
+        elif bakes(step.target, args, kwargs):
+            self.values[place, None] = self._rewritten(place, args, kwargs)
+        else:
+            self.values[place, None] = self.scope.call(step.target, *args, **kwargs)
+
+    def answer(self, argument: Any) -> Any:
+        """An output of the program: a tensor, or a size."""
+        if isinstance(argument, Expr):
+            return self.scope.size(argument)
+        return self.tensor(argument) if not isinstance(argument, (int, float, bool)) else argument
+
+    def _leaf(self, place: Place, index: int, argument: Any) -> Any:
+        if isinstance(argument, Listed):
+            return argument
+        if isinstance(argument, Real):
+            dtype = place.step.dtypes[0] if place.step.dtypes else None
+            return self.scope.real(argument, torch.float64 if dtype == torch.float64 else torch.float32)
+        if isinstance(argument, Expr):
+            return self.scope.size(argument)
+        return self.tensor(argument) if isinstance(place.step.leaves[index], TENSOR_KINDS) else argument
+
+    def _with_tensors(self, place: Place, args: Sequence[Any], kwargs: dict[str, Any]) -> Node:
+        step = place.step
+        dtype = step.dtypes[0]
+        assert dtype is not None
+        try:
+            node: Node = call_with_tensors(self.scope, step.target, args, kwargs, self.shape(place), dtype)
+        except NoTensorForm:
+            formula = next(str(argument) for argument in self.explained.arguments[place] if isinstance(argument, Real))
+            raise number_only(step, formula) from None
+        return node
+
+    def _rewritten(self, place: Place, args: Sequence[Any], kwargs: dict[str, Any]) -> Node:
+        node = rewrite(self.scope, place.step.target, args, kwargs)
+        if node is None:
+            formulas = (argument for argument in self.explained.arguments[place] if isinstance(argument, Expr))
+            raise number_only(place.step, next((str(each) for each in formulas if not isinstance(each, Number)), "a size"))
+        return node
+
+    def shape(self, place: Place) -> list[Size]:
+        """The shape of a place's result, as sizes of this frame."""
+        seen = [(occurrence.seen.point, occurrence.step.shapes[0] or ()) for occurrence in place.occurrences]
+        return [self.scope.size(expr) for expr in shape_of(self.explained, seen)]
+
+    def constant(self, name: str, tensor: torch.Tensor) -> Node:
+        """A tensor of the file, mentioned by this graph."""
+        raise NotImplementedError
+
+
+def shape_of(explained: Explained, seen: Sequence[tuple[Any, tuple[int, ...]]]) -> tuple[Expr, ...]:
+    """A shape seen at many points, as expressions. Raises CaptureRefused where an axis follows no rule."""
+    from anyshape.capture.generalized.refusals import number_without_rule
+
+    found = []
+    for axis in range(len(seen[0][1])):
+        sizes = [(point, shape[axis]) for point, shape in seen]
+        expr = explained.fits.integers(sizes)
+        if expr is None:
+            place = next(iter(explained.arguments))
+            raise number_without_rule(place.step, sizes)
+        found.append(expr)
+    return tuple(found)
+
+
+def _getitem(values: Any, index: int) -> Any:
+    return values[index]
+
+
+def held_name(operand: Held) -> str:
+    """How the graph mentions a tensor of the user's module."""
+    return f"module.{operand.weight.name}"
+
+
+__all__ = ["Frame", "Given", "held_name", "shape_of"]

@@ -1,0 +1,51 @@
+"""The ladder: the ways to capture a model, in the order in which they are tried.
+
+Each rung takes the same workshop and gives the same record; the pipeline takes the first whose file is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyshape.capture.regions import cover_domain
+from anyshape.capture.symbolic import Decompose, capture_symbolically
+from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured, Guard
+
+if TYPE_CHECKING:
+    import torch
+
+Answers = Callable[[Mapping[str, int]], bool]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed."""
+
+    module: torch.nn.Module
+    declared: Declared
+    answers: Answers
+    decompose: Decompose
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A way to capture. Guards handed to `capture` separate regions beside the user's own, if it `has_regions`."""
+
+    name: str
+    capture: Callable[[Workshop, tuple[Guard, ...]], Captured]
+    has_regions: bool = False
+
+
+def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+    def capture(sizes: Mapping[str, int]) -> Captured:
+        return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
+
+    sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
+    return cover_domain(capture(sizes), workshop.declared, capture, workshop.answers, apart)
+
+
+RUNGS = (Rung("symbolic", _symbolic, has_regions=True),)

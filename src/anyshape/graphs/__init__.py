@@ -1,0 +1,1 @@
+"""Sizes inside an ONNX graph: where they can be read, and how conditions on them are computed."""

@@ -1,0 +1,77 @@
+"""aten::_cdist_forward and _pdist_forward, for every norm.
+
+Euclidean distances of more than 25 rows go through a matrix product, as in torch, so that a large table needs no
+memory for every difference; which way is decided at run time. torch.onnx (to 2.13) has neither.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.loops import choose
+from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank, size_scalar
+
+_MANY_ROWS = 25
+_NEVER_BY_PRODUCT, _ALWAYS_BY_PRODUCT = 2, 1
+
+
+def translate_cdist(x1: ir.Value, x2: ir.Value, p: float, compute_mode: int | None = None) -> ir.Value:
+    dtype = dtype_of(x1)
+    if p != 2 or compute_mode == _NEVER_BY_PRODUCT:
+        return _by_differences(x1, x2, p, dtype)
+    if compute_mode == _ALWAYS_BY_PRODUCT:
+        return _by_product(x1, x2, dtype)
+    many = constant(_MANY_ROWS, ir.DataType.INT64)
+    is_large = op.Or(op.Greater(size_scalar(x1, -2), many), op.Greater(size_scalar(x2, -2), many))
+    (distance,) = choose(
+        is_large, lambda: [_by_product(x1, x2, dtype)], lambda: [_by_differences(x1, x2, p, dtype)]
+    )
+    return distance
+
+
+def _by_product(x1: ir.Value, x2: ir.Value, dtype: ir.DataType) -> ir.Value:
+    square1 = op.ReduceSumSquare(x1, ints(rank(x1) - 1), keepdims=1)
+    square2 = op.Unsqueeze(op.ReduceSumSquare(x2, ints(rank(x2) - 1), keepdims=0), ints(-2))
+    last = rank(x2)
+    product = op.MatMul(x1, op.Transpose(x2, perm=[*range(last - 2), last - 1, last - 2]))
+    squared = op.Sub(op.Add(square1, square2), op.Mul(constant(2, dtype), product))
+    return op.Sqrt(op.Max(squared, constant(0, dtype)))
+
+
+def _by_differences(x1: ir.Value, x2: ir.Value, p: float, dtype: ir.DataType) -> ir.Value:
+    difference = op.Abs(op.Sub(op.Unsqueeze(x1, ints(-2)), op.Unsqueeze(x2, ints(-3))))
+    return _norm(difference, max(rank(x1), rank(x2)), p, dtype)
+
+
+def _norm(difference: ir.Value, axis: int, p: float, dtype: ir.DataType) -> ir.Value:
+    """Of values that are not negative. `axis` counts from the front: onnxruntime 1.31 gives the wrong shape for a
+    negative one where there are no rows."""
+    last = ints(axis)
+    if p == 0:
+        is_not_zero = op.Greater(difference, constant(0, dtype))
+        return op.ReduceSum(op.Cast(is_not_zero, to=dtype), last, keepdims=0)
+    if p == 1:
+        return op.ReduceSum(difference, last, keepdims=0)
+    if p == 2:
+        return op.ReduceL2(difference, last, keepdims=0)
+    if math.isinf(p):
+        return op.ReduceMax(difference, last, keepdims=0)
+    total = op.ReduceSum(op.Pow(difference, constant(p, dtype)), last, keepdims=0)
+    return op.Pow(total, constant(1 / p, dtype))
+
+
+def translate_pdist(x: ir.Value, p: float = 2.0) -> ir.Value:
+    """Distances of all pairs of rows i < j, in the order of i, then j."""
+    size = size_scalar(x, 0)
+    row = count_up(size)
+    is_pair = op.Less(op.Unsqueeze(row, ints(1)), op.Unsqueeze(row, ints(0)))
+    pairs = op.NonZero(is_pair)
+    first, second = (op.Gather(pairs, as_scalar(number), axis=0) for number in (0, 1))
+    difference = op.Abs(op.Sub(op.Gather(x, first, axis=0), op.Gather(x, second, axis=0)))
+    return _norm(difference, 1, p, dtype_of(x))
