@@ -300,7 +300,7 @@ AS043 missing-weights: the weights of 'm.onnx' are missing.
     "AS044": (
         file_messages.no_contract("m.onnx"),
         """\
-AS044 no-contract: 'm.onnx' has no contract, so there is nothing that a call could be checked against.
+AS044 no-contract: 'm.onnx' has no contract, so its calls cannot be checked.
   Why:    it was not written by anyshape, or its metadata was removed.
   Fix:    anyshape check m.onnx --model model.py      compares it with its PyTorch model
   Or:     run it with onnxruntime itself, unchecked.""",
@@ -375,7 +375,7 @@ def test_a_missing_file_lists_those_that_are_there(tmp_path: Path, monkeypatch: 
     Path("zoo.onnx").touch()
     assert render(file_messages.missing_file("encoder.onnx")) == (
         "AS040 missing-file: there is no file 'encoder.onnx'.\n"
-        "  Why:    there are encodr.onnx, zoo.onnx.\n"
+        "  Why:    the folder '.' has encodr.onnx, zoo.onnx.\n"
         "  Fix:    did you mean 'encodr.onnx'?"
     )
     assert render(file_messages.missing_file("no/encoder.onnx")) == (

@@ -445,8 +445,8 @@ AS033 value-varies: input 'mode' is 'fast' and 'slow', and only tensors, ints an
     "words that the function contradicts": (
         lambda: declare(Two(), lambda n: R(n, 2 * n), dynamic={"x": "n n"}),
         """\
-AS030 declarations-disagree: axis 1 of input 'x' is declared as n, and the function of sizes makes it 2*n.
-  Why:    a function of sizes says by itself what every axis is.
+AS030 declarations-disagree: axis 1 of input 'x' is declared as n, but is 2*n.
+  Why:    the function of sizes makes it 2*n, and says by itself what every axis is.
   Fix:    leave dynamic out, or correct one of the two.""",
     ),
     "auto with a function": (
@@ -496,7 +496,7 @@ AS001 unknown-dim: there is no dim 'x_1'.
     "an example that the module refuses": (
         lambda: declare(Picky(), X, dynamic="auto"),
         """\
-AS031 example-refused: the module does not answer at the example itself.
+AS105 example-refused: the module does not answer at the example itself.
   Where:  test_declaration_messages.py:LINE, in Picky.forward:   raise ValueError("nothing pleases me")
   Why:    ValueError: nothing pleases me
   Fix:    give an example at which model(*inputs) runs.""",

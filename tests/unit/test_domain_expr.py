@@ -59,6 +59,8 @@ def test_operators_build_what_the_text_says(expr: Op, text: str) -> None:
         ("(batch*seq)//batch", "seq"),
         ("(a*b + a*c)//(b + c)", "a"),
         ("(a*b + a*c) % (b + c)", "0"),
+        ("(3*a*b + 3*a*c)//(2*b + 2*c)", "(3*a*b + 3*a*c)//(2*b + 2*c)"),
+        ("(2*a + 3*b)//(a + b)", "(2*a + 3*b)//(a + b)"),
         ("(a + 1)//b", "(a + 1)//b"),
         ("(6*a)//(4*b)", "3*a//(2*b)"),
         ("(6*a) % (4*b)", "2*(3*a % (2*b))"),

@@ -155,7 +155,7 @@ def test_when_time_ends_while_shrinking_the_best_so_far_is_the_counterexample(mo
 
 def test_a_wrong_point_of_the_solver_is_our_fault_and_never_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anyshape.domain.solve.Session.find", lambda *_: {"a": 1, "b": 1})
-    with pytest.raises(InternalError, match="AS901"):
+    with pytest.raises(InternalError, match="AS902"):
         find_point(OPEN, parse_condition("a > b"))
 
 

@@ -71,6 +71,14 @@ def test_every_pair_of_levels_is_met_with_few_points(count: int) -> None:
     assert len(met) >= count * (count - 1) // 2 * 16 * (1.0 if count <= 10 else 0.99)
 
 
+def test_a_declared_zero_meets_every_level_of_the_other_dims() -> None:
+    points = choose_sizes(declare_domain(["past", "seq"], ["past >= 0"]))
+    with_zero = {point["seq"] for point in points if point["past"] == 0}
+    assert {1, 33} <= with_zero
+    assert {size % 2 for size in with_zero - {1, 33}} == {0, 1}
+    assert not any(point["seq"] == 0 for point in points)
+
+
 def test_both_sides_of_every_condition_are_met_and_where_it_tips_over() -> None:
     conditions = [parse_condition(text) for text in ("seq > 512", "batch % 2 == 0", "batch == seq or seq < 4")]
     points = choose_sizes(declare_domain(["batch", "seq"]), conditions=conditions, example={"batch": 2, "seq": 8})

@@ -129,7 +129,27 @@ def fixed_total_length(m: UserCode, x: Tensor, lengths: Tensor) -> Any:
     return pad_packed_sequence(m.gru(pack(x, lengths))[0], total_length=64)
 
 
+def packed_then_padded(m: UserCode, x: Tensor, lengths: Tensor) -> Any:
+    _, final = m.gru(pack(x, lengths))
+    output, again = m.gru(torch.cat([x, x]))
+    return final, output, again
+
+
+def zeros_by_shape(m: UserCode, x: Tensor, lengths: Tensor) -> Any:
+    sequence = pack(x, lengths)
+    state = torch.zeros((1, sequence.batch_sizes[0], 6)) + torch.ones([1, *x.shape[:1], 6])
+    return m.gru(sequence, state)[1], torch.full(x.shape, 2.0), torch.empty(x.size()).fill_(1.0)
+
+
+@torch.inference_mode()
+def in_inference_mode(m: UserCode, x: Tensor, lengths: Tensor) -> Any:
+    sequence = pack(x, lengths)
+    sequence.data.mul_(2.0)
+    return pad(m.gru(sequence)[0])
+
+
 USER_CODES = [
+    *(packed_then_padded, zeros_by_shape, in_inference_mode),
     *(linear_before, linear_after, mean_over_all_steps, packed_data_itself, two_networks, packed_data_written_to),
     *(input_written_to_after_packing, lengths_given_back_written_to, state_from_number_of_sequences),
     *(lengths_from_a_mask, fixed_total_length),

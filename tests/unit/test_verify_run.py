@@ -170,9 +170,21 @@ def test_sizes_that_the_module_refuses_are_recorded_and_no_failure() -> None:
     assert verdict.passed
     assert {refusal.sizes["seq"] for refusal in verdict.refused} == {1, 3}
     assert verdict.refused[0].message.startswith("ValueError: odd")
+    assert {refusal.file_answers for refusal in verdict.refused} == {True}
     assert verdict.refused[0].source is not None
     assert "raise ValueError" in verdict.refused[0].source.text
     assert {sizes["seq"] for sizes in verdict.tried} == {12}
+
+
+def test_a_file_that_refuses_where_the_module_does_is_told_from_one_that_answers() -> None:
+    def only_six(x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(6).view(x.shape)
+
+    graph = "shape = Constant<value_ints = [6]>()  flat = Reshape(x, shape)  s = Shape(x)  y = Reshape(flat, s)"
+    verdict = judge(only_six, graph)
+    assert verdict.passed
+    assert verdict.tried == ({"batch": 2, "seq": 3},)
+    assert {refusal.file_answers for refusal in verdict.refused} == {False}
 
 
 def test_a_module_that_refuses_everything_has_not_passed() -> None:

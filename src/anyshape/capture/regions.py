@@ -23,9 +23,9 @@ from anyshape.domain import (
     Undecided,
     all_of,
     conjuncts,
-    find_point,
     holds,
     negate,
+    smallest_point,
 )
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard, Region
@@ -100,7 +100,7 @@ def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
 def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | None:
     """Sizes that no region has; None when the regions cover the domain."""
     try:
-        return find_point(declared.domain, *(negate(region.condition) for region in regions))
+        return smallest_point(declared.domain, *(negate(region.condition) for region in regions))
     except Undecided:
         return None  # verification runs at the guards' own counterexamples
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-from anyshape.domain import All, AnyOf, Compare, Condition, Expr, Not, Number, Op, simplify
+from anyshape.domain import FALSE, TRUE, Compare, Condition, Expr, Not, Number, Op, all_of, any_of, simplify
 
 _COMPARISONS = {
     "Equality": "==",
@@ -71,16 +71,16 @@ def _expression(term: Any, symbols: Mapping[str, Expr]) -> Expr:
 def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     name = type(term).__name__
     if name == "BooleanTrue":
-        return All(())
+        return TRUE
     if name == "BooleanFalse":
-        return AnyOf(())
+        return FALSE
     if name in _COMPARISONS:
         left, right = (_expression(side, symbols) for side in term.args)
         return Compare(_COMPARISONS[name], left, right)
     if name == "And":
-        return All(tuple(_condition(part, symbols) for part in term.args))
+        return all_of(_condition(part, symbols) for part in term.args)
     if name == "Or":
-        return AnyOf(tuple(_condition(part, symbols) for part in term.args))
+        return any_of(_condition(part, symbols) for part in term.args)
     if name == "Not":
         return Not(_condition(term.args[0], symbols))
     raise _Untranslatable(name)

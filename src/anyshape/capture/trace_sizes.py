@@ -10,7 +10,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from anyshape.domain import Condition, Domain, Number, Undecided, evaluate, find_point, holds
+from anyshape.domain import Condition, Domain, Number, Undecided, evaluate, holds, smallest_point
 from anyshape.inputs import Declared
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
@@ -31,7 +31,7 @@ def choose_trace_sizes(
     if declared.domain.contains(example) and all(holds(part, example) for part in conditions):
         return example
     try:
-        found = find_point(declared.domain, *conditions)
+        found = smallest_point(declared.domain, *conditions)
     except Undecided:
         return None
     return found if found is not None and answers(found) else None

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from anyshape.findings import Finding, InternalError
+
+
+class Interrupted(Exception):
+    """Ctrl-C, as an error of ours: each version of typer does something else with Python's own."""
+
+
+def interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, its KeyboardInterrupt turned into Interrupted once everything is cleaned up."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
+
+    return run
 
 
 def ended(words: str, status: int) -> int:

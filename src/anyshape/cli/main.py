@@ -11,7 +11,7 @@ import sys
 import typer
 
 from anyshape.cli.commands import check, explain, export, inspect
-from anyshape.cli.ending import ended
+from anyshape.cli.ending import Interrupted, ended, interruptible, our_fault
 from anyshape.findings import AnyshapeError
 
 app = typer.Typer(
@@ -29,23 +29,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(export)
-app.command()(check)
-app.command()(inspect)
-app.command()(explain)
+for command in (export, check, inspect, explain):
+    app.command()(interruptible(command))
 
 
 def main() -> None:
     """Run the command line and end the process with its status."""
     try:
         app()
-    except KeyboardInterrupt:
+    except Interrupted:
         sys.exit(ended("interrupted: nothing was written.", 130))
     except AnyshapeError as error:
         sys.exit(ended(str(error), error.exit_status))
     except BrokenPipeError:
         sys.exit(0)
     except Exception as error:  # what nobody foresaw is our fault, and says so
-        from anyshape.cli.ending import our_fault
-
         sys.exit(ended(our_fault(error), 3))

@@ -30,14 +30,19 @@ class ModelFile:
 
 
 def load_model_file(spelled: str) -> ModelFile:
-    """The parts of `FILE.py` (model, inputs, where, …) or of `FILE.py:NAME` (NAME, NAME_inputs, NAME_where, …)."""
+    """The parts of `FILE.py` (model, inputs, where, …), or of `FILE.py:NAME`.
+
+    NAME is then the model; NAME_inputs, NAME_where and so on are its own where NAME_inputs is defined.
+    """
     file, name = _split(spelled)
     defined = _run(file)
     model = _pick(defined, file, name or "model")
-    inputs = _pick(defined, file, f"{name}_inputs" if name and hasattr(defined, f"{name}_inputs") else "inputs")
+    has_own_inputs = bool(name) and hasattr(defined, f"{name}_inputs")
+    prefix = f"{name}_" if has_own_inputs else ""
+    inputs = _pick(defined, file, f"{prefix}inputs")
 
     def option(what: str, default: Any = None) -> Any:
-        return getattr(defined, f"{name}_{what}", getattr(defined, what, default)) if name else getattr(defined, what, default)
+        return getattr(defined, f"{prefix}{what}", default)
 
     return ModelFile(
         module=_built(model, file, name or "model"),
@@ -81,6 +86,7 @@ def _built(model: Any, file: Path, name: str) -> Any:
         return model
     if not callable(model):
         raise UsageError(_no_model(file, name, model))
+    torch.manual_seed(0)  # weights that nobody loads are the same in every run: in `export`, and in `check` after it
     try:
         built = model()
     except Exception as error:
@@ -100,8 +106,8 @@ def _missing(file: Path) -> Finding:
     siblings = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
     near = difflib.get_close_matches(file.name, siblings, n=1)
     return Finding(
-        code="AS031",
-        name="file-missing",
+        code="AS040",
+        name="missing-file",
         what=f"there is no file {str(file)!r}.",
         fix=f"did you mean {str(file.parent / near[0])!r}?" if near else "check the path of the model file.",
     )

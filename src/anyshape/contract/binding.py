@@ -38,6 +38,7 @@ class Binder:
         self._inputs.update({tensor.path: tensor for tensor in contract.inputs})
         self._constants: dict[str, Constant] = {constant.path: constant for constant in contract.constants}
         self._paths = tuple(dict.fromkeys((*self._inputs, *self._constants)))
+        self._known = {prefix for path in self._paths for prefix in _prefixes(path)}
         self._parameters = contract.parameters or tuple(dict.fromkeys(_head(tensor.path) for tensor in contract.inputs))
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Bound:
@@ -66,7 +67,7 @@ class Binder:
 
     def _root(self, name: str) -> str:
         """The path that a keyword stands for; one that went into `**extra` is `extra.name`."""
-        if self._is_known(name):
+        if name in self._known:
             return name
         inside = {_head(path) for path in self._paths if path.split(".")[1:2] == [name]}
         return f"{inside.pop()}.{name}" if len(inside) == 1 else name
@@ -78,7 +79,7 @@ class Binder:
             yield self._inputs[path], value
         elif path in self._constants:
             self._check_constant(self._constants[path], value)
-        elif not self._is_known(path) and not (value is None and self._is_known(_head(path))):
+        elif path not in self._known and not (value is None and _head(path) in self._known):
             raise ContractBroken(say.unknown_input(path, self._contract.inputs))
         elif isinstance(value, _PLAIN) or is_array(value):
             inside = [known for known in self._paths if known.startswith(f"{path}.")]
@@ -87,15 +88,17 @@ class Binder:
             for name, child in _children(value):
                 yield from self._walk(child, f"{path}.{name}")
 
-    def _is_known(self, path: str) -> bool:
-        """Whether the path is a leaf of the file, or leads to some."""
-        return any(known == path or known.startswith(f"{path}.") for known in self._paths)
-
     def _check_constant(self, constant: Constant, value: Any) -> None:
         if _is_same(constant.value, value):
             return
         actual = f"a {type(value).__name__}" if is_array(value) else repr(value)
         raise ContractBroken(say.constant_differs(constant.path, _spoken(constant.value), actual))
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    """The path itself, and every path that leads to it."""
+    parts = path.split(".")
+    yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def _head(path: str) -> str:

@@ -33,7 +33,8 @@ def build_contract(
         domain=explored.domain,
         rules=_rules(declared, explored),
         inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),
-        outputs=tuple(TensorPromise(name, answer.path, answer.dtype, answer.axes, answer.any_rank)
+        outputs=tuple(
+            TensorPromise(name, answer.path, answer.dtype, answer.axes, answer.any_rank)
             for name, answer in exported.outputs
         ),
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),

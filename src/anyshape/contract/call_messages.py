@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from anyshape.graphs.places import Place, Reading
 from anyshape.domain import Condition, Dim, format_condition, format_expr
 from anyshape.findings import Finding, Source
+from anyshape.graphs.places import Place, Reading
 from anyshape.records.contract import Rule, TensorPromise
 
 _ASKED_BY = {

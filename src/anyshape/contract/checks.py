@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from anyshape.contract import call_messages as say
-from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
 from anyshape.findings import ContractBroken, Finding
+from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract, Rule, TensorPromise
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,14 +35,15 @@ class CallChecker:
     places: tuple[Place, ...]
     readings: tuple[Reading, ...]
     _inputs: Mapping[str, TensorPromise] = field(repr=False)
+    dims: Mapping[Place, tuple[str, ...]] = field(repr=False)
 
     @staticmethod
     def of(contract: Contract) -> CallChecker:
         """The checker of a contract; solves for the dims once."""
         places = places_of(contract.input_axes)
-        return CallChecker(
-            contract, places, readings_of(contract.domain, places), {tensor.name: tensor for tensor in contract.inputs}
-        )
+        inputs = {tensor.name: tensor for tensor in contract.inputs}
+        dims = {place: dims_of(place.expr) for place in places}
+        return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims)
 
     def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Sizes:
         """As `check_call`; `torch_inputs` are those that the user gave as torch tensors, for the words of a fix."""
@@ -95,7 +96,7 @@ class _Call:
 
     def __init__(self, checker: CallChecker, axes: Mapping[str, int]) -> None:
         self.contract = checker.contract
-        self.places = checker.places
+        self.dims = checker.dims
         self.axes = axes
         self.readings: dict[str, Reading] = {}
         self.sizes: Sizes = {}
@@ -114,15 +115,15 @@ class _Call:
         }
 
     def check_places(self) -> None:
-        for place in self.places:
-            if any(name not in self.sizes for name in dims_of(place.expr)):
+        for place, dims in self.dims.items():
+            if any(name not in self.sizes for name in dims):
                 continue
             expected, actual = self._value(place), self.axes[place.key]
             if expected != actual:
                 raise ContractBroken(self._disagreement(place, actual, expected))
 
     def _disagreement(self, place: Place, actual: int, expected: int | None) -> Finding:
-        sources = {name: self.readings[name] for name in dims_of(place.expr)}
+        sources = {name: self.readings[name] for name in self.dims[place]}
         solved = [name for name, reading in sources.items() if place in reading.places]
         if solved:  # solved from this very axis, with a rest: no whole numbers fit
             axes = {axis: self.axes[axis.key] for name in solved for axis in sources[name].places}
@@ -164,8 +165,10 @@ class _Call:
 
     def check_undetermined(self) -> None:
         """Dims that no axis determines: it is enough that some sizes of them would fit."""
-        open_dims = [name for name in self.contract.domain.names if name not in self.sizes]
-        speaking = [(p, self.axes[p.key]) for p in self.places if any(name in open_dims for name in dims_of(p.expr))]
+        open_dims = {name for name in self.contract.domain.names if name not in self.sizes}
+        if not open_dims:
+            return
+        speaking = [(place, self.axes[place.key]) for place, dims in self.dims.items() if open_dims & set(dims)]
         relations = [r for r in self.contract.domain.relations if any(name in open_dims for name in dims_of(r))]
         if not speaking and not relations:
             return
@@ -174,4 +177,4 @@ class _Call:
         conditions: list[Condition] = [Compare("==", place.expr, Number(actual)) for place, actual in speaking]
         conditions += [Compare("==", Ref(name), Number(size)) for name, size in self.sizes.items()]
         if find_point(Domain(self.contract.domain.dims, tuple(relations)), *conditions) is None:
-            raise ContractBroken(say.no_such_sizes(open_dims, speaking, self.bindings()))
+            raise ContractBroken(say.no_such_sizes(sorted(open_dims), speaking, self.bindings()))

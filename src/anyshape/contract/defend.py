@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from anyshape.graphs.arithmetic import Arithmetic, divisors
 from anyshape.contract.graph_rules import GraphRule, graph_rules
-from anyshape.graphs.places import Place
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, conjuncts
 from anyshape.findings import Finding, UsageError
+from anyshape.graphs.arithmetic import Arithmetic, divisors
+from anyshape.graphs.places import Place
 from anyshape.records.contract import Contract
 
 OLDEST_OPSET = 13
@@ -92,7 +92,7 @@ class _Defence:
         self.arithmetic = Arithmetic(self._axis, names)
         self._opset = opset
         self._places = {place.key: place for place in places}
-        self._zeros: dict[int, ir.Value] = {}
+        self._zeros: dict[int, ir.Value] = {}  # by rank
         self._shapes: dict[str, ir.Value] = {}
         for name in dict.fromkeys(place.input for place in places):
             shape = inputs[name].shape
@@ -198,6 +198,8 @@ class _Defence:
         """The input as it is, once the checks have passed."""
         assert value.shape is not None
         rank = len(value.shape)
+        if rank == 1:
+            self._zeros[rank] = zero
         if rank not in self._zeros:
             self._zeros[rank] = self.arithmetic.add("Gather", zero, self.arithmetic.constant([0] * rank), size=rank)
         gated = self.arithmetic.add("Reshape", value, self._zeros[rank])

@@ -15,8 +15,8 @@ def missing_file(path: str) -> Finding:
         return _missing(path, f"there is no folder {str(folder)!r}.", "")
     models = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".onnx")
     near = get_close_matches(Path(path).name, models, n=1)
-    listed = f"the folder {str(folder)!r} has no .onnx file." if not models else f"there are {_some(models)}."
-    return _missing(path, listed, f"did you mean {str(folder / near[0])!r}?" if near else "")
+    listed = _some(models) if models else "no .onnx file"
+    return _missing(path, f"the folder {str(folder)!r} has {listed}.", f"did you mean {str(folder / near[0])!r}?" if near else "")
 
 
 def _missing(path: str, why: str, fix: str) -> Finding:
@@ -86,7 +86,7 @@ def no_contract(path: str) -> Finding:
     return Finding(
         code="AS044",
         name="no-contract",
-        what=f"{path!r} has no contract, so there is nothing that a call could be checked against.",
+        what=f"{path!r} has no contract, so its calls cannot be checked.",
         why="it was not written by anyshape, or its metadata was removed.",
         fix=f"anyshape check {path} --model model.py      compares it with its PyTorch model",
         alternative="run it with onnxruntime itself, unchecked.",

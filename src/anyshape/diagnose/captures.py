@@ -28,9 +28,9 @@ def diagnose_capture_error(error: BaseException) -> Finding:
         return Finding(
             code="AS111",
             name="branch-on-values",
-            what="the model decides by the values of a tensor, which one captured program cannot follow.",
+            what="the model decides by the values of a tensor, which a file cannot follow.",
             where=source,
-            why=first_line(str(cause)),
+            why="Python asks for a value (if, int(), .item()) that differs from input to input.",
             fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
         )
     return Finding(
@@ -58,19 +58,22 @@ def diagnose_endless_regions(guard: Guard) -> Finding:
 
 def diagnose_translation_error(error: BaseException) -> Finding:
     """Why torch.onnx could not translate the captured program."""
-    cause = list(_chain(error))[-1]
+    chain = list(_chain(error))
+    source = _source_in_text(chain)
     return Finding(
         code="AS202",
         name="translation-refused",
         what="the captured program has no translation to ONNX.",
-        where=_source_in_text([error]),
-        why=f"{type(cause).__name__}: {first_line(str(cause))}",
-        fix="replace the operation on this line by ones that ONNX has.",
+        where=source,
+        why=f"{type(chain[-1]).__name__}: {first_line(str(chain[-1]))}",
+        fix=f"replace the operation {'on this line' if source else 'that it speaks of'} by ones that ONNX has.",
     )
 
 
 def diagnose_untranslatable(operator: str, stack: str | None) -> Finding:
     """An operator that nobody has told us how to say in ONNX."""
+    namespace, _, rest = operator.partition("::")
+    spelled = f"torch.ops.{namespace}.{rest if '.' in rest else f'{rest}.default'}"
     return Finding(
         code="AS201",
         name="operator-without-translation",
@@ -78,6 +81,7 @@ def diagnose_untranslatable(operator: str, stack: str | None) -> Finding:
         where=source_of_stack_text(stack),
         why="neither torch.onnx nor anyshape knows how to write it.",
         fix="replace it by operators that ONNX has.",
+        alternative=f"say how, as an onnxscript function: translations={{{spelled}: function}}",
     )
 
 

@@ -90,7 +90,7 @@ def _plain(failure: Failure, verdict: Verdict, file: str) -> Finding:
     return Finding(
         code="AS307" if crashed else "AS306",
         name="runtime-died" if crashed else "runtime-refuses",
-        what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)}, where PyTorch answers.",
+        what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)} (smallest failing sizes), where PyTorch answers.",
         why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}.",
         replay=replay,
         sizes=failure.sizes,

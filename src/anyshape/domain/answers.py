@@ -75,7 +75,7 @@ class Undecided(AnyshapeError):
 def wrong_point(rules: Iterable[Condition], sizes: Mapping[str, int]) -> Finding:
     """The finding for sizes from the solver that do not keep the rules it was given: our own fault."""
     return Finding(
-        code="AS901",
+        code="AS902",
         name="solver-disagrees",
         what="the solver gave sizes that do not keep the rules it was asked about.",
         why=f"{dict(sizes)} under {', '.join(map(format_condition, rules))}",

@@ -163,12 +163,14 @@ def empty_domain(what: str, why: str, fix: str = "") -> Finding:
 
 def _not_a_size(dim: Dim) -> Finding:
     wrong = f"min = {dim.min}" if dim.min < 0 else f"multiple = {dim.multiple}"
+    ends = [str(max(dim.min, 1)), *([] if dim.max is None else [str(dim.max)])]
+    arguments = [*ends, f"multiple={dim.multiple}"] if dim.multiple > 1 else ends
     return Finding(
         code="AS006",
         name="dim-range",
         what=f"dim {dim.name!r} has {wrong}.",
         why="a size is 0 or more, and the multiple of something that is 1 or more.",
-        fix=f"Dim({dim.name!r}, min={max(dim.min, 0)}, multiple={max(dim.multiple, 1)})",
+        fix=f"anyshape.dim({', '.join(arguments)})",
     )
 
 

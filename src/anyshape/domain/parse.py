@@ -33,6 +33,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
 }
 _EXPR_WORDS = "an expression is made of dims, whole numbers, + - * // %, min(...) and max(...)."
 _CONDITION_WORDS = "a condition compares expressions (< <= == != >= >), joined by and, or, not."
+_SHOWN = 20  # characters of a text in the first line, which has 100
 
 
 def parse_expr(text: str) -> Expr:
@@ -139,11 +140,12 @@ class _Reader:
         return self._error("it stops making sense at the mark", offset - 1, offset, fix)
 
     def _error(self, reason: str, start: int, end: int, fix: str = "") -> DeclarationError:
+        shown = self.text if len(self.text) <= _SHOWN else self.text[: _SHOWN - 1] + "…"  # the excerpt has all of it
         return DeclarationError(
             Finding(
                 code="AS002",
                 name="unreadable-expression",
-                what=f"cannot read {self.text!r}: {reason}.",
+                what=f"cannot read {shown!r}: {reason}.",
                 excerpt=caret(self.text, start, end),
                 fix=fix or self.words,
             )

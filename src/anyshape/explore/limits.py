@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecided, dims_of, find_point, negate
+from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecided, dims_of, negate, smallest_point
 
 Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
@@ -88,6 +88,6 @@ def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int]
 def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
     """A point of the domain; None where there is none, or where the solver cannot tell in time."""
     try:
-        return find_point(domain, *conditions)
+        return smallest_point(domain, *conditions)
     except Undecided:
         return None

@@ -17,16 +17,24 @@ def read_page(code: str) -> str:
     wanted = code.strip().upper()
     pages = {page.stem: page for page in sorted(_folder().glob("AS*.md"))}
     if wanted not in pages:
-        near = difflib.get_close_matches(wanted, pages, n=1)
+        near = _nearest(wanted, list(pages))
         raise UsageError(
             Finding(
                 code="AS036",
                 name="argument",
                 what=f"there is no finding {code!r}.",
-                fix=f"did you mean {near[0]}?" if near else f"one of {', '.join(sorted(pages))}",
+                fix=f"did you mean {near}?",
             )
         )
     return pages[wanted].read_text(encoding="utf-8")
+
+
+def _nearest(wanted: str, codes: list[str]) -> str:
+    """The code whose number is nearest; where there is no number to read, the one that reads most alike."""
+    digits = "".join(char for char in wanted if char.isdecimal())
+    if digits:
+        return min(codes, key=lambda code: abs(int(code[2:]) - int(digits)))
+    return difflib.get_close_matches(wanted, codes, n=1, cutoff=0)[0]
 
 
 def _folder() -> Path:

@@ -141,8 +141,8 @@ def words_disagree(path: str, axis: int, written: str, found: str) -> Finding:
     return Finding(
         code="AS030",
         name="declarations-disagree",
-        what=f"axis {axis} of input {path!r} is declared as {written}, and the function of sizes makes it {found}.",
-        why="a function of sizes says by itself what every axis is.",
+        what=f"axis {axis} of input {path!r} is declared as {written}, but is {found}.",
+        why=f"the function of sizes makes it {found}, and says by itself what every axis is.",
         fix="leave dynamic out, or correct one of the two.",
     )
 
@@ -152,7 +152,8 @@ def cannot_vary(path: str, axis: int, size: int) -> Finding:
         code="AS032",
         name="axis-cannot-vary",
         severity=Severity.NOTE,
-        what=f"axis {axis} of input {path!r} stays {size}: the module answers at no other size that was tried.",
+        what=f"axis {axis} of input {path!r} stays {size}.",
+        why="the module answers at no other size that was tried.",
     )
 
 

@@ -43,7 +43,7 @@ def explain_bad_inputs(
     return Finding(
         code="AS027",
         name="made-values-refused",
-        what=f"the values that anyshape made for {names} at {format_sizes(sizes)} are refused by the module.",
+        what=f"the module refuses the values made for {names} at {format_sizes(sizes)}.",
         why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}.",
         fix=f"give a function of sizes, which makes values that are legal:  def inputs({arguments}): return ...",
         sizes=dict(sizes),

@@ -185,7 +185,7 @@ def tensor_declared_as_value(path: str) -> Finding:
 
 def example_refused(error: BaseException, source: Source | None) -> Finding:
     return Finding(
-        code="AS031",
+        code="AS105",
         name="example-refused",
         what="the module does not answer at the example itself.",
         where=source,

@@ -74,11 +74,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one."""
+    """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one.
+
+    `file_answers` says whether the file gave an answer there all the same; None where there is no file, or it was not
+    waited for.
+    """
 
     sizes: Sizes = field(hash=False)
     message: str
     source: Source | None = None
+    file_answers: bool | None = None
 
 
 @dataclass(frozen=True)

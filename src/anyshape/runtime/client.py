@@ -103,11 +103,16 @@ class ChildRunner:
         """Start a run and return at once; one at a time."""
         if self._pending is not None and not self._pending._finished.is_set():
             raise RuntimeError("the run before this one has neither been collected nor discarded")
+        self.start()
+        assert self._process is not None
+        self._pending = Pending(self, self._process, Message("run", {}, dict(feeds)))
+        return self._pending
+
+    def start(self) -> None:
+        """Start the child and let it load the model meanwhile; what comes of it shows in the first run."""
         if self._process is None or not self._process.is_alive():
             self._bury()
             self._process = ChildProcess(self._load)
-        self._pending = Pending(self, self._process, Message("run", {}, dict(feeds)))
-        return self._pending
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs in the file's order. Raises RuntimeFailed, RuntimeRejected or ChildDied."""

@@ -25,10 +25,10 @@ _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed t
 
 
 class ChildProcess:
-    """A started child; `exchange` may block for as long as the child pleases, until somebody kills it."""
+    """A started child that loads its model; `exchange` may block as long as the child pleases, until it is killed."""
 
     def __init__(self, load: Message) -> None:
-        self._load: Message | None = load
+        self._load = load
         self._loaded: Message | None = None
         self._loaded_at: float | None = None
         self._load_ended = threading.Event()
@@ -44,6 +44,8 @@ class ChildProcess:
         _widen(self._process)
         # Also when the runner is dropped without being closed, and at the end of the interpreter.
         self._finalizer = weakref.finalize(self, _end, self._process, self._stderr)
+        self._loading = threading.Thread(target=self._have_it_loaded, daemon=True)
+        self._loading.start()
 
     @property
     def pid(self) -> int:
@@ -53,21 +55,24 @@ class ChildProcess:
         return self._process.poll() is None
 
     def described(self, which: str) -> tuple[TensorInfo, ...] | None:
-        if self._loaded is None:
+        if self._loaded is None or self._loaded.kind != "loaded":
             return None
         facts = self._loaded.facts[which]
         return tuple(TensorInfo(fact["name"], fact["dtype"], tuple(fact["shape"])) for fact in facts)
 
     def exchange(self, request: Message) -> Message | None:
-        """The reply to `request`; None when the child is gone. Loads the model before the first one."""
-        if self._load is not None:
-            reply = self._ask(self._load)
+        """The reply to `request`, or to loading the model where that went wrong; None when the child is gone."""
+        self._load_ended.wait()
+        if self._loaded is None or self._loaded.kind != "loaded":
+            return self._loaded
+        return self._ask(request)
+
+    def _have_it_loaded(self) -> None:
+        try:
+            self._loaded = self._ask(self._load)
+        finally:
             self._loaded_at = monotonic()
             self._load_ended.set()
-            if reply is None or reply.kind != "loaded":
-                return reply
-            self._load, self._loaded = None, reply
-        return self._ask(request)
 
     def wait_until_loaded(self, deadline: float) -> float | None:
         """When the model was loaded, or turned out not to be loadable; None if that takes beyond the deadline."""
@@ -106,6 +111,8 @@ class ChildProcess:
         self._process.wait()
 
     def close(self) -> None:
+        self.kill()
+        self._loading.join()
         self._finalizer()
 
 

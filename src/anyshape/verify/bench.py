@@ -13,9 +13,9 @@ from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch,
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeRejected
-from anyshape.verify.compare import Comparison, OutputRule, compare_in_full
+from anyshape.verify.compare import OutputRule, compare_in_full
 from anyshape.verify.graph import chooses_among_values
-from anyshape.verify.noise import NoiseFloor, Yardstick
+from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import count_elements
@@ -25,6 +25,7 @@ from anyshape.verify.values import RANDOM, EdgeValues, is_finite, is_usable, wit
 _SLOWER_THAN_EAGER = 30.0
 _SLIGHT = 100.0
 _REPEATS = 3
+_PATIENCE_S = 1.0
 _DEATHS = {
     Death.CRASHED: FailureKind.CRASHED,
     Death.TIMED_OUT: FailureKind.TIMED_OUT,
@@ -60,7 +61,24 @@ class SetAside:
     why: str
 
 
-Outcome = Equal | Failure | Refused | SetAside
+@dataclass(frozen=True)
+class Unanswered:
+    """The module refused; whether the file answered all the same, or None if it was not waited for."""
+
+    refused: Refused
+    file_answers: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """Inputs before and after their values were changed, and the module's answer to the latter."""
+
+    ordinary: CallInputs
+    inputs: CallInputs
+    answer: Answer
+
+
+Outcome = Equal | Failure | Unanswered | SetAside
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +109,16 @@ class Bench:
         try:
             answer = self.request.reference.run(inputs)
             if isinstance(answer, Refused):
-                return answer
+                return Unanswered(answer, _is_answered(pending))
             if trial.edge is not None and not self._is_usable(answer, ordinary):
                 return SetAside("the module answers without finite numbers")
-            return self._judge(trial, inputs, answer, pending)
+            limit = max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
+            actual = pending.result(limit)
+        except RunError as error:
+            return _failure(trial, _kind(error), message=str(error))
         finally:
             pending.discard()
+        return self._judge(trial, _Given(ordinary, inputs, answer), actual)
 
     def _is_usable(self, answer: Answer, ordinary: CallInputs) -> bool:
         if is_finite(answer):
@@ -104,16 +126,11 @@ class Bench:
         usual = self.request.reference.run(ordinary)
         return isinstance(usual, Answer) and is_usable(answer, usual)
 
-    def _judge(self, trial: Trial, inputs: CallInputs, answer: Answer, pending: Pending) -> Outcome:
-        limit = max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
-        try:
-            actual = pending.result(limit)
-        except RunError as error:
-            return _failure(trial, _kind(error), message=str(error))
-        rules = self._rules(answer, inputs)
-        found = compare_in_full(answer.arrays, actual, rules)
-        if found.difference is not None and found.difference.mismatch is Mismatch.VALUE:
-            found = self._beyond_noise(inputs, answer, actual, rules, found)
+    def _judge(self, trial: Trial, given: _Given, actual: list[Array]) -> Outcome:
+        rules = self._rules(given.answer, given.inputs)
+        found = compare_in_full(given.answer.arrays, actual, rules)
+        if self.yardstick is not None and _is_of_values(found.difference):
+            found = compare_in_full(given.answer.arrays, actual, rules, self._strays(trial, given, self.yardstick))
         if found.difference is None:
             return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules))
         if self._is_tie(trial, found.difference):
@@ -128,17 +145,28 @@ class Bench:
         tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
         return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
 
-    def _beyond_noise(
-        self, inputs: CallInputs, answer: Answer, actual: list[Array], rules: tuple[OutputRule, ...], found: Comparison
-    ) -> Comparison:
-        if self.yardstick is None:
-            return found
-        strays = self.yardstick.stray(inputs, answer, self.request.options.seed)
-        return compare_in_full(answer.arrays, actual, rules, strays)
+    def _strays(self, trial: Trial, given: _Given, yardstick: Yardstick) -> Sequence[Array]:
+        """How far the module itself strays on these inputs; for edge values, no less than noise of an ordinary answer.
+
+        Large values drive a gate to 1e-8, and how near to 0 that is, no ordinary answer depends on.
+        """
+        strays = yardstick.stray(given.inputs, given.answer, self.request.options.seed)
+        usual = None if trial.edge is None else self.request.reference.run(given.ordinary)
+        return noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
 
     def _is_tie(self, trial: Trial, difference: Difference) -> bool:
         makes_ties = trial.edge is not None and trial.edge.ties
-        return makes_ties and difference.mismatch is Mismatch.VALUE and chooses_among_values(self.path)
+        return makes_ties and _is_of_values(difference) and chooses_among_values(self.path)
+
+
+def _is_answered(pending: Pending) -> bool | None:
+    try:
+        pending.result(_PATIENCE_S)
+    except ChildDied as death:
+        return None if death.death is Death.TIMED_OUT else False
+    except RunError:
+        return False
+    return True
 
 
 def _names(names: Sequence[str], answer: Answer) -> tuple[str, ...]:
@@ -168,4 +196,8 @@ def _kind(error: RunError) -> FailureKind:
 
 def _is_slight(outcome: Outcome) -> bool:
     difference = outcome.difference if isinstance(outcome, Failure) else None
-    return difference is not None and difference.mismatch is Mismatch.VALUE and difference.excess < _SLIGHT
+    return difference is not None and _is_of_values(difference) and difference.excess < _SLIGHT
+
+
+def _is_of_values(difference: Difference | None) -> bool:
+    return difference is not None and difference.mismatch is Mismatch.VALUE

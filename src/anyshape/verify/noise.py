@@ -20,7 +20,7 @@ from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
 from anyshape.verify.tensors import count_elements, map_tensors, widened
-from anyshape.verify.tolerance import Tolerance, default_noise, magnitudes
+from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
 MEASURED_SIZES = 3
 _DOUBLE_BYTES = 2**30
@@ -116,6 +116,20 @@ def relative_noise(answer: Array, other: Array) -> float | None:
         ratio = np.abs(one - two) / magnitudes(np.where(usable, one, np.nan))
     ratio = ratio[usable & np.isfinite(ratio)]
     return float(ratio.max()) if ratio.size else 0.0
+
+
+def noise_of_ordinary(usual: Answer, strays: Sequence[Array]) -> tuple[Array, ...]:
+    """The strays, none below the least noise of an ordinary answer, whose magnitude counts up to 1."""
+    if len(usual.arrays) != len(strays):
+        return tuple(strays)
+    return tuple(
+        np.maximum(stray, least_noise(epsilon(array)) * min(1.0, _largest(array))) if is_float(array) else stray
+        for stray, array in zip(strays, usual.arrays, strict=True)
+    )
+
+
+def _largest(array: Array) -> float:
+    return float(np.max(np.abs(widen(array)), initial=0.0, where=np.isfinite(widen(array))))
 
 
 def nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

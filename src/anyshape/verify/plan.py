@@ -25,8 +25,9 @@ _CHEAP_COST = 1_000_000
 def plan_trials(request: VerifyRequest) -> list[Trial]:
     """All trials in order."""
     seed = request.options.seed
-    draws = [Trial(sizes, seed + index) for index, sizes in enumerate(request.sizes)]
-    middling = spread(request.sizes, _EDGE_SIZES)
+    distinct = list({tuple(sizes.items()): sizes for sizes in request.sizes}.values())
+    draws = [Trial(sizes, seed + index) for index, sizes in enumerate(distinct)]
+    middling = spread(distinct, _EDGE_SIZES)
     edges = [Trial(sizes, seed, edge) for sizes in middling for edge in edges_of(request.make(sizes, seed))]
     further = [
         Trial(sizes, seed + len(draws) + draw) for sizes in middling for draw in range(_further_draws(request, sizes))

@@ -3,8 +3,8 @@
     tolerance = FACTOR * noise * magnitude
 
 `noise` is measured (see `noise.py`) relative to the magnitude, but never below a few ulps: the noise of one draw can be
-0, and a file may come to the same result by another formula. The magnitude of an element is the largest among its peers,
-elements without a wide gap between them: so a mask filled with -1e9 does not blur the scores beside it.
+0, and a file may come to the same result by another formula. The magnitude of an element is the largest among its
+peers, elements without a wide gap between them: so a mask filled with -1e9 does not blur the scores beside it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.fits import Fits
 from anyshape.capture.generalized.lists import Listed, resolve_list
@@ -25,6 +27,11 @@ class Explained:
     fits: Fits
     arguments: dict[Place, tuple[Any, ...]]
     trips: dict[Repeated, Expr]
+
+    @cached_property
+    def is_functional(self) -> bool:
+        """Whether no step writes into a tensor."""
+        return not any(writes(place.step.target) for place in self.arguments)
 
     def rules(self) -> dict[tuple[int, int], str]:
         """Every number that is not the same everywhere, as text: what new traces must leave as it is."""

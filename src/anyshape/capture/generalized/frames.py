@@ -19,13 +19,16 @@ from anyshape.capture.generalized.gather import gather
 from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
 from anyshape.capture.generalized.lists import Listed
 from anyshape.capture.generalized.made import build_constant
-from anyshape.capture.generalized.operands import Element, Final, Given, Held, Made, Operand, Value
+from anyshape.capture.generalized.operands import Collected, Element, Given, Held, Made, Operand, Value
 from anyshape.capture.generalized.refusals import number_only
 from anyshape.capture.generalized.schema import bakes, rewrite
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Item, Place, Repeated
-from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
+from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS, Step
 from anyshape.domain import Domain, Expr, Number
+from anyshape.operators.pieces import cut, pick
+
+_PIECES = {torch.ops.aten.select.int, torch.ops.aten.slice.Tensor}
 
 EmitLoop = Callable[["Frame", Repeated], None]
 
@@ -74,10 +77,9 @@ class Frame:
             return self.scope.call(_getitem, self.values[operand.place, None], operand.output)
         if isinstance(operand, Made):
             return build_constant(self, operand)
-        if isinstance(operand, Element) and operand.loop.loops == self.loops:
-            collected = self.values[operand.loop, operand.inner]
-            return self.scope.call(_aten.select.int, collected, 0, self.scope.size(operand.index))
-        assert not (isinstance(operand, Final) and operand.slot.loop.loops == self.loops), "a loop gives its finals"
+        if isinstance(operand, Element):
+            collected = self.tensor(Collected(operand.loop, operand.inner))
+            return self.scope.call(pick, collected, 0, self.scope.size(operand.index))
         return self.outer(operand)
 
     def _emit_place(self, place: Place) -> None:
@@ -94,6 +96,8 @@ class Frame:
         number_leaves = [index for index, argument in enumerate(arguments) if isinstance(argument, Real)]
         if any(not takes_tensor(step.target, index) for index in number_leaves):
             self.values[place, None] = self._with_tensors(place, args, kwargs)
+        elif self._is_piece(step, args):
+            self.values[place, None] = self._piece(place, args)
         elif bakes(step.target, args, kwargs):
             self.values[place, None] = self._rewritten(place, args, kwargs)
         else:
@@ -132,6 +136,23 @@ class Frame:
             formulas = (argument for argument in self.explained.arguments[place] if isinstance(argument, Expr))
             raise number_only(place.step, next((str(each) for each in formulas if not isinstance(each, Number)), "a size"))
         return node
+
+    def _is_piece(self, step: Step, args: Sequence[Any]) -> bool:
+        """Whether it takes a piece at a computed place. Where something writes into views, they have to stay views."""
+        return self.explained.is_functional and step.target in _PIECES and any(isinstance(each, Node) for each in args[1:])
+
+    def _piece(self, place: Place, args: Sequence[Any]) -> Node:
+        """select and slice at computed places, without the conditions that torch would record."""
+        step = place.step
+        rank = len(step.shapes[0] or ()) + (1 if step.target is _aten.select.int else 0)
+        axis = args[1] % rank
+        if step.target is _aten.select.int:
+            return self.scope.call(pick, args[0], axis, args[2])
+        start = args[2] if len(args) > 2 and args[2] is not None else 0
+        stride = args[4] if len(args) > 4 else 1
+        if isinstance(stride, Node) or (isinstance(start, int) and start < 0):
+            return self.scope.call(step.target, *args)
+        return self.scope.call(cut, args[0], axis, start, self.shape(place)[axis], stride)
 
     def shape(self, place: Place) -> list[Size]:
         """The shape of a place's result, as sizes of this frame."""

@@ -12,6 +12,7 @@ import torch
 from torch.fx import Node
 
 from anyshape.capture.generalized.lists import Listed, Run
+from anyshape.capture.generalized.operands import Collected, Operand
 
 if TYPE_CHECKING:
     from anyshape.capture.generalized.frames import Frame
@@ -34,6 +35,11 @@ def gather(frame: Frame, target: Any, listed: Listed, rest: Sequence[Any], rank:
     return pieces[0] if len(pieces) == 1 else frame.scope.call(_aten.cat.default, pieces, axis)
 
 
+def single_of(listed: Listed) -> Operand | None:
+    """The one tensor of a list that has no other; None where there are more, or runs."""
+    return listed.parts[0] if len(listed.parts) == 1 and not isinstance(listed.parts[0], Run) else None
+
+
 def _single(frame: Frame, node: Node, axis: int, is_stack: bool) -> Node:
     return frame.scope.call(_aten.unsqueeze.default, node, axis) if is_stack else node
 
@@ -41,7 +47,8 @@ def _single(frame: Frame, node: Node, axis: int, is_stack: bool) -> Node:
 def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
     """One run as a tensor to be joined along the axis."""
     scope = frame.scope
-    node = frame.values[run.loop, run.content, axis, is_stack]
+    single = single_of(run.content) if is_stack else None
+    node = frame.tensor(Collected(run.loop, run.content, (axis, is_stack)) if single is None else Collected(run.loop, single))
     start, count = scope.size(run.start), scope.size(run.count)
     if run.step < 0:
         node = scope.call(_aten.flip.default, node, [0])
@@ -51,6 +58,9 @@ def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
         stride = abs(run.step)
         end = _add(frame, start, _times(frame, count, stride))
         node = scope.call(_aten.slice.Tensor, node, 0, start, end, stride)
+    if single is not None:  # [n, ...] -> [..., n, ...]
+        order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+        return scope.call(_aten.permute.default, node, order) if axis else node
     # [n, ..., m, ...] -> [..., n, m, ...] -> [..., n*m, ...]
     order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
     node = scope.call(_aten.permute.default, node, order)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 import torch
 from torch.fx import Node
@@ -14,18 +16,26 @@ from anyshape.capture.generalized.operands import Given, Held, Operand
 from anyshape.capture.generalized.program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.refusals import dim_unreadable
 from anyshape.capture.generalized.scope import Scope, Size
+from anyshape.capture.generalized.sizes import accidents
 from anyshape.capture.generalized.solve_dims import read_dims
+from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.generalized.described import answers_of, declared_sizes, open_axes, symbols_of
 from anyshape.capture.generalized.record import open_values
 from anyshape.inputs import Declared
-from anyshape.records.captured import Captured, Guard, Region
+from anyshape.modules.state import kept
+from anyshape.records.captured import Captured, Guard, Loop, Region
+
+_EXPORTS = 3
 
 
 class MainFrame(Frame):
     """The frame of the whole program: its inputs are the open leaves."""
 
-    def __init__(self, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None) -> None:
+    def __init__(
+        self, module: torch.nn.Module, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None
+    ) -> None:
+        self._module = module
         super().__init__(lesson.explained, declared.domain, (), emit_loop)
         self._inputs = [self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)]
         self._readings = read_dims(declared)
@@ -51,11 +61,9 @@ class MainFrame(Frame):
 
     def _held(self, operand: Held) -> Node:
         name = held_name(operand)
-        if not _is_attribute(self.explained_module, name):
+        if not _is_attribute(self._module, name):
             return self.constant(f"held_{len(self.constants)}", operand.weight.tensor)
         return self.scope.graph.get_attr(name)
-
-    explained_module: torch.nn.Module
 
     def constant(self, name: str, tensor: torch.Tensor) -> Node:
         self.constants[name] = tensor
@@ -71,37 +79,62 @@ def _is_attribute(module: torch.nn.Module, path: str) -> bool:
     return isinstance(found, torch.Tensor)
 
 
-def build_main(module: torch.nn.Module, declared: Declared, lesson: Lesson, emit_loop: EmitLoop | None = None) -> Learned:
-    """The main program as a module."""
-    frame = MainFrame(lesson, declared, emit_loop)
-    frame.explained_module = module
-    frame.emit(lesson.explained.template.items)
-    return Learned(frame.scope.graph, module, frame.constants)
+class Emitter(Protocol):
+    """What builds loops: see the rerolled rung."""
+
+    guards: list[Guard]
+
+    def emit(self, frame: Frame, loop: Repeated, /) -> None: ...
+    def loops_of(self, frame: Frame, /) -> Mapping[str, Loop]: ...
 
 
 def build_captured(
-    strategy: str, module: torch.nn.Module, declared: Declared, lesson: Lesson, decompose: Decompose
+    strategy: str,
+    module: torch.nn.Module,
+    declared: Declared,
+    lesson: Lesson,
+    decompose: Decompose,
+    emitter: Emitter | None = None,
 ) -> Captured:
-    """The program exported at the sizes of the first trace, decomposed, with its guards."""
-    from anyshape.modules.state import kept
-
-    learned = build_main(module, declared, lesson)
-    sizes = lesson.explained.template.traces[0].sizes
-    values = open_values(declared, sizes)
+    """The program exported at the sizes of a trace, decomposed, with its guards."""
+    template = lesson.explained.template
+    frame = MainFrame(module, lesson, declared, emitter.emit if emitter is not None else None)
     with kept(module):
-        program, decomposed = export_graph(learned, values, open_axes(declared), decompose)
-    symbols = symbols_of(program, declared_sizes(declared))
-    environment = shape_environment(decomposed) or shape_environment(program)
-    guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
-    paths = lesson.explained.template.traces[0].output_paths
-    region = Region(decomposed, symbols, (*guards, note_of(lesson)), dict(sizes))
-    return Captured(strategy, (region,), answers_of(program, paths, symbols))
+        frame.emit(template.items)
+    learned = Learned(frame.scope.graph, module, frame.constants)
+    found: list[Region] = []
+    for sizes in _examples(declared, [trace.sizes for trace in template.traces]):
+        with kept(module):
+            program, decomposed = export_graph(learned, open_values(declared, sizes), open_axes(declared), decompose)
+        symbols = symbols_of(program, declared_sizes(declared))
+        environment = shape_environment(decomposed) or shape_environment(program)
+        guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
+        found.append(Region(decomposed, symbols, guards, dict(sizes)))
+        answers = answers_of(program, template.traces[0].output_paths, symbols)
+        if not _refuted(found[-1]):
+            break
+    region = min(found, key=_refuted)
+    inside = tuple(emitter.guards) if emitter is not None else ()
+    loops = emitter.loops_of(frame) if emitter is not None else {}
+    region = replace(region, guards=(*region.guards, *inside, note_of(lesson)), loops=dict(loops))
+    return Captured(strategy, (region,), answers)
+
+
+def _refuted(region: Region) -> int:
+    return sum(1 for guard in region.guards if guard.status != "proved")
+
+
+def _examples(declared: Declared, traced: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    """Traced sizes to export at, the least special first: a size that divides evenly brings conditions of its own."""
+    return sorted(traced, key=lambda sizes: _specialty(declared, sizes))[:_EXPORTS]
+
+
+def _specialty(declared: Declared, sizes: Mapping[str, int]) -> tuple[int, int]:
+    divisors = sum(1 for size in sizes.values() for divisor in (2, 3, 4, 5, 7, 8) if size % divisor == 0)
+    return 10 * accidents(declared, sizes) + divisors, sum(sizes.values())
 
 
 def note_of(lesson: Lesson) -> Guard:
     """What the program rests on beside its guards: rules that were fitted, not proved."""
     text = f"fitted from {lesson.traces} traces, predicted {lesson.predicted} unseen ones"
     return Guard(None, text, None, False, "unknown")
-
-
-__all__ = ["MainFrame", "build_captured", "build_main", "note_of"]

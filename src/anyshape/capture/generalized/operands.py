@@ -15,7 +15,7 @@ import torch
 from anyshape.capture.generalized.fits import Fits
 from anyshape.capture.generalized.template import Place, Repeated, Seen, Template
 from anyshape.capture.generalized.trace import Constant, Input, Result, Weight
-from anyshape.domain import Expr
+from anyshape.domain import Expr, evaluate
 
 _DEEPEST_CARRY = 6
 
@@ -55,10 +55,9 @@ class Slot:
     """A value that a loop carries: what it is before the first repetition, and what the next one gets."""
 
     loop: Repeated
-    initial: Operand
+    initial: Operand | None
     following: Operand
     shapes: list[tuple[Seen, tuple[int, ...]]]
-    last_shapes: list[tuple[Seen, tuple[int, ...]]]
     dtype: torch.dtype
 
 
@@ -85,7 +84,19 @@ class Element:
     index: Expr
 
 
-Operand = Union[Value, Given, Held, Made, Carried, Final, Element]
+@dataclass(frozen=True)
+class Collected:
+    """What a finished loop's body gave in all of its repetitions, one after the other along a new first axis.
+
+    `inner` is an operand of the body, or a list of its operands that the body joins (`joined` says how).
+    """
+
+    loop: Repeated
+    inner: Any
+    joined: tuple[int, bool] | None = None
+
+
+Operand = Union[Value, Given, Held, Made, Carried, Final, Element, Collected]
 Sighting = tuple[Seen, Any]
 
 
@@ -105,7 +116,7 @@ class Resolver:
         """The operand that explains all sightings in the scope of these loops. Raises Unresolved."""
         if all(isinstance(target, Constant) for _, target in sightings):
             return Made(tuple(sightings), id(sightings[0][1].tensor))
-        for attempt in (self._same, self._outside, self._after_loop):
+        for attempt in (self._here, self._after_loop, self._same, self._outside):
             found = attempt(sightings, loops)
             if found is not None:
                 return found
@@ -122,31 +133,38 @@ class Resolver:
             return Held(target), ()
         raise Unresolved
 
-    def _same(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:
-        """One place in all sightings: in this scope, around it, or inside a loop that is over."""
+    def _here(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:
+        """One place in all sightings, in this scope or around it."""
         keys = [self.key(seen, target) for seen, target in sightings]
         operand = keys[0][0]
         if any(other != operand for other, _ in keys):
             return None
         if not isinstance(operand, Value):
             return operand  # type: ignore[no-any-return]
+        depth = len(operand.place.loops)
+        if operand.place.loops != loops[:depth]:
+            return None
+        same = all(counters == seen.counters[:depth] for (_, counters), (seen, _) in zip(keys, sightings, strict=True))
+        return operand if same else None
+
+    def _same(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:
+        """One place in all sightings, inside a loop that is over."""
+        keys = [self.key(seen, target) for seen, target in sightings]
+        operand = keys[0][0]
+        if any(other != operand for other, _ in keys) or not isinstance(operand, Value):
+            return None
         shared = _shared(operand.place.loops, loops)
         if any(counters[:shared] != seen.counters[:shared] for (_, counters), (seen, _) in zip(keys, sightings, strict=True)):
             return None
         if len(operand.place.loops) == shared:
-            return operand
+            return None
         loop = operand.place.loops[shared]
         indices = [counters[shared] for _, counters in keys]
-        inner = self._inner(sightings, [(*seen.counters[:shared], index) for (seen, _), index in zip(sightings, indices, strict=True)], loop)
-        last = [loop.trips_at(seen.trace, seen.counters[:shared]) - 1 for seen, _ in sightings]
-        if indices == last:
-            for slot in self.slots.get(loop, ()):
-                if slot.following == inner:
-                    return Final(slot)
+        inside = [(*seen.counters[:shared], index) for (seen, _), index in zip(sightings, indices, strict=True)]
         index = self.fits.integers([(seen.point, index) for (seen, _), index in zip(sightings, indices, strict=True)])
         if index is None:
-            raise Unresolved
-        return Element(loop, inner, index)
+            return None
+        return Element(loop, self._inner(sightings, inside, loop), index)
 
     def _inner(self, sightings: Sequence[Sighting], counters: list[tuple[int, ...]], loop: Repeated) -> Operand:
         """The same targets, seen from inside the loop's body."""
@@ -177,27 +195,36 @@ class Resolver:
         return self.resolve(list(once.values()), loops[:-1])
 
     def _after_loop(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:
-        """A loop's last value where it ran, what went into it where it did not."""
-        inside = [(seen, target) for seen, target in sightings if self.finished_loop(seen, target, loops) is not None]
-        found = {self.finished_loop(seen, target, loops) for seen, target in inside}
-        if len(found) != 1 or len(inside) == len(sightings):
-            return None
-        (loop,) = found
-        assert loop is not None
-        level = len(loop.loops)
-        ran = {(seen.trace, seen.counters) for seen, _ in inside}
-        rest = [(seen, target) for seen, target in sightings if (seen.trace, seen.counters) not in ran]
-        if any(loop.trips_at(seen.trace, seen.counters[:level]) != 0 for seen, _ in rest):
-            return None
-        counters = [self.key(seen, target)[1][: level + 1] for seen, target in inside]
-        lasts = [loop.trips_at(seen.trace, seen.counters[:level]) - 1 for seen, _ in inside]
-        if [counter[-1] for counter in counters] != lasts:
-            return None
-        following = self._inner(inside, counters, loop)
-        for slot in self.slots.get(loop, ()):
-            if slot.following == following:
-                return Final(slot)
-        raise Unresolved
+        """What a finished loop carried: its last value where it ran, what went into it where it did not."""
+        wanted = [self.key(seen, target) for seen, target in sightings]
+        for loop, slots in self.slots.items():
+            if len(loop.loops) > len(loops) or loop.loops != loops[: len(loop.loops)] or loop in loops:
+                continue
+            for slot in slots:
+                if all(self.target_of(Final(slot), seen) == key for (seen, _), key in zip(sightings, wanted, strict=True)):
+                    return Final(slot)
+        return None
+
+    def target_of(self, operand: Operand, seen: Seen) -> tuple[Any, tuple[int, ...]] | None:
+        """What an operand is in a trace, in these repetitions: the opposite of `resolve`. None where it is not known."""
+        if isinstance(operand, Value):
+            return operand, seen.counters[: len(operand.place.loops)]
+        if isinstance(operand, (Given, Held)):
+            return operand, ()
+        if isinstance(operand, (Carried, Final)):
+            slot = operand.slot
+            level = len(slot.loop.loops)
+            outer = self.moved(seen, seen.counters[:level], slot.loop.loops)
+            done = seen.counters[level] if isinstance(operand, Carried) else slot.loop.trips_at(outer.trace, outer.counters)
+            if done == 0:
+                return self.target_of(slot.initial, outer) if slot.initial is not None else None
+            before = self.moved(seen, (*outer.counters, done - 1), (*slot.loop.loops, slot.loop))
+            return self.target_of(slot.following, before)
+        if isinstance(operand, Element):
+            level = len(operand.loop.loops)
+            index = evaluate(operand.index, seen.point)
+            return self.target_of(operand.inner, self.moved(seen, (*seen.counters[:level], index), (*operand.loop.loops, operand.loop)))
+        return None
 
     def finished_loop(self, seen: Seen, target: Any, loops: tuple[Repeated, ...]) -> Repeated | None:
         """The loop that is over and gave this; None where it comes from this scope or from around it."""
@@ -219,13 +246,16 @@ class Resolver:
         ]
         if not first or not later:
             raise Unresolved
-        initial = self.resolve(first, loops[:-1])
         following = self.resolve(later, loops, depth + 1)
-        for slot in self.slots.get(loop, ()):
-            if slot.initial == initial and slot.following == following:
-                return Carried(slot)
-        slot = Slot(loop, initial, following, self._shapes(sightings), self._shapes(later), self._dtype(sightings))
-        self.slots.setdefault(loop, []).append(slot)
+        # Known before its initial value: that may be what an outer loop carries, and gets from this very slot.
+        slot = Slot(loop, None, following, self._shapes(sightings), self._dtype(sightings))
+        known = self.slots.setdefault(loop, [])
+        known.append(slot)
+        slot.initial = self.resolve(first, loops[:-1])
+        for other in known:
+            if other is not slot and other.initial == slot.initial and other.following == following:
+                known.remove(slot)
+                return Carried(other)
         return Carried(slot)
 
     def _shapes(self, sightings: Sequence[Sighting]) -> list[tuple[Seen, tuple[int, ...]]]:

@@ -154,14 +154,14 @@ def number_only(step: Step, formula: str) -> CaptureRefused:
     )
 
 
-def loop_without_rule(step: Step | None, counts: str) -> CaptureRefused:
+def write_in_loop(step: Step) -> CaptureRefused:
     return CaptureRefused(
         Finding(
             code="AS129",
-            name="loop-without-rule",
-            what="the model takes more steps at larger sizes, and no repeated block explains them.",
+            name="write-in-loop",
+            what=f"{name_of(step)} writes into a tensor through a view, in a model with a loop.",
             where=where(step),
-            why=counts,
-            fix="let every repetition run the same operations.",
+            why="which later steps see what it wrote cannot be told for this kind of view.",
+            fix="collect the values in a list and stack it, or write by x[:, t] = value.",
         )
     )

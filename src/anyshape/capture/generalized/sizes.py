@@ -107,10 +107,10 @@ def _remainders(sizes: Sizes) -> set[tuple[str, int, int]]:
 
 def _worth(declared: Declared, sizes: Sizes, covered: set[tuple[str, int, int]]) -> tuple[int, int]:
     fresh = len(_remainders(sizes) - covered)
-    return fresh - 6 * _accidents(declared, sizes), -sum(sizes.values())
+    return fresh - 6 * accidents(declared, sizes), -sum(sizes.values())
 
 
-def _accidents(declared: Declared, sizes: Sizes) -> int:
+def accidents(declared: Declared, sizes: Sizes) -> int:
     """Coincidences: equal axes, sizes of 0 and 1, sizes like a constant of the inputs."""
     open_axes = {axis for leaf in declared.open_leaves for axis in leaf.axes if not isinstance(axis, Number)}
     constants = {axis.value for leaf in declared.open_leaves for axis in leaf.axes if isinstance(axis, Number)}

@@ -46,7 +46,11 @@ class SizeCheck:
 
     def size(self, state: Tensor) -> tuple[int | SymInt, ...] | None:
         """`state.size()` as the check must see it; None where nobody is checking packed input."""
-        if self._count is None or state.dim() != 3 or not _is_called_from(_COMPARING):
+        frame = _calling_frame()
+        if frame.f_code not in _COMPARING or self._count is None or state.dim() != 3:
+            return None
+        compared = frame.f_locals["expected_hidden_size"][1]
+        if not isinstance(compared, int) or compared != _PLACEHOLDER:
             return None
         layers, batch, features = state.shape
         # Adds the guard that the comparison itself would have added; unequal sizes go on to torch.nn's own message.

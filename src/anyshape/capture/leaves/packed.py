@@ -45,7 +45,7 @@ class PackedSequence:
 
     padded: Tensor
     batch: Batch
-    version: int = 0
+    version: int | None = None
 
 
 class PackedSequences:
@@ -75,14 +75,14 @@ class PackedSequences:
         if batch is None:
             raise PromiseBroken(_unknown_origin())
         known = self._by_data.get(data)
-        if known is not None and known.batch is batch and known.version == data._version:
+        if known is not None and known.batch is batch and known.version == _version(data) is not None:
             return known  # type: ignore[no-any-return]
         return PackedSequence(unpack(data, batch.lengths, batch.steps), batch)
 
     def make_packed(self, padded: Tensor, like: Tensor, batch: Batch) -> Tensor:
         """`padded` in packed form, with as many rows as `like`."""
         data: Tensor = repack(padded, batch.lengths, like.shape[0])
-        self._by_data[data] = PackedSequence(padded, batch, data._version)
+        self._by_data[data] = PackedSequence(padded, batch, _version(data))
         return data
 
     def _pack(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -95,7 +95,7 @@ class PackedSequences:
         torch._check(batch_sizes.shape[0] <= steps)
         batch = Batch(lengths, steps)
         self._by_batch_sizes[batch_sizes] = batch
-        self._by_data[data] = PackedSequence(padded, batch, data._version)
+        self._by_data[data] = PackedSequence(padded, batch, _version(data))
         return data, batch_sizes
 
     def _pad(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -137,10 +137,15 @@ class PackedSequences:
         return func(*map(self._as_size, args), **kwargs)
 
     def _as_size(self, argument: Any) -> Any:
-        if isinstance(argument, (tuple, list)):
-            return type(argument)(map(self._as_size, argument))
+        if isinstance(argument, (tuple, list)) and any(isinstance(item, Tensor) for item in argument):
+            return [self._as_size(item) for item in argument]
         count = self._batch_counts.get(argument) if isinstance(argument, Tensor) else None
         return argument if count is None else count
+
+
+def _version(tensor: Tensor) -> int | None:
+    """How often the tensor, or a view of it, was written to; None where torch does not count."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def _by_name(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:

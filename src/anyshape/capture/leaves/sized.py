@@ -21,6 +21,8 @@ def answers() -> dict[Any, Callable[..., Any]]:
     return {
         torch.linspace: _linspace,
         torch.logspace: _logspace,
+        torch.fft.fftfreq: _fftfreq,
+        torch.fft.rfftfreq: _rfftfreq,
         torch.tril_indices: _tril_indices,
         torch.triu_indices: _triu_indices,
         F.affine_grid: _affine_grid,
@@ -65,6 +67,23 @@ def _spread(start: Any, end: Any, steps: Size, dtype: torch.dtype, device: Any) 
     return torch.where(number < steps // 2, begin + step * place, finish - step * (steps - 1 - place)).where(
         number > 0, begin
     )
+
+
+def _fftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    size, spacing = _given(("n", "d"), args, {"d": 1.0, **kwargs})
+    if not _is_open(size):
+        return func(*args, **kwargs)
+    number = torch.arange(size, device=kwargs.get("device"))
+    turns = torch.where(number < (size + 1) // 2, number, number - size)
+    return turns.to(kwargs.get("dtype") or torch.get_default_dtype()) / (size * spacing)
+
+
+def _rfftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    size, spacing = _given(("n", "d"), args, {"d": 1.0, **kwargs})
+    if not _is_open(size):
+        return func(*args, **kwargs)
+    dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    return torch.arange(size // 2 + 1, device=kwargs.get("device")).to(dtype) / (size * spacing)
 
 
 def _tril_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

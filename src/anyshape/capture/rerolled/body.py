@@ -15,6 +15,7 @@ from anyshape.capture.generalized.operands import Carried, Operand, Slot
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.rerolled.demands import Demand, Many, One
+from anyshape.capture.rerolled.shapes import joined_shape
 
 _aten = torch.ops.aten
 
@@ -78,8 +79,5 @@ class BodyFrame(Frame):
             return self.tensor(demand.inner)
         assert isinstance(demand, Many)
         target = _aten.stack.default if demand.is_stack else _aten.cat.default
-        rank = self.rank_of(demand)
+        rank = len(joined_shape(self.explained, demand.content, demand.axis, demand.is_stack))
         return gather(self, target, demand.content, [demand.axis], rank)
-
-    def rank_of(self, demand: Many) -> int:
-        raise NotImplementedError

@@ -9,6 +9,7 @@ from typing import Any, Union
 import torch
 
 from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.gather import single_of
 from anyshape.capture.generalized.lists import Listed, Run
 from anyshape.capture.generalized.operands import Element, Operand
 from anyshape.capture.generalized.template import Place, Repeated
@@ -69,7 +70,8 @@ def _joining(place: Place) -> tuple[int, bool]:
 def _from_list(demands: Demands, listed: Listed, axis: int, is_stack: bool) -> None:
     for part in listed.parts:
         if isinstance(part, Run):
-            demands.add(part.loop, Many(part.content, axis, is_stack))
+            single = single_of(part.content) if is_stack else None
+            demands.add(part.loop, Many(part.content, axis, is_stack) if single is None else One(single))
             _from_list(demands, part.content, axis, is_stack)
         else:
             _from_operand(demands, part)

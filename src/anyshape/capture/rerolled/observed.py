@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from anyshape.capture.generalized.operands import Carried, Element, Final, Given, Held, Made, Operand, Value
+from anyshape.capture.generalized.operands import Carried, Collected, Element, Final, Given, Held, Made, Operand, Value
 from anyshape.capture.generalized.template import Seen, Template
 
 Shape = tuple[int, ...]
@@ -47,6 +47,8 @@ def observe(template: Template, operand: Operand) -> Observed:
         return Observed(tuple(operand.slot.shapes), operand.slot.dtype)
     if isinstance(operand, Final):
         return _final(template, operand)
+    if isinstance(operand, Collected):
+        return _collected(template, operand)
     assert isinstance(operand, Element)
     inner = observe(template, operand.inner)
     level = len(operand.loop.loops)
@@ -64,6 +66,26 @@ def _final(template: Template, operand: Final) -> Observed:
         last = Seen(outer.trace, (*outer.counters[:level], trips - 1), outer.point)
         shapes.append((outer, following.at(last) if trips else initial.at(outer)))
     return Observed(tuple(shapes), slot.dtype)
+
+
+def _collected(template: Template, operand: Collected) -> Observed:
+    """All repetitions along a new first axis; lists that the body joined have their own axis among the others."""
+    inner, axis, is_stack = operand.inner, *(operand.joined or (0, False))
+    parts = [inner] if operand.joined is None else list(inner.parts)
+    observed = [observe(template, part) for part in parts]
+    level = len(operand.loop.loops)
+    shapes = []
+    for outer, trips in operand.loop.trips:
+        if not trips:
+            continue
+        each = [one.at(Seen(outer.trace, (*outer.counters[:level], 0), outer.point)) for one in observed]
+        if operand.joined is not None and is_stack:
+            each = [(*shape[:axis], 1, *shape[axis:]) for shape in each]
+        joined = list(each[0])
+        if operand.joined is not None:
+            joined[axis] = sum(shape[axis] for shape in each)
+        shapes.append((outer, (trips, *joined)))
+    return Observed(tuple(shapes), observed[0].dtype)
 
 
 def _outside(template: Template, seen: Seen, level: int) -> Seen:

@@ -10,6 +10,7 @@ bins of the traced size, or nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,3 +117,29 @@ def _before(table: ir.Value, axis: int, of_rank: int) -> ir.Value:
 
 def _size(x: ir.Value, axis: int) -> ir.Value:
     return as_scalar(op.Shape(x, start=axis, end=axis + 1))
+
+
+def avg_pool(axes: int) -> Callable[..., Any]:
+    """aten::avg_pool{2,3}d with `divisor_override`, which torch.onnx (to 2.13) drops: each window's sum, divided."""
+
+    def translate(
+        x: ir.Value,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> ir.Value:
+        from onnxscript.function_libs.torch_lib.ops import nn
+
+        theirs = getattr(nn, f"aten_avg_pool{axes}d")
+        arguments = (x, kernel_size, stride, padding, ceil_mode)
+        if divisor_override is None:
+            return theirs(*arguments, count_include_pad)
+        if ceil_mode:
+            raise NotImplementedError(f"avg_pool{axes}d with both ceil_mode and divisor_override")
+        places = math.prod(kernel_size) ** (axes if len(kernel_size) == 1 else 1)
+        return op.Mul(theirs(*arguments, True), constant(places / divisor_override, dtype_of(x)))
+
+    return translate

@@ -12,6 +12,7 @@ from anyshape.translate.operators import (
     counting,
     cumulative,
     distances,
+    linalg,
     pooling,
     ranking,
     reducing,
@@ -81,6 +82,17 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_upsample_nearest_exact2d.vec": resizing.translate_nearest_exact,
     "_upsample_nearest_exact3d.vec": resizing.translate_nearest_exact,
     "scaled_dot_product_attention": attention.translate_attention,
+    "linalg_inv": linalg.translate_inv_checked,
+    "inverse": linalg.translate_inv_checked,
+    "linalg_solve": linalg.translate_solve_checked,
+    "linalg_cholesky": linalg.translate_cholesky_checked,
+    "linalg_inv_ex": linalg.translate_inv,
+    "_linalg_solve_ex": linalg.translate_solve,
+    "linalg_solve_triangular": linalg.translate_solve_triangular,
+    "_linalg_slogdet": linalg.translate_slogdet,
+    "linalg_cholesky_ex": linalg.translate_cholesky,
+    "avg_pool2d": pooling.avg_pool(2),
+    "avg_pool3d": pooling.avg_pool(3),
 }
 
 COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {}

@@ -1,0 +1,206 @@
+"""torch's own operator samples (op_db) as small modules with open axes, and the rules by which entries are left out.
+
+An axis is open where eager answers with it one longer, alone or together with the other axes of its size. Longer inputs
+repeat the sample's values; floats are changed a little, so that no two are equal and no matrix becomes singular.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+SAMPLES_PER_OPERATOR = 2
+_LOOKED_AT = 40
+"""So many samples of an operator are looked at for two that differ in rank and keywords."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    operator: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample. `dims` says which axes of which tensor have which open size: {"d0": ((0, 1), (1, 0))}."""
+
+    operator: str
+    number: int
+    call: Any = field(repr=False)
+    tensors: tuple[torch.Tensor, ...] = field(repr=False)
+    dims: dict[str, tuple[tuple[int, int], ...]]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {dim: self.tensors[places[0][0]].shape[places[0][1]] for dim, places in self.dims.items()}
+
+    def other_sizes(self) -> list[dict[str, int]]:
+        """Each dim by itself one and two longer and twice as long, then all together."""
+        sizes = self.sizes
+        changes = (lambda size: size + 1, lambda size: size + 2, lambda size: size * 2)
+        alone = [{**sizes, dim: change(sizes[dim])} for dim in sizes for change in changes]
+        together = [{dim: change(size) for dim, size in sizes.items()} for change in changes]
+        return alone + (together if len(sizes) > 1 else [])
+
+    def make(self, sizes: dict[str, int]) -> tuple[torch.Tensor, ...]:
+        tensors = list(self.tensors)
+        for dim, places in self.dims.items():
+            for tensor, axis in places:
+                tensors[tensor] = grow(tensors[tensor], axis, sizes[dim])
+        return tuple(tensors)
+
+
+class Module(torch.nn.Module):
+    """The operator, its tensors as inputs and all else as constants."""
+
+    def __init__(self, call: Any) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        return self.call(*tensors)
+
+
+def rule_against(entry: Any) -> str | None:
+    """Why an entry of op_db is left out before it is tried; None where it is not."""
+    name = entry.name
+    if "sparse" in name or "sampled_addmm" in name or "csr" in name:
+        return "sparse"
+    if "backward" in name:
+        return "backward"
+    if name.endswith("_") and not name.endswith("__"):
+        return "in place"
+    if name.startswith("empty") or name in ("new_empty", "new_empty_strided"):
+        return "uninitialized"
+    return None
+
+
+def cases_of(entry: Any) -> tuple[list[Case], LeftOut | None]:
+    name = entry.name + (f".{entry.variant_test_name}" if entry.variant_test_name else "")
+    rule = rule_against(entry)
+    if rule is not None:
+        return [], LeftOut(name, rule)
+    found: list[Case] = []
+    kinds: set[Any] = set()
+    rule = "no sample with an open axis"
+    for sample in _samples(entry):
+        call, tensors = _as_call(entry.op, sample)
+        kind = (tuple(tensor.dim() for tensor in tensors), tuple(sorted(sample.kwargs)))
+        if not tensors or kind in kinds:
+            continue
+        answer = _answer(call, tensors)
+        if answer is None:
+            continue
+        if _is_random(call, tensors, answer):
+            return [], LeftOut(name, "random")
+        dims = _open_axes(call, tensors)
+        if not dims:
+            continue
+        kinds.add(kind)
+        found.append(Case(name, len(found), call, tensors, dims))
+        if len(found) == SAMPLES_PER_OPERATOR:
+            break
+    return found, None if found else LeftOut(name, rule)
+
+
+def _samples(entry: Any) -> Iterator[Any]:
+    dtypes = entry.supported_dtypes("cpu")
+    dtype = next((dtype for dtype in (torch.float32, torch.int64, torch.bool) if dtype in dtypes), None)
+    if dtype is None:
+        return
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for number, sample in enumerate(entry.sample_inputs("cpu", dtype, requires_grad=False)):
+                if number >= _LOOKED_AT:
+                    return
+                yield sample
+        except Exception:  # op_db's own trouble with this build of torch: what came so far is used
+            return
+
+
+def _as_call(function: Any, sample: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
+    leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
+    places = [number for number, leaf in enumerate(leaves) if _is_plain(leaf)]
+
+    def call(*tensors: torch.Tensor) -> Any:
+        filled = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            filled[place] = tensor
+        args, kwargs = pytree.tree_unflatten(filled, structure)
+        answer = function(*args, **kwargs)
+        return tuple(leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor))
+
+    return call, tuple(leaves[place].detach().clone() for place in places)
+
+
+def _is_plain(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.device.type == "cpu"
+
+
+def _answer(call: Any, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = call(*(tensor.clone() for tensor in tensors))
+    except Exception:  # whatever eager raises, it does not answer
+        return None
+    plain = all(_is_plain(tensor) and not tensor.is_quantized for tensor in answer)
+    return answer if answer and plain else None
+
+
+def _is_random(call: Any, tensors: Sequence[torch.Tensor], answer: Sequence[torch.Tensor]) -> bool:
+    state = torch.get_rng_state()
+    torch.manual_seed(1)
+    again = _answer(call, tensors)
+    random = not torch.equal(state, torch.get_rng_state()) and _draws(call, tensors)
+    torch.set_rng_state(state)
+    return random or again is None or len(again) != len(answer)
+
+
+def _draws(call: Any, tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether a call moves torch's random state."""
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    _answer(call, tensors)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+def _open_axes(call: Any, tensors: tuple[torch.Tensor, ...]) -> dict[str, tuple[tuple[int, int], ...]]:
+    axes = [
+        (number, axis) for number, tensor in enumerate(tensors) for axis in range(tensor.dim()) if tensor.shape[axis] > 1
+    ]
+    alone = [place for place in axes if _answers_longer(call, tensors, (place,))]
+    dims = [(place,) for place in alone]
+    rest = [place for place in axes if place not in alone]
+    for size in sorted({tensors[number].shape[axis] for number, axis in rest}):
+        group = tuple(place for place in rest if tensors[place[0]].shape[place[1]] == size)
+        if len(group) > 1 and _answers_longer(call, tensors, group):
+            dims.append(group)
+    return {f"d{number}": places for number, places in enumerate(dims)}
+
+
+def _answers_longer(call: Any, tensors: tuple[torch.Tensor, ...], places: Sequence[tuple[int, int]]) -> bool:
+    longer = list(tensors)
+    for tensor, axis in places:
+        longer[tensor] = grow(longer[tensor], axis, longer[tensor].shape[axis] + 1)
+    return _answer(call, longer) is not None
+
+
+def grow(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    old = tensor.shape[axis]
+    if size == old:
+        return tensor
+    longer = tensor.index_select(axis, torch.arange(size) % max(old, 1))
+    if not tensor.is_floating_point():
+        return longer
+    shape = [size if place == axis else 1 for place in range(tensor.dim())]
+    is_new = (torch.arange(size) >= old).reshape(shape)
+    noise = 1 + 0.1 * torch.rand(longer.shape, generator=torch.Generator().manual_seed(size))
+    return torch.where(is_new, longer * noise.to(longer.dtype), longer)

@@ -1,0 +1,46 @@
+"""What anyshape does, in under a minute: three classic models exported and compared, and one that cannot be."""
+
+import pathlib
+import sys
+import tempfile
+
+import torch
+
+import anyshape
+from anyshape.report.text import describe_export
+
+HERE = pathlib.Path(__file__).parent
+
+
+def load(folder):
+    """The model file of an example, as the command line loads it."""
+    from anyshape.cli.model_file import load_model_file
+
+    return load_model_file(str(HERE / folder / "model.py"))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("01_linear", "02_rnn", "03_reshape"):
+            print(f"$ anyshape export examples/{name}/model.py -o {name[3:]}.onnx")
+            file = load(name)
+            path = pathlib.Path(folder) / f"{name[3:]}.onnx"
+            result = anyshape.export(file.module, file.inputs, path)
+            print(describe_export(result).replace(folder + "/", ""))
+            x = file.inputs(batch_size=7)
+            answer = anyshape.load(path)(input=x)
+            print(f"  at batch_size 7, onnxruntime and PyTorch differ by at most {(answer - file.module(x)).abs().max():.1e}\n")
+
+        class Fixed(torch.nn.Module):
+            def forward(self, x):
+                return x.view(3, 10)
+
+        print("And a model that hides its batch size in a constant, where torch.onnx.export gives a file for 3 alone:")
+        try:
+            anyshape.export(Fixed(), lambda batch=3: torch.randn(batch, 10), where=["1 <= batch <= 64"])
+        except anyshape.PromiseBroken as broken:
+            print(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The rerolled rung: traces that grow with a dim -> one program with loops in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from anyshape.capture.generalized.learn import Learner, Lesson, Plan
+from anyshape.capture.generalized.main_program import build_captured
+from anyshape.capture.generalized.program import Decompose
+from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.refusals import CaptureRefused, write_in_loop
+from anyshape.capture.generalized.sizes import Answers
+from anyshape.capture.generalized.template import Repeated, Template, lay_over
+from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.rerolled.blocks import roll_up
+from anyshape.capture.rerolled.emit import LoopEmitter
+from anyshape.capture.rerolled.functional import find_write, without_writes
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured
+
+_LARGEST = (12, 36)
+"""Traces of loops are as long as their loops: few steps first, more where a block repeats too rarely to be seen."""
+
+
+def capture_rerolled(module: torch.nn.Module, declared: Declared, answers: Answers, decompose: Decompose) -> Captured:
+    """One program with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
+
+    `answers` says whether the module answers at given sizes in eager mode.
+    """
+    lesson = _learn(module, declared, answers)
+    emitter = LoopEmitter(lesson.explained, declared.domain, decompose)
+    return build_captured("rerolled", module, declared, lesson, decompose, emitter)
+
+
+def _learn(module: torch.nn.Module, declared: Declared, answers: Answers) -> Lesson:
+    recorder = Recorder(module, declared)
+    refusals: list[CaptureRefused] = []
+    for largest in _LARGEST:
+        plan = Plan(lay_over=_rolling(declared), first=7, unseen=6, largest=largest, largest_unseen=largest)
+        try:
+            return Learner(recorder, declared, answers, plan).learn()
+        except CaptureRefused as refusal:
+            refusals.append(refusal)
+            if refusal.finding.code == "AS121":
+                break
+    raise refusals[0]
+
+
+def _rolling(declared: Declared) -> Callable[[Sequence[Trace]], Template]:
+    def lay(traces: Sequence[Trace]) -> Template:
+        functional = [without_writes(trace) for trace in traces]
+        written = next(filter(None, map(find_write, functional)), None)
+        template = lay_over(functional, roll_up(functional), _counters(declared))
+        if written is not None and any(isinstance(item, Repeated) for item in template.items):
+            raise write_in_loop(written)
+        return template
+
+    return lay
+
+
+class _Counters:
+    """Names for counters that are no dims of the user's."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self._taken = set(taken)
+
+    def __iter__(self) -> Iterator[str]:
+        for name in ("i", "j", "k", *(f"i{number}" for number in range(1000))):
+            if name not in self._taken:
+                yield name
+
+
+def _counters(declared: Declared) -> list[str]:
+    names = iter(_Counters(declared.domain.names))
+    return [name for name, _ in zip(names, range(400), strict=False)]
+
+

@@ -1,0 +1,167 @@
+"""Loops of a template -> a node in the graph around, and the body as a program of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import Dim as TorchDim
+
+from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.described import symbols_of
+from anyshape.capture.generalized.frames import Frame
+from anyshape.capture.generalized.operands import Carried, Collected, Final, Slot
+from anyshape.capture.generalized.program import Decompose, Learned, export_graph
+from anyshape.capture.generalized.template import Place, Repeated, Seen
+from anyshape.capture.generalized.arguments import walk
+from anyshape.capture.guards import collect_guards, shape_environment
+from anyshape.capture.rerolled.body import BodyFrame, BodyInput
+from anyshape.capture.rerolled.demands import Demand, One, find_demands
+from anyshape.capture.rerolled.observed import Observed, observe
+from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape
+from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of
+from anyshape.operators.loop import loop as loop_operator
+from anyshape.records.captured import Guard, Loop
+
+
+class LoopEmitter:
+    """Emits the loops of one template. Afterwards `loops` has the bodies, `guards` what they rest on."""
+
+    def __init__(self, explained: Explained, domain: Domain, decompose: Decompose) -> None:
+        self._explained = explained
+        self._domain = domain
+        self._decompose = decompose
+        self._demands = find_demands(explained)
+        self._inside: dict[Frame, dict[str, Loop]] = {}
+        self.guards: list[Guard] = []
+
+    def loops_of(self, frame: Frame) -> Mapping[str, Loop]:
+        """The loops that stand in this frame."""
+        return self._inside.get(frame, {})
+
+    def emit(self, frame: Frame, loop: Repeated) -> None:
+        """Build the body, export it, and put the loop's node and its results into the frame."""
+        slots = self._explained.resolver.slots.get(loop, [])
+        demands = list(self._demands.by_loop.get(loop, {}))
+        body = BodyFrame(frame, loop, self.emit)
+        body.emit(loop.body)
+        body.finish(slots, demands)
+        name = f"loop_{loop.counter}"
+        self._inside.setdefault(frame, {})[name] = self._exported(body, slots)
+        self._place(frame, name, body, slots, demands)
+
+    def _place(
+        self, frame: Frame, name: str, body: BodyFrame, slots: Sequence[Slot], demands: Sequence[Demand]
+    ) -> None:
+        explained, scope = self._explained, frame.scope
+        template = explained.template
+        scope.stack = _first_place(body.loop).step.stack
+        trips = explained.trips[body.loop]
+        results: list[tuple[tuple[Expr, ...], torch.dtype]] = []
+        for slot in slots:
+            results.append((fitted_shape(explained, observe(template, Final(slot))), slot.dtype))
+        for demand in demands:
+            shape = demanded_shape(explained, demand, body.loop)
+            results.append(((trips, *shape), demanded_dtype(explained, demand)))
+        node = scope.call(
+            loop_operator,
+            name,
+            scope.size(trips),
+            [frame.tensor(slot.initial) for slot in slots],
+            [each.outside for each in body.inputs if each.kind in ("tensor", "constant")],
+            [each.outside for each in body.inputs if each.kind == "number"],
+            [scope.size(size) for shape, _ in results for size in shape],
+            [len(shape) for shape, _ in results],
+            [str(dtype).removeprefix("torch.") for _, dtype in results],
+        )
+        keys: list[Any] = [Final(slot) for slot in slots]
+        keys += [
+            Collected(body.loop, each.inner)
+            if isinstance(each, One)
+            else Collected(body.loop, each.content, (each.axis, each.is_stack))
+            for each in demands
+        ]
+        for index, key in enumerate(keys):
+            frame.values[key] = scope.call(_item, node, index)
+
+    def _exported(self, body: BodyFrame, slots: Sequence[Slot]) -> Loop:
+        seen = _example(body.loop)
+        described = [self._describe(each, seen) for each in body.inputs]
+        learned = Learned(body.scope.graph, None, {})
+        inputs = [value for value, _ in described]
+        dynamic = [
+            TorchDim.AUTO
+            if isinstance(value, int)
+            else {axis: TorchDim.AUTO for axis, size in enumerate(sizes) if not isinstance(size, Number)}
+            for value, sizes in described
+        ]
+        program, decomposed = export_graph(learned, inputs, dynamic, self._decompose)
+        symbols = symbols_of(program, [sizes for _, sizes in described])
+        environment = shape_environment(decomposed) or shape_environment(program)
+        if environment is not None:
+            self._keep_guards(collect_guards(environment, symbols, self._widened(body.loops)))
+        return Loop(decomposed, symbols, _roles(body.inputs, slots), len(slots), dict(self.loops_of(body)))
+
+    def _describe(self, each: BodyInput, seen: Seen) -> tuple[Any, tuple[Expr | None, ...]]:
+        """An example of an input, and the expressions of its sizes."""
+        if each.kind in ("counter", "number"):
+            return seen.point[each.what], (Ref(each.what),)
+        if each.kind == "constant":
+            return each.what.detach(), tuple(Number(size) for size in each.what.shape)
+        operand = Carried(each.what) if each.kind == "carried" else each.what
+        observed: Observed = observe(self._explained.template, operand)
+        sizes = tuple(
+            self._explained.fits.integers([(point.point, shape[axis]) for point, shape in observed.shapes])
+            for axis in range(len(observed.shapes[0][1]))
+        )
+        return torch.zeros(observed.at(seen), dtype=observed.dtype), sizes
+
+    def _widened(self, loops: Sequence[Repeated]) -> Domain:
+        """The domain with the counters of these loops, each below its number of trips."""
+        counters = tuple(Dim(loop.counter, min=0) for loop in loops)
+        below = tuple(Compare("<", Ref(loop.counter), self._explained.trips[loop]) for loop in loops)
+        return Domain((*self._domain.dims, *counters), (*self._domain.relations, *below))
+
+    def _keep_guards(self, guards: Sequence[Guard]) -> None:
+        """What is not proved of a body; counters are no dims, so a condition with one is kept as text."""
+        names = set(self._domain.names)
+        for guard in guards:
+            if guard.status == "proved":
+                continue
+            about_dims = guard.condition is not None and set(dims_of(guard.condition)) <= names
+            text = guard.text if about_dims else f"in a loop: {guard.condition or guard.text}"
+            kept = guard.condition if about_dims else None
+            self.guards.append(Guard(kept, text, guard.source, False, guard.status if about_dims else "unknown", guard.counterexample if about_dims else None))
+
+
+def _roles(inputs: Sequence[BodyInput], slots: Sequence[Slot]) -> tuple[tuple[str, int], ...]:
+    roles: list[tuple[str, int]] = []
+    counts = {"tensor": 0, "number": 0}
+    for each in inputs:
+        if each.kind == "counter":
+            roles.append(("counter", 0))
+        elif each.kind == "carried":
+            roles.append(("carried", list(slots).index(each.what)))
+        else:
+            kind = "number" if each.kind == "number" else "tensor"
+            roles.append((kind, counts[kind]))
+            counts[kind] += 1
+    return tuple(roles)
+
+
+def _first_place(loop: Repeated) -> Place:
+    return next(item for item in walk(loop.body) if isinstance(item, Place))
+
+
+def _example(loop: Repeated) -> Seen:
+    """The most general repetition: neither the first nor the last, in the longest trace."""
+    occurrences = [occurrence.seen for occurrence in _first_place(loop).occurrences]
+    longest = max(count for _, count in loop.trips)
+    wanted = max(longest // 2, min(longest - 1, 1))
+    inside = [seen for seen in occurrences if seen.counters[-1] == wanted]
+    return max(inside, key=lambda seen: (min(seen.point.values()), sum(seen.point.values())))
+
+
+def _item(values: Any, index: int) -> Any:
+    return values[index]

@@ -1,0 +1,96 @@
+"""Gauss-Jordan elimination with partial pivoting, and Cholesky's columns: one round of an ONNX `Loop` a column.
+
+Each round works on the whole batch of matrices. A pivot of 0 gives inf or NaN and the column's number in `info`.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.loops import Values, repeat
+from anyshape.translate.operators.values import as_scalar, constant, count_up, ints
+
+_INT64, _INT32 = ir.DataType.INT64, ir.DataType.INT32
+
+
+@dataclass(frozen=True)
+class Eliminated:
+    """`right` is the solution; the others say of the matrices: sign and log of the determinant, first pivot of 0."""
+
+    right: ir.Value
+    sign: ir.Value
+    log_determinant: ir.Value
+    info: ir.Value
+
+
+def eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataType) -> Eliminated:
+    """Solve matrix @ x = right; both have the same batch axes."""
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    batch = op.Shape(matrix, start=0, end=row_axis)
+    zero, one = constant(0, dtype), constant(1, dtype)
+
+    def step(k: ir.Value, table: ir.Value, sign: ir.Value, log: ir.Value, info: ir.Value) -> Values:
+        is_k = op.Equal(rows, k)
+        column = op.Gather(table, k, axis=column_axis)
+        candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype))
+        chosen = op.ArgMax(candidates, axis=row_axis, keepdims=1)
+        order = op.Where(is_k, chosen, op.Where(op.Equal(rows, chosen), k, rows))
+        wide = op.Expand(op.Unsqueeze(order, ints(column_axis)), op.Shape(table))
+        swapped = op.GatherElements(table, wide, axis=row_axis)
+        pivot_row = op.Gather(swapped, k, axis=row_axis)
+        pivot = op.Gather(pivot_row, op.Reshape(k, ints(1)), axis=row_axis)
+        normal = op.Unsqueeze(op.Div(pivot_row, pivot), ints(row_axis))
+        factor = op.Unsqueeze(op.Gather(swapped, k, axis=column_axis), ints(column_axis))
+        is_row = op.Unsqueeze(is_k, ints(1))
+        reduced = op.Where(is_row, normal, op.Sub(swapped, op.Mul(factor, normal)))
+        flip = op.Where(op.Equal(chosen, k), one, constant(-1, dtype))
+        scalar_pivot, scalar_flip = op.Squeeze(pivot, ints(row_axis)), op.Squeeze(flip, ints(row_axis))
+        is_new = op.And(op.Equal(scalar_pivot, zero), op.Equal(info, constant(0, _INT32)))
+        number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
+        return [
+            reduced,
+            op.Mul(sign, op.Mul(op.Sign(scalar_pivot), scalar_flip)),
+            op.Add(log, op.Log(op.Abs(scalar_pivot))),
+            op.Where(is_new, number, info),
+        ]
+
+    states = [
+        (op.Concat(matrix, right, axis=column_axis), dtype),
+        (op.Expand(one, batch), dtype),
+        (op.Expand(zero, batch), dtype),
+        (op.Expand(constant(0, _INT32), batch), _INT32),
+    ]
+    table, sign, log, info = repeat(size, states, step)
+    answer = op.Slice(table, op.Reshape(size, ints(1)), op.Shape(table, start=column_axis), ints(column_axis))
+    return Eliminated(answer, sign, log, info)
+
+
+def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
+    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive."""
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    batch = op.Shape(matrix, start=0, end=row_axis)
+
+    def step(k: ir.Value, table: ir.Value, info: ir.Value) -> Values:
+        column = op.Gather(table, k, axis=column_axis)
+        pivot = op.Gather(column, op.Reshape(k, ints(1)), axis=row_axis)
+        scaled = op.Div(column, op.Sqrt(pivot))
+        kept = op.Where(op.GreaterOrEqual(rows, k), scaled, constant(0, dtype))
+        outer = op.Mul(op.Unsqueeze(kept, ints(column_axis)), op.Unsqueeze(kept, ints(row_axis)))
+        is_bad = op.Not(op.Greater(op.Squeeze(pivot, ints(row_axis)), constant(0, dtype)))
+        is_new = op.And(is_bad, op.Equal(info, constant(0, _INT32)))
+        number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
+        return [op.Sub(table, outer), op.Where(is_new, number, info), kept]
+
+    states = [(matrix, dtype), (op.Expand(constant(0, _INT32), batch), _INT32)]
+    _, info, columns = repeat(size, states, step, collected=1)
+    return op.Transpose(columns, perm=[*range(1, of_rank), 0]), info

@@ -1,0 +1,91 @@
+"""What the trials of a verification have shown: counted once, and told as a verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from anyshape.records.verdict import Failure, FailureKind, OutputError, Refusal, Sizes, Untried, Verdict
+from anyshape.verify.bench import Equal, Outcome, SetAside, Trial
+from anyshape.verify.request import VerifyRequest
+
+HOPELESS = (FailureKind.REJECTED, FailureKind.UNSUPPORTED)
+_Key = tuple[tuple[str, int], ...]
+
+
+class Tally:
+    """What the trials have shown so far."""
+
+    def __init__(self, request: VerifyRequest) -> None:
+        self._request = request
+        self._tried: set[_Key] = set()
+        self._untried: dict[_Key, Untried] = {}
+        self._refused: dict[_Key, Refusal] = {}
+        self._worst: list[OutputError] = []
+        self._set_aside: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+        self.trials = 0
+
+    def is_settled(self, trial: Trial) -> bool:
+        """Whether another trial at these sizes can add nothing: the module refused them, or the file failed there."""
+        failed = any(dict(failure.sizes) == dict(trial.sizes) for failure in self.failures)
+        return failed or _key(trial.sizes) in self._refused
+
+    @property
+    def is_hopeless(self) -> bool:
+        return any(failure.kind in HOPELESS for failure in self.failures)
+
+    def add(self, trial: Trial, outcome: Outcome) -> None:
+        self.trials += 1
+        key = _key(trial.sizes)
+        if isinstance(outcome, (Equal, Failure)):
+            self._tried.add(key)
+        if isinstance(outcome, Failure):
+            self.failures.append(outcome)
+        elif isinstance(outcome, Equal):
+            self._note_errors(outcome)
+        elif isinstance(outcome, SetAside):
+            self._set_aside[f"{trial.values}: {outcome.why}"] += 1
+        elif trial.edge is not None:
+            self._set_aside[f"{trial.values}: the module refuses them"] += 1
+        elif outcome.refused.memory:
+            self.give_up(trial.sizes, "the module ran out of memory")
+        else:
+            refused = outcome.refused
+            self._refused[key] = Refusal(dict(trial.sizes), refused.message, refused.source, outcome.file_answers)
+
+    def give_up(self, sizes: Sizes, why: str) -> None:
+        self._untried.setdefault(_key(sizes), Untried(dict(sizes), why))
+
+    def _note_errors(self, outcome: Equal) -> None:
+        names = self._request.output_names
+        found = [
+            OutputError(name, excess * allowed, allowed)
+            for name, excess, allowed in zip(names, outcome.excess, outcome.allowed, strict=False)
+        ]
+        if not self._worst:
+            self._worst = found
+        else:
+            self._worst = [
+                max(one, two, key=lambda error: error.worst) for one, two in zip(self._worst, found, strict=False)
+            ]
+
+    def verdict(self, smallest: Failure | None, floor: str, seconds: float) -> Verdict:
+        left = [
+            untried for key, untried in self._untried.items() if key not in self._tried and key not in self._refused
+        ]
+        return Verdict(
+            tried=tuple(dict(key) for key in dict.fromkeys(map(_key, self._request.sizes)) if key in self._tried),
+            failures=tuple(self.failures),
+            smallest_failure=smallest,
+            refused=tuple(self._refused.values()),
+            untried=tuple(left),
+            outputs=tuple(self._worst),
+            trials=self.trials,
+            set_aside=dict(self._set_aside),
+            floor=floor,
+            seconds=seconds,
+        )
+
+
+def _key(sizes: Sizes) -> _Key:
+    return tuple(sizes.items())

@@ -1,0 +1,107 @@
+"""The pages of docs/errors: their parts, and their scripts run as a user would run them.
+
+A script stands in a file `model.py` of an empty folder. What it writes with `anyshape.export` is kept, and a later script
+that begins with the very same lines gets the same files: an export costs seconds, and many pages begin with the same one.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from anyshape.findings import AnyshapeError
+
+_TITLE = re.compile(r"# (AS\d{3}) ([a-z][a-z-]*)\n")
+_BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_QUALIFIED = re.compile(r"(?<=, in )[\w.<>]*\.(?=\w+:)")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows: a script that triggers the finding, its text, and a script that does not."""
+
+    code: str
+    name: str
+    script: str
+    text: str
+    fixed: str
+
+
+def parse_page(markdown: str) -> Page:
+    """The parts of a page. Raises ValueError where one is missing."""
+    title = _TITLE.match(markdown)
+    blocks = [(kind, text) for kind, text in _BLOCK.findall(markdown)]
+    if title is None or [kind for kind, _ in blocks] != ["python", "text", "python"]:
+        raise ValueError(f"not a title and blocks of python, text, python: {markdown[:60]!r}")
+    return Page(title[1], title[2], *(text.rstrip("\n") for _, text in blocks))
+
+
+@dataclass
+class Workshop:
+    """Runs scripts; `kept` has the files that exports wrote, by the lines that wrote them."""
+
+    kept: dict[str, dict[str, bytes]] = field(default_factory=dict)
+
+    def run(self, script: str, folder: Path) -> str:
+        """What the script printed, or the text of the error that it raised: ours alone, others go through."""
+        file = folder / "model.py"
+        file.write_text(script, encoding="utf-8")
+        module = ModuleType("model")
+        printed = io.StringIO()
+        with _inside(folder):
+            try:
+                with contextlib.redirect_stdout(printed):
+                    for part in self._parts(script, file):
+                        exec(part, vars(module))
+            except AnyshapeError as error:
+                return _plain(str(error))
+        return _plain(printed.getvalue().rstrip("\n"))
+
+    def _parts(self, script: str, file: Path) -> Iterator[CodeType]:
+        """The script in one piece, or in two: up to its last plain `anyshape.export(...)`, and the rest."""
+        body = ast.parse(script).body
+        last = max((index for index, each in enumerate(body) if _is_export(each)), default=-1)
+        start, rest = body[: last + 1], body[last + 1 :]
+        lines = "\n".join(map(ast.dump, start))
+        if lines in self.kept:
+            yield _compiled([each for each in start if not _is_export(each)], file)
+            for name, content in self.kept[lines].items():
+                (file.parent / name).write_bytes(content)
+        elif start:
+            yield _compiled(start, file)
+            written = (each for each in file.parent.rglob("*") if each.is_file() and each != file)
+            self.kept[lines] = {str(each.relative_to(file.parent)): each.read_bytes() for each in written}
+        yield _compiled(rest, file)
+
+
+def _is_export(statement: ast.stmt) -> bool:
+    """A call for the sake of its file: nothing later in the script can ask for what it returns."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and ast.unparse(call.func) == "anyshape.export"
+
+
+def _compiled(body: list[ast.stmt], file: Path) -> CodeType:
+    return compile(ast.Module(body=body, type_ignores=[]), str(file), "exec")
+
+
+def _plain(text: str) -> str:
+    """Python 3.10 does not know the class of a method: there `in Head.forward` reads `in forward`."""
+    return text if sys.version_info >= (3, 11) else _QUALIFIED.sub("", text)
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,72 @@
+"""torch.onnx.export's own signature: what it takes, what it refuses, what it warns of."""
+
+from __future__ import annotations
+
+import io
+
+import onnx
+import pytest
+import torch
+
+import anyshape
+from anyshape import compat
+from tests.zoo import Rnn
+
+AXES = {"input": {0: "batch_size", 1: "sequence_length"}, "output": {0: "batch_size"}}
+
+
+def test_the_seeds_call_gives_named_dims(tmp_path) -> None:
+    path = tmp_path / "rnn.onnx"
+    result = compat.export(
+        Rnn(), torch.randn(3, 5, 10), path, input_names=["input"], output_names=["output"], dynamic_axes=AXES
+    )
+    assert isinstance(result, anyshape.Export) and result.path == path
+    graph = onnx.load(path).graph
+    named = [[dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input]
+    assert [value.name for value in graph.input] == ["input"] and named == [["batch_size", "sequence_length", 10]]
+
+
+def test_dynamic_shapes_and_keyword_arguments() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x, *, mask):
+            return x * mask
+
+    batch = torch.export.Dim("batch", min=1, max=64)
+    result = compat.export(
+        Two(),
+        (torch.randn(3, 4),),
+        kwargs={"mask": torch.ones(3, 4)},
+        dynamic_shapes={"x": {0: batch}, "mask": {0: batch}},
+        dynamo=True,
+    )
+    assert [str(tensor) for tensor in result.contract.inputs] == ["x: float32[batch, 4]", "mask: float32[batch, 4]"]
+    assert result.contract.domain.dim("batch").max == 64
+
+
+def test_a_buffer_is_written_to() -> None:
+    buffer = io.BytesIO()
+    compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), buffer, input_names=["x"], dynamic_axes={"x": [0]})
+    assert [value.name for value in onnx.load_from_string(buffer.getvalue()).graph.input] == ["x"]
+
+
+def test_a_name_on_an_output_that_is_not_what_the_model_does_is_an_error() -> None:
+    axes = {"x": {0: "batch"}, "y": {1: "batch"}}
+    with pytest.raises(anyshape.PromiseBroken, match="AS112 output-axis: you call axis 1 of output 'y' 'batch'"):
+        compat.export(
+            torch.nn.Linear(4, 2), (torch.randn(3, 4),), input_names=["x"], output_names=["y"], dynamic_axes=axes
+        )
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [{"export_params": False}, {"keep_initializers_as_inputs": True}, {"custom_opsets": {"my": 1}}, {"opset_version": 5}],
+    ids=str,
+)
+def test_what_cannot_be_honoured_is_refused(argument) -> None:
+    with pytest.raises(anyshape.AnyshapeError, match="AS03"):
+        compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), **argument)
+
+
+def test_what_changes_nothing_is_warned_of() -> None:
+    with pytest.warns(compat.NotHonoured, match="profile=True changes nothing"):
+        compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), profile=True)

@@ -1,0 +1,302 @@
+"""The documents tell the truth: every example in them runs and prints what the page says, and every link leads somewhere.
+
+A `python` block runs in the page's own namespace and folder; a block that begins with `# model.py` is also that file. A
+`text` block directly under it is what it prints. In a `console` block each `$ anyshape ...` is run, and what follows is
+what it says. A block that begins with `# not run` is left alone, and there are few of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import linecache
+import re
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anyshape
+import anyshape.compat
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+NOT_RUN = "# not run"
+MOST_NOT_RUN = 5
+
+_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# (\w+\.py)\n")
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (?P<words>.+)$", re.MULTILINE)
+_MEASURED = (  # what differs from run to run and from machine to machine
+    (re.compile(r"\bin \d+\.\d s\b"), "in 0.0 s"),
+    (re.compile(r"[\d.e+-]+ x its noise floor"), "0 x its noise floor"),
+    (re.compile(r"\(tested up to \d+\)"), "(tested up to 0)"),
+    (re.compile(r"expected -?[\d.e-]+, actual -?[\d.e-]+ at"), "expected 0, actual 0 at"),
+    (re.compile(r"made by .*"), "made by ..."),
+    (re.compile(r", in \w+\.(\w+):"), r", in \1:"),  # Python 3.10 does not tell the class
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `follows` says whether nothing but empty lines stands between it and the one before."""
+
+    language: str
+    text: str
+    line: int
+    follows: bool
+
+    @property
+    def is_run(self) -> bool:
+        return not self.text.startswith(NOT_RUN)
+
+
+def read_blocks(text: str) -> list[Block]:
+    blocks = []
+    end = 0
+    for match in _BLOCK.finditer(text):
+        follows = bool(blocks) and not text[end : match.start()].strip()
+        blocks.append(Block(match["language"], match["text"], text[: match.start()].count("\n") + 1, follows))
+        end = match.end()
+    return blocks
+
+
+@dataclass
+class Reader:
+    """Somebody who does what a page says, in an empty folder."""
+
+    folder: Path
+    namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
+    lines: dict[str, int] = field(default_factory=dict)
+    status: int = 0
+
+    def run_python(self, block: Block) -> str:
+        """What the block prints. Blocks without a name are one file, `example.py`, one under the other."""
+        name = match[1] if (match := _FILE.match(block.text)) else "example.py"
+        before = 0 if match else self.lines.get(name, 0)
+        self.lines[name] = before + block.text.count("\n")
+        with (self.folder / name).open("w" if before == 0 else "a", encoding="utf-8") as file:
+            file.write(block.text)
+        linecache.checkcache()
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * before + block.text, name, "exec"), self.namespace)
+        return printed.getvalue()
+
+    def run_console(self, command: str) -> str:
+        """What `anyshape ...` says on both channels, progress left out, or nothing if a file takes it.
+
+        `echo $?` says how the last one ended.
+        """
+        if command == "echo $?":
+            return f"{self.status}\n"
+        command, _, file = command.partition(" > ")
+        words = shlex.split(command)
+        assert words[0] == "anyshape", f"a console block can run anyshape only, not {words[0]!r}"
+        said = io.StringIO()
+        with _as_process(["anyshape", *words[1:]]), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            self.status = run_command_line()
+        lines = [line for line in said.getvalue().splitlines(keepends=True) if not line.startswith("anyshape: ")]
+        if not file:
+            return "".join(lines)
+        (self.folder / file).write_text("".join(lines), encoding="utf-8")
+        return ""
+
+
+def run_command_line() -> int:
+    from anyshape.cli.main import main
+
+    try:
+        main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+@contextlib.contextmanager
+def _as_process(arguments: list[str]) -> Any:
+    """A model file that the command line runs is a module for the length of its run."""
+    argv, path, modules = sys.argv, list(sys.path), set(sys.modules)
+    sys.argv = arguments
+    linecache.checkcache()
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        for name in set(sys.modules) - modules:
+            if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__ or "").is_relative_to(Path.cwd()):
+                del sys.modules[name]
+
+
+def normalised(text: str) -> str:
+    for measured, instead in _MEASURED:
+        text = measured.sub(instead, text)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def read_commands(text: str) -> list[tuple[str, str]]:
+    """Each `$ command` with the output that the page shows under it."""
+    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+    assert not parts[0].strip(), "a console block begins with a command"
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def run_page(text: str, folder: Path, name: str = "page.md") -> None:
+    """Do what the page says; AssertionError where something else comes out."""
+    reader = Reader(folder)
+    printed = ""
+    for block in read_blocks(text):
+        place = f"{name}:{block.line}"
+        if block.language == "python" and block.is_run:
+            try:
+                printed = reader.run_python(block)
+            except Exception as error:
+                raise AssertionError(f"{place}: the block raises {type(error).__name__}: {error}") from error
+        elif block.language == "python":
+            printed = ""
+        elif block.language == "text" and block.follows:
+            assert normalised(printed) == normalised(block.text), f"{place}: the block above prints something else"
+        elif block.language == "console":
+            for command, shown in read_commands(block.text):
+                assert normalised(reader.run_console(command)) == normalised(shown), f"{place}: {command}"
+
+
+def pages_to_run() -> list[Path]:
+    return [ROOT / "README.md", *sorted((DOCS / "tutorial").glob("*.md")), *sorted((DOCS / "how-to").glob("*.md"))]
+
+
+def all_pages() -> list[Path]:
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    prose = _BLOCK.sub("", text)
+    return {re.sub(r"[^\w -]", "", m["words"].lower()).replace(" ", "-") for m in _HEADING.finditer(prose)}
+
+
+def broken_links(page: Path) -> list[str]:
+    """The links of a page, to files of the project and to headings in them, that lead nowhere."""
+    broken = []
+    for match in _LINK.finditer(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        file, _, anchor = match["target"].partition("#")
+        if file.startswith(("http://", "https://")):
+            continue
+        target = (page.parent / file).resolve() if file else page
+        found = target.exists()
+        if found and anchor:
+            found = target.is_file() and anchor in anchors(target.read_text(encoding="utf-8"))
+        if not found:
+            broken.append(match["target"])
+    return broken
+
+
+def show(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", pages_to_run(), ids=show)
+def test_examples_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(page.read_text(encoding="utf-8"), tmp_path, show(page))
+
+
+def test_few_examples_are_not_run() -> None:
+    blocks = [block for page in pages_to_run() for block in read_blocks(page.read_text(encoding="utf-8"))]
+    left_out = [block for block in blocks if block.language == "python" and not block.is_run]
+    assert len(left_out) <= MOST_NOT_RUN
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=show)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = {(DOCS / match["target"].partition("#")[0]).resolve() for match in _LINK.finditer(index)}
+    pages = {page.resolve() for page in DOCS.rglob("*.md") if page.parent.name != "errors"} - {(DOCS / "README.md").resolve()}
+    assert sorted(map(show, pages - linked)) == []
+
+
+def test_reference_has_every_public_name() -> None:
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in anyshape.__all__ if f"`{name}" not in text and f"anyshape.{name}" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "function", [anyshape.export, anyshape.check, anyshape.load, anyshape.dim, anyshape.compat.export]
+)
+def test_reference_has_every_parameter(function: Any) -> None:
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    heading = f"{function.__module__.removesuffix('.api')}.{function.__name__}"
+    spoken = "anyshape.compat.export" if function is anyshape.compat.export else f"anyshape.{function.__name__}"
+    section = next((part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(f"`{spoken}(")), "")
+    assert section, f"api.md has no section on {spoken} ({heading})"
+    missing = [name for name in inspect.signature(function).parameters if f"`{name}`" not in section]
+    assert missing == []
+
+
+def test_command_line_reference_has_every_command_and_option() -> None:
+    import typer
+    from anyshape.cli.main import app
+
+    text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        section = next((part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(f"`anyshape {name}")), "")
+        assert section, f"command-line.md has no section on anyshape {name}"
+        options = [max(option.opts, key=len) for option in command.params if option.opts[0].startswith("-")]
+        assert [option for option in options if option not in section] == []
+
+
+def test_every_word_of_the_naming_guide_is_in_the_glossary() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = ("dim", "size", "axis", "shape", "promise", "domain", "contract", "expected", "actual", "inputs", "guard")
+    assert [word for word in words if f"**{word}**" not in text] == []
+
+
+# Each checker is seen to fail.
+
+
+def test_an_example_that_prints_something_else_is_found(tmp_path: Path) -> None:
+    run_page("```python\nprint('one')\n```\n\n```text\none\n```\n", tmp_path)
+    with pytest.raises(AssertionError, match=r"page\.md:5: the block above prints something else"):
+        run_page("```python\nprint('one')\n```\n\n```text\ntwo\n```\n", tmp_path)
+
+
+def test_an_example_that_raises_is_found(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="raises ZeroDivisionError"):
+        run_page("```python\n1 / 0\n```\n", tmp_path)
+    run_page("```python\n# not run\n1 / 0\n```\n", tmp_path)
+
+
+def test_blocks_of_a_page_share_names_and_lines(tmp_path: Path) -> None:
+    page = "```python\nname = 'shared'\n```\nwords\n```python\nimport sys\nprint(name, sys._getframe().f_lineno)\n```\n"
+    run_page(page + "\n```text\nshared 3\n```\n", tmp_path)
+
+
+def test_only_measured_numbers_are_forgiven() -> None:
+    assert normalised("kept, in 1.4 s") == normalised("kept, in 23.0 s")
+    assert normalised("at 31 sizes, in 1.4 s") != normalised("at 30 sizes, in 1.4 s")
+
+
+def test_a_command_that_ends_otherwise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    missing = "```console\n$ anyshape inspect missing.onnx\n{said}\n$ echo $?\n{status}\n```\n"
+    said = Reader(tmp_path).run_console("anyshape inspect missing.onnx").rstrip()
+    run_page(missing.format(said=said, status=2), tmp_path)
+    with pytest.raises(AssertionError):
+        run_page(missing.format(said=said, status=0), tmp_path)
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("# A heading, here\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](there.md) [b](there.md#a-heading-here) [c](https://example.org) [d](gone.md) [e](there.md#gone)\n")
+    assert broken_links(page) == ["gone.md", "there.md#gone"]
