@@ -29,7 +29,9 @@ def main():
             print(describe_export(result).replace(folder + "/", ""))
             x = file.inputs(batch_size=7)
             answer = anyshape.load(path)(input=x)
-            print(f"  at batch_size 7, onnxruntime and PyTorch differ by at most {(answer - file.module(x)).abs().max():.1e}\n")
+            print(
+                f"  at batch_size 7, onnxruntime and PyTorch differ by at most {(answer - file.module(x)).abs().max():.1e}\n"
+            )
 
         class Fixed(torch.nn.Module):
             def forward(self, x):

@@ -1,4 +1,4 @@
-"""The documents tell the truth: every example in them runs and prints what the page says, and every link leads somewhere.
+"""The documents tell the truth: every example in them runs and prints what the page says, every link leads somewhere.
 
 A `python` block runs in the page's own namespace and folder; a block that begins with `# model.py` is also that file. A
 `text` block directly under it is what it prints. In a `console` block each `$ anyshape ...` is run, and what follows is
@@ -14,7 +14,8 @@ import linecache
 import re
 import shlex
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,9 @@ def _as_process(arguments: list[str]) -> Any:
     finally:
         sys.argv, sys.path[:] = argv, path
         for name in set(sys.modules) - modules:
-            if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__ or "").is_relative_to(Path.cwd()):
+            if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__ or "").is_relative_to(
+                Path.cwd()
+            ):
                 del sys.modules[name]
 
 
@@ -220,39 +223,52 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_can_be_reached_from_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     linked = {(DOCS / match["target"].partition("#")[0]).resolve() for match in _LINK.finditer(index)}
-    pages = {page.resolve() for page in DOCS.rglob("*.md") if page.parent.name != "errors"} - {(DOCS / "README.md").resolve()}
+    pages = {page.resolve() for page in DOCS.rglob("*.md") if page.parent.name != "errors"} - {
+        (DOCS / "README.md").resolve()
+    }
     assert sorted(map(show, pages - linked)) == []
+
+
+def section(page: str, title: str) -> str:
+    """The part of a reference page under the heading that begins with the title. AssertionError if there is none."""
+    text = (DOCS / "reference" / page).read_text(encoding="utf-8")
+    found = [part for part in re.split(r"^## `", text, flags=re.MULTILINE) if part.startswith(title)]
+    assert found, f"{page} has no section on {title}"
+    return found[0]
+
+
+def missing(words: Iterable[str], text: str) -> list[str]:
+    """The words that a text does not have as code."""
+    return [word for word in words if f"`{word}`" not in text]
 
 
 def test_reference_has_every_public_name() -> None:
     text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
-    assert [name for name in anyshape.__all__ if f"`{name}" not in text and f"anyshape.{name}" not in text] == []
+    assert [name for name in anyshape.__all__ if f"`anyshape.{name}" not in text] == []
 
 
-@pytest.mark.parametrize(
-    "function", [anyshape.export, anyshape.check, anyshape.load, anyshape.dim, anyshape.compat.export]
-)
-def test_reference_has_every_parameter(function: Any) -> None:
-    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
-    heading = f"{function.__module__.removesuffix('.api')}.{function.__name__}"
-    spoken = "anyshape.compat.export" if function is anyshape.compat.export else f"anyshape.{function.__name__}"
-    section = next((part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(f"`{spoken}(")), "")
-    assert section, f"api.md has no section on {spoken} ({heading})"
-    missing = [name for name in inspect.signature(function).parameters if f"`{name}`" not in section]
-    assert missing == []
+@pytest.mark.parametrize("name", ["export", "check", "load", "dim", "compat.export"])
+def test_reference_has_every_parameter(name: str) -> None:
+    function = anyshape.compat.export if name == "compat.export" else getattr(anyshape, name)
+    assert missing(inspect.signature(function).parameters, section("api.md", f"anyshape.{name}(")) == []
+
+
+def test_reference_has_every_attribute_of_a_finding_and_an_export() -> None:
+    for record in (anyshape.Finding, anyshape.Export):
+        names = [name for name in dir(record) if not name.startswith("_")]
+        names += [field.name for field in fields(record)]
+        assert missing(names, section("api.md", f"anyshape.{record.__name__}`")) == []
 
 
 def test_command_line_reference_has_every_command_and_option() -> None:
     import typer
+
     from anyshape.cli.main import app
 
-    text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for name, command in commands.items():
-        section = next((part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(f"`anyshape {name}")), "")
-        assert section, f"command-line.md has no section on anyshape {name}"
         options = [max(option.opts, key=len) for option in command.params if option.opts[0].startswith("-")]
-        assert [option for option in options if option not in section] == []
+        assert missing(options, section("command-line.md", f"anyshape {name}")) == []
 
 
 def test_every_word_of_the_naming_guide_is_in_the_glossary() -> None:
@@ -298,5 +314,13 @@ def test_a_command_that_ends_otherwise_is_found(tmp_path: Path, monkeypatch: pyt
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# A heading, here\n")
     page = tmp_path / "page.md"
-    page.write_text("[a](there.md) [b](there.md#a-heading-here) [c](https://example.org) [d](gone.md) [e](there.md#gone)\n")
+    page.write_text(
+        "[a](there.md) [b](there.md#a-heading-here) [c](https://example.org) [d](gone.md) [e](there.md#gone)\n"
+    )
     assert broken_links(page) == ["gone.md", "there.md#gone"]
+
+
+def test_a_word_that_the_reference_lacks_is_found() -> None:
+    assert missing(["path", "sizes"], section("api.md", "anyshape.load(")) == ["sizes"]
+    with pytest.raises(AssertionError, match=r"api\.md has no section on anyshape\.lode"):
+        section("api.md", "anyshape.lode")

@@ -1,8 +1,8 @@
-"""How many of torch's operators export, alone and with every axis open that can be: torch.onnx and anyshape side by side.
+"""How many of torch's operators export, alone and with every axis open that can be: torch.onnx beside anyshape.
 
-    python benchmarks/operators/audit.py                 all of op_db, at most 25 minutes on 2 cores; goes on where it ended
-    python benchmarks/operators/audit.py --fresh         from the beginning
-    python benchmarks/operators/audit.py --only cum      operators whose name has this in it; writes no page
+    python benchmarks/operators/audit.py             all of op_db, at most 25 minutes on 2 cores; goes on where it ended
+    python benchmarks/operators/audit.py --fresh     from the beginning
+    python benchmarks/operators/audit.py --only cum  operators whose name has this in it; writes no page
 
 Writes results.jsonl beside this file and docs/reference/operators.md. Needs `expecttest`, as op_db does.
 """

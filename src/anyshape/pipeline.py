@@ -42,6 +42,7 @@ from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal, Verdict
 from anyshape.saving import save_model
 from anyshape.translate.join import join_regions
+from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.verify import Reference, Refused, VerifyOptions, VerifyRequest, verify
@@ -66,7 +67,7 @@ class Options:
     enforce: str = "graph"
     force: bool = False
     strategy: str | None = None
-    verify: VerifyOptions = VerifyOptions()
+    verify: VerifyOptions = field(default_factory=VerifyOptions)
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
@@ -128,7 +129,7 @@ class _Site:
 
 def _climb(site: _Site) -> tuple[Attempt, ...]:
     """Rung after rung, until one gives a file that is right."""
-    translator = Translator(site.options.opset, site.options.translations)
+    translator = Translator(site.options.translations)
     trying = _trying(site.declared, site.reference)
     workshop = Workshop(site.module, site.declared, lambda sizes: trying(sizes) is None, translator.decompose)
     attempts: list[Attempt] = []
@@ -155,7 +156,7 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
             return Attempt(rung.name, (diagnose_capture_error(error),))
         try:
             exported = _translated(captured, site, translator)
-        except PromiseBroken as error:
+        except AnyshapeError as error:
             return Attempt(rung.name, error.findings, captured)
         verdict = _verified(captured, exported, site)
         findings = (
@@ -179,12 +180,22 @@ def _translated(captured: Captured, site: _Site, translator: Translator) -> Expo
     input_names = [leaf.name for leaf in declared.open_leaves]
     try:
         parts = [
-            translate(region, region.answers or captured.answers, translator, input_names, output_names)
+            translate(
+                region,
+                region.answers or captured.answers,
+                translator,
+                input_names,
+                output_names,
+                may_be_empty=any(dim.min == 0 for dim in declared.domain.dims),
+            )
             for region in captured.regions
         ]
         if options.optimize:
             parts = [optimize(part) for part in parts]
-        exported = join_regions(parts, [region.condition for region in captured.regions], declared)
+        joined = join_regions(parts, [region.condition for region in captured.regions], declared)
+        exported = convert_opset(joined, options.opset)
+    except AnyshapeError:
+        raise
     except Exception as error:
         raise PromiseBroken(diagnose_translation_error(error)) from error
     if options.enforce == "graph":

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
 
+import torch
+
 from anyshape.findings import AnyshapeError
 
 _TITLE = re.compile(r"# (AS\d{3}) ([a-z][a-z-]*)\n")
@@ -44,26 +46,35 @@ def parse_page(markdown: str) -> Page:
     return Page(title[1], title[2], *(text.rstrip("\n") for _, text in blocks))
 
 
+@dataclass(frozen=True)
+class Said:
+    """How a script ended."""
+
+    text: str
+    is_error: bool
+
+
 @dataclass
 class Workshop:
     """Runs scripts; `kept` has the files that exports wrote, by the lines that wrote them."""
 
     kept: dict[str, dict[str, bytes]] = field(default_factory=dict)
 
-    def run(self, script: str, folder: Path) -> str:
-        """What the script printed, or the text of the error that it raised: ours alone, others go through."""
+    def run(self, script: str, folder: Path) -> Said:
+        """What the script printed, or the error that it raised: ours alone, others go through."""
         file = folder / "model.py"
         file.write_text(script, encoding="utf-8")
         module = ModuleType("model")
         printed = io.StringIO()
+        torch.manual_seed(0)
         with _inside(folder):
             try:
                 with contextlib.redirect_stdout(printed):
                     for part in self._parts(script, file):
                         exec(part, vars(module))
             except AnyshapeError as error:
-                return _plain(str(error))
-        return _plain(printed.getvalue().rstrip("\n"))
+                return Said(plain(str(error)), is_error=True)
+        return Said(plain(printed.getvalue().rstrip("\n")), is_error=False)
 
     def _parts(self, script: str, file: Path) -> Iterator[CodeType]:
         """The script in one piece, or in two: up to its last plain `anyshape.export(...)`, and the rest."""
@@ -92,7 +103,7 @@ def _compiled(body: list[ast.stmt], file: Path) -> CodeType:
     return compile(ast.Module(body=body, type_ignores=[]), str(file), "exec")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Python 3.10 does not know the class of a method: there `in Head.forward` reads `in forward`."""
     return text if sys.version_info >= (3, 11) else _QUALIFIED.sub("", text)
 

@@ -246,7 +246,7 @@ AS414 input-given-twice: input 'x' is given twice.
         say.too_many_arguments(3, ["x", "mask"]),
         """\
 AS416 too-many-arguments: 3 arguments are given without a name, but the file takes 2.
-  Why:    they are x, mask.""",
+  Why:    it takes x, mask.""",
     ),
     "AS417": (
         say.run_failed("indices out of range", BINDINGS, {"batch": 3}),

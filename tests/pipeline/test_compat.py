@@ -7,10 +7,10 @@ import io
 import onnx
 import pytest
 import torch
+from tests.zoo import Rnn
 
 import anyshape
 from anyshape import compat
-from tests.zoo import Rnn
 
 AXES = {"input": {0: "batch_size", 1: "sequence_length"}, "output": {0: "batch_size"}}
 
@@ -59,7 +59,12 @@ def test_a_name_on_an_output_that_is_not_what_the_model_does_is_an_error() -> No
 
 @pytest.mark.parametrize(
     "argument",
-    [{"export_params": False}, {"keep_initializers_as_inputs": True}, {"custom_opsets": {"my": 1}}, {"opset_version": 5}],
+    [
+        {"export_params": False},
+        {"keep_initializers_as_inputs": True},
+        {"custom_opsets": {"my": 1}},
+        {"opset_version": 5},
+    ],
     ids=str,
 )
 def test_what_cannot_be_honoured_is_refused(argument) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from tests.zoo import Branch, Hard, Nested, Rnn, ThreeInputs, nested, three_inputs
 
 import anyshape
 from anyshape.runtime.session import Session
-from tests.zoo import Branch, Hard, Nested, Rnn, ThreeInputs, nested, three_inputs
 
 
 def dims(values) -> dict[str, list]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.zoo import KEPT, ZOO, Row
 
 import anyshape
-from tests.zoo import KEPT, ZOO, Row
 
 
 def outcome(row: Row) -> str:

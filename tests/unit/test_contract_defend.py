@@ -18,8 +18,8 @@ from onnx.reference import ReferenceEvaluator
 from size_contracts import LARGEST, allows, contracts
 
 from anyshape.contract.defend import defend
-from anyshape.graphs.places import places_of, readings_of
 from anyshape.findings import UsageError
+from anyshape.graphs.places import places_of, readings_of
 from anyshape.records.contract import Contract
 
 LEVELS = [

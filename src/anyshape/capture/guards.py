@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from anyshape.capture.sympy_terms import condition_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide
+from anyshape.findings import Source
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
 from anyshape.records.captured import Guard
 
@@ -45,9 +46,10 @@ def user_lines() -> Iterator[None]:
 class _UserLine(str):
     """What torch takes for a formatted frame, holding the facts."""
 
-    __slots__ = ("by_user", "source")
+    source: Source
+    by_user: bool
 
-    def __new__(cls, source: Any, by_user: bool) -> _UserLine:
+    def __new__(cls, source: Source, by_user: bool) -> _UserLine:
         line = super().__new__(cls, str(source))
         line.source = source
         line.by_user = by_user
@@ -111,7 +113,9 @@ def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard,
 
     They separate regions as the user's own conditions do: elsewhere the program cannot even be fed.
     """
-    return tuple(decide_guard(Guard(condition, "", None, by_user=True), domain) for condition in dict.fromkeys(conditions))
+    return tuple(
+        decide_guard(Guard(condition, "", None, by_user=True), domain) for condition in dict.fromkeys(conditions)
+    )
 
 
 def decide_guard(guard: Guard, domain: Domain) -> Guard:
@@ -119,9 +123,7 @@ def decide_guard(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    return Guard(
-        guard.condition, guard.text, guard.source, guard.by_user, decision.status, decision.counterexample
-    )
+    return Guard(guard.condition, guard.text, guard.source, guard.by_user, decision.status, decision.counterexample)
 
 
 def _terms(environment: Any) -> Iterator[tuple[Any, Any]]:

@@ -50,7 +50,11 @@ class EndlessRegions(Exception):
 
 
 def cover_domain(
-    first: Captured, declared: Declared, capture: Capture, answers: Callable[[Sizes], bool], also: tuple[Guard, ...] = ()
+    first: Captured,
+    declared: Declared,
+    capture: Capture,
+    answers: Callable[[Sizes], bool],
+    also: tuple[Guard, ...] = (),
 ) -> Captured:
     """Regions that cover the domain. Raises EndlessRegions; whatever capture raises on the other side goes through.
 
@@ -74,7 +78,9 @@ def cover_domain(
     if len(regions) == 1:
         return first
     domain = declared.domain
-    return replace(first, regions=tuple(_redecided(region, domain.with_relations(region.condition)) for region in regions))
+    return replace(
+        first, regions=tuple(_redecided(region, domain.with_relations(region.condition)) for region in regions)
+    )
 
 
 def _bounded(region: Region, extra: set[Condition | None]) -> Region:
@@ -111,7 +117,10 @@ def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
         part.left.name
         for region in regions
         for part in conjuncts(region.condition)
-        if isinstance(part, Compare) and part.op == "==" and isinstance(part.left, Ref) and isinstance(part.right, Number)
+        if isinstance(part, Compare)
+        and part.op == "=="
+        and isinstance(part.left, Ref)
+        and isinstance(part.right, Number)
     )
     return any(count >= _MOST_PINNED and not _has_few_sizes(domain, name) for name, count in pinned.items())
 

@@ -12,7 +12,9 @@ import typer
 from anyshape.cli.arguments import parse_seconds, parse_sizes
 from anyshape.cli.progress import ProgressLine
 
-Model = Annotated[str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)]
+Model = Annotated[
+    str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)
+]
 Where = Annotated[list[str], typer.Option("--where", "-w", help="A rule: '1 <= batch <= 64'. May be given often.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
@@ -27,8 +29,12 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.", show_default=False)],
     where: Where = [],  # noqa: B006
     opset: Annotated[int, typer.Option(help="ONNX opset of the file.")] = 18,
-    force: Annotated[bool, typer.Option(help="Write the file though its promise is broken; its contract says so.")] = False,
-    enforce: Annotated[str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")] = "graph",
+    force: Annotated[
+        bool, typer.Option(help="Write the file though its promise is broken; its contract says so.")
+    ] = False,
+    enforce: Annotated[
+        str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")
+    ] = "graph",
     budget: Budget = "60s",
     rtol: Rtol = None,
     atol: Atol = None,
@@ -107,7 +113,9 @@ def check(
     declared = declare(loaded.module, loaded.inputs, dynamic=loaded.dynamic, where=[*loaded.where, *where])
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
     with ProgressLine(quiet=quiet) as progress:
-        verdict, findings = pipeline.check(file, loaded.module, declared, options, parse_sizes(sizes, declared), progress)
+        verdict, findings = pipeline.check(
+            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress
+        )
     result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
     _print(result)
     if any(finding.severity.value == "error" for finding in findings):

@@ -214,7 +214,7 @@ def too_many_arguments(count: int, parameters: Sequence[str]) -> Finding:
         code="AS416",
         name="too-many-arguments",
         what=f"{count} arguments are given without a name, but the file takes {len(parameters)}.",
-        why=f"they are {', '.join(parameters)}." if parameters else "",
+        why=f"it takes {', '.join(parameters)}." if parameters else "",
     )
 
 

@@ -17,7 +17,7 @@ _IR_VERSION, _GRAPH, _OPSET_IMPORT, _METADATA = 1, 7, 8, 14
 _KINDS = {_IR_VERSION: _VARINT, 2: _BYTES, 3: _BYTES, _GRAPH: _BYTES, _OPSET_IMPORT: _BYTES, _METADATA: _BYTES}
 
 
-class NotOnnx(Exception):  # noqa: N818 - read as a fact, like the findings' errors
+class NotOnnx(Exception):
     """The bytes are not an ONNX model."""
 
 

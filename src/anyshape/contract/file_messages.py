@@ -16,7 +16,9 @@ def missing_file(path: str) -> Finding:
     models = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".onnx")
     near = get_close_matches(Path(path).name, models, n=1)
     listed = _some(models) if models else "no .onnx file"
-    return _missing(path, f"the folder {str(folder)!r} has {listed}.", f"did you mean {str(folder / near[0])!r}?" if near else "")
+    return _missing(
+        path, f"the folder {str(folder)!r} has {listed}.", f"did you mean {str(folder / near[0])!r}?" if near else ""
+    )
 
 
 def _missing(path: str, why: str, fix: str) -> Finding:

@@ -74,7 +74,9 @@ def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
 def _plain(failure: Failure, verdict: Verdict, file: str) -> Finding:
     count = len({tuple(sorted(each.sizes.items())) for each in verdict.failures})
     share = f"{count} of {max(len(verdict.tried), count)} sizes fail"
-    replay = f"anyshape check {file} --sizes {replay_option(failure.sizes)} --seed {failure.seed}" if failure.sizes else ""
+    replay = (
+        f"anyshape check {file} --sizes {replay_option(failure.sizes)} --seed {failure.seed}" if failure.sizes else ""
+    )
     if failure.difference is not None:
         code, name = _NAMES[failure.difference.mismatch]
         output = f"output {failure.difference.output!r}" if failure.difference.output else "the answer"
@@ -131,8 +133,6 @@ def _did(kind: FailureKind) -> str:
 
 def _values(failure: Failure) -> str:
     return "" if failure.values == "random" else f" (with input values: {failure.values})"
-
-
 
 
 def _nothing_compared(verdict: Verdict) -> Finding:

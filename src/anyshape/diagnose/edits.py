@@ -53,7 +53,9 @@ def _literals(call: ast.Call, size: int) -> list[ast.Constant]:
         for argument in call.args
         for item in (argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument])
     ]
-    return [item for item in arguments if isinstance(item, ast.Constant) and type(item.value) is int and item.value == size]
+    return [
+        item for item in arguments if isinstance(item, ast.Constant) and type(item.value) is int and item.value == size
+    ]
 
 
 def _replaced(line: str, literal: ast.Constant, text: str) -> str:

@@ -12,7 +12,9 @@ from anyshape.findings import Finding
 from anyshape.records.exported import Exported
 
 
-def diagnose_outputs(exported: Exported, declared: Mapping[str, Mapping[int, Expr]], domain: Domain) -> Iterator[Finding]:
+def diagnose_outputs(
+    exported: Exported, declared: Mapping[str, Mapping[int, Expr]], domain: Domain
+) -> Iterator[Finding]:
     """Findings for output axes that are not what the user calls them. A new name for an open axis is only a label."""
     for name, answer in exported.outputs:
         for axis, promised in declared.get(name, {}).items():

@@ -39,7 +39,8 @@ class Structure:
         """A fresh value with these leaves in place, in the order in which they were found."""
         if len(leaves) != self.count:
             what = f"a structure of {self.count} leaves was given {len(leaves)} of them."
-            raise InternalError(Finding(code="AS901", name="internal-error", what=what))
+            fix = "this is our fault, sorry: please report it."
+            raise InternalError(Finding(code="AS901", name="internal-error", what=what, fix=fix))
         return self.build(iter(leaves))
 
 

@@ -32,7 +32,7 @@ def _foreign_folders() -> tuple[str, ...]:
 
 def is_users(file: str) -> bool:
     """Whether a file holds the user's own code, rather than torch's, ours or Python's."""
-    if file.startswith("<") or file.startswith("torch/"):
+    if file.startswith(("<", "torch/")):
         return False
     site_packages = sysconfig.get_path("purelib")
     if file.startswith(site_packages):  # lies inside the standard library's folder on some systems
@@ -63,7 +63,9 @@ def source_of_error(error: BaseException) -> Source | None:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if is_users(code.co_filename):
-            found = make_source(code.co_filename, traceback.tb_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name)
+            found = make_source(
+                code.co_filename, traceback.tb_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name
+            )
         traceback = traceback.tb_next
     return found
 

@@ -20,7 +20,9 @@ def _pick_shape(tensor: Tensor, axis: int, index: int) -> Tensor:
 
 
 def _cut(tensor: Tensor, axis: int, start: int, size: int, step: int) -> Tensor:
-    return tensor.narrow(axis, start, (size - 1) * step + 1 if size else 0)[(slice(None),) * axis + (slice(None, None, step),)].clone()
+    return tensor.narrow(axis, start, (size - 1) * step + 1 if size else 0)[
+        (slice(None),) * axis + (slice(None, None, step),)
+    ].clone()
 
 
 def _cut_shape(tensor: Tensor, axis: int, start: int, size: int, step: int) -> Tensor:

@@ -31,6 +31,8 @@ class Explored:
     def far(self) -> tuple[Mapping[str, int], ...]:
         """For each dim without an upper end, an answered point where it is large and still cheap to compare."""
         dims = [dim.name for dim in self.domain.dims if dim.max is None]
-        inside = [sizes for sizes in self.answered if self.domain.contains(sizes) and max(sizes.values(), default=0) <= _CHEAP]
+        inside = [
+            sizes for sizes in self.answered if self.domain.contains(sizes) and max(sizes.values(), default=0) <= _CHEAP
+        ]
         farthest = [max(inside, key=lambda sizes: sizes[name]) for name in dims if inside]
         return tuple({tuple(sizes.items()): sizes for sizes in farthest}.values())

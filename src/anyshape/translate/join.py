@@ -55,7 +55,7 @@ class _Weights:
     def __init__(self, graph: ir.Graph) -> None:
         self._graph = graph
         self._known = {_content(value): value for value in graph.initializers.values()}
-        self._names = set(graph.initializers)
+        self._names: set[str | None] = set(graph.initializers)
         self.added: list[ir.Value] = []
 
     def take(self, value: ir.Value, region: int) -> ir.Value:
@@ -96,7 +96,11 @@ def _take_body(source: ir.Graph, index: int, graph: ir.Graph, weights: _Weights)
 
 def _choice(test: ir.Value, then: ir.Graph, otherwise: ir.Graph) -> ir.Graph:
     node = ir.node(
-        "If", [test], {"then_branch": then, "else_branch": otherwise}, num_outputs=len(then.outputs), name=f"choose_{then.name}"
+        "If",
+        [test],
+        {"then_branch": then, "else_branch": otherwise},
+        num_outputs=len(then.outputs),
+        name=f"choose_{then.name}",
     )
     for index, value in enumerate(node.outputs):
         value.name = f"choose_{then.name}/{index}"

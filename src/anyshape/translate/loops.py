@@ -144,7 +144,9 @@ class _Builder:
             outer = counter if kind == "counter" else mark.inputs[position]
             assert outer is not None
             ir.convenience.replace_all_uses_with(given, outer, replace_graph_outputs=True)
-        inputs = [states[index] if index in states else self._unused(mark, index, prefix) for index in range(loop.carried)]
+        inputs = [
+            states[index] if index in states else self._unused(mark, index, prefix) for index in range(loop.carried)
+        ]
         nodes = list(graph)
         outputs = list(graph.outputs)
         self._take_initializers(graph, prefix)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from anyshape.records.captured import Answer, Region
 from anyshape.records.exported import Exported
+from anyshape.translate.leaves import admit_empty_batch, fold_leaf_weights
 from anyshape.translate.names import name_dims, name_inputs, name_outputs, name_weights
+from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.registry import Translator
 from anyshape.translate.sources import keep_sources
 
@@ -20,9 +22,17 @@ def translate(
     translator: Translator,
     input_names: Sequence[str],
     output_names: Sequence[str],
+    *,
+    may_be_empty: bool = False,
 ) -> Exported:
-    """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation."""
+    """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation.
+
+    `may_be_empty` says that the domain has sizes of 0, which onnxruntime's recurrent kernels do not survive.
+    """
     model = translator.translate(region.program)
+    fold_leaf_weights(model)
+    if may_be_empty:
+        admit_empty_batch(model)
     keep_sources(model)
     name_dims(model, region.symbols)
     name_weights(model)
@@ -30,4 +40,4 @@ def translate(
     name_outputs(model, output_names)
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
-    return Exported(model, tuple(input_names), tuple(zip(output_names, answers, strict=True)), translator.opset)
+    return Exported(model, tuple(input_names), tuple(zip(output_names, answers, strict=True)), WRITTEN_OPSET)

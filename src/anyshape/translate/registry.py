@@ -1,4 +1,4 @@
-"""torch.onnx's operator library, built once a process for each opset, with our own translations in front.
+"""torch.onnx's operator library, built once a process, with our own translations in front.
 
 Building it costs most of a second, and torch.onnx builds it anew in every call; here it is kept. These are torch's
 private modules: nothing else in the package touches them, so that a change of theirs is mended here.
@@ -11,25 +11,26 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from torch._ops import OpOverload
+
 from anyshape.modules.quiet import quiet_logger
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.operators import complex_translations, operator_translations
+from anyshape.translate.opsets import WRITTEN_OPSET
 
 if TYPE_CHECKING:
     import onnx_ir as ir
-    from torch._ops import OpOverload
     from torch.export import ExportedProgram
 
 Translation = Callable[..., Any]
 
 
 class Translator:
-    """Decomposes and translates captured programs at one opset; the user's own translations go before all others."""
+    """Decomposes and translates captured programs; the user's own translations go before all others."""
 
-    def __init__(self, opset: int, translations: Mapping[Any, Translation] | None = None) -> None:
-        self.opset = opset
-        self._registry = _registry(opset)
-        self._decompositions = _decompositions(opset)
+    def __init__(self, translations: Mapping[Any, Translation] | None = None) -> None:
+        self._registry = _registry()
+        self._decompositions = _decompositions()
         if translations:
             self._registry = copy.copy(self._registry)
             self._registry.functions = dict(self._registry.functions)
@@ -37,7 +38,7 @@ class Translator:
                 target: function for target, function in self._decompositions.items() if target not in translations
             }
             for target, translation in translations.items():
-                self._registry.functions.pop(getattr(target, "name", lambda: target)(), None)
+                self._registry.functions.pop(target.name() if isinstance(target, OpOverload) else target, None)
                 self._registry.register_op(target, translation)
 
     def decompose(self, program: ExportedProgram) -> ExportedProgram:
@@ -46,13 +47,12 @@ class Translator:
 
     def find_untranslatable(self, program: ExportedProgram) -> dict[str, str | None]:
         """Operators of a decomposed program that have no translation, each with torch's stack text of its first use."""
-        from torch._ops import OpOverload
-
         found: dict[str, str | None] = {}
         for node in program.graph.nodes:
-            if isinstance(node.target, OpOverload) and node.target.namespace != "onnx":
-                if not self._registry.is_registered(node.target) and not _is_assertion(node.target):
-                    found.setdefault(node.target.name(), node.meta.get("stack_trace"))
+            if not isinstance(node.target, OpOverload) or node.target.namespace == "onnx" or _is_assertion(node.target):
+                continue
+            if not self._registry.is_registered(node.target):
+                found.setdefault(node.target.name(), node.meta.get("stack_trace"))
         return found
 
     def translate(self, program: ExportedProgram) -> ir.Model:
@@ -66,12 +66,12 @@ class Translator:
             return _core._exported_program_to_onnx_program(program, registry=self._registry).model
 
 
-@lru_cache(maxsize=8)
-def _registry(opset: int) -> Any:
+@lru_cache(maxsize=1)
+def _registry() -> Any:
     from torch.onnx._internal.exporter import _registration
 
     with quiet_logger("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
-        registry = _registration.ONNXRegistry.from_torchlib(opset_version=opset)
+        registry = _registration.ONNXRegistry.from_torchlib(opset_version=WRITTEN_OPSET)
     for target, translation in (operator_translations() | leaf_translations()).items():
         registry.register_op(target, translation)
     for target, translation in complex_translations().items():
@@ -79,11 +79,11 @@ def _registry(opset: int) -> Any:
     return registry
 
 
-@lru_cache(maxsize=8)
-def _decompositions(opset: int) -> dict[Any, Callable[..., Any]]:
+@lru_cache(maxsize=1)
+def _decompositions() -> dict[Any, Callable[..., Any]]:
     from torch.onnx._internal.exporter import _decomp
 
-    translated = set(_decomp.get_onnx_implemented_overloads(_registry(opset)))
+    translated = set(_decomp.get_onnx_implemented_overloads(_registry()))
     return _decomp.create_onnx_friendly_decomposition_table(translated)
 
 

@@ -43,7 +43,7 @@ def _further_draws(request: VerifyRequest, sizes: Sizes) -> int:
 
 
 def spread(sizes: Sequence[Sizes], count: int) -> list[Sizes]:
-    """So many of the sizes, from the middle outwards to the large ones, by their product."""
+    """So many of the sizes, evenly apart in the order of their products, neither the smallest nor the largest."""
     ordered = sorted(sizes, key=lambda each: prod(size for size in each.values()))
-    places = sorted({(len(ordered) - 1) * (count + step) // (2 * count - 1) for step in range(count)})
-    return [ordered[place] for place in places] if ordered else []
+    places = {round((len(ordered) - 1) * step / (count + 1)) for step in range(1, count + 1)}
+    return [ordered[place] for place in sorted(places)] if ordered else []

@@ -80,7 +80,9 @@ def _tracer() -> Any:
 
 def _mentions(tensor: torch.Tensor, tracer: Any) -> list[Node]:
     return [
-        node for node in tracer.graph.nodes if node.op == "get_attr" and getattr(tracer.root, node.target, None) is tensor
+        node
+        for node in tracer.graph.nodes
+        if node.op == "get_attr" and getattr(tracer.root, node.target, None) is tensor
     ]
 
 

@@ -52,6 +52,8 @@ def answers_of(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[
     answers = []
     for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
         assert isinstance(value, torch.Tensor)
-        axes = tuple(Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols) for size in value.shape)
+        axes = tuple(
+            Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols) for size in value.shape
+        )
         answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
     return tuple(answers)

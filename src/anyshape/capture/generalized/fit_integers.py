@@ -135,7 +135,9 @@ def _divided(values: Integers, expr: Expr, column: Integers) -> Expr | None:
         quotients = (column[None, :] + offsets) // divisor
         run = quotients[:, high] - quotients[:, low]
         with np.errstate(divide="ignore", invalid="ignore"):
-            factors = np.where((run != 0) & (rise % np.where(run == 0, 1, run) == 0), rise // np.where(run == 0, 1, run), 0)
+            factors = np.where(
+                (run != 0) & (rise % np.where(run == 0, 1, run) == 0), rise // np.where(run == 0, 1, run), 0
+            )
         shifts = values[low] - factors * quotients[:, low]
         right = (factors[:, None] * quotients + shifts[:, None] == values[None, :]).all(axis=1) & (factors != 0)
         if right.any():

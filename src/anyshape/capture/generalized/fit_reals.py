@@ -85,16 +85,17 @@ def fit_reals(values: Reals, points: Points) -> Real | None:
 
 def _candidates(points: Points) -> Iterator[tuple[Part, Reals]]:
     expressions = [(expr, column) for expr, column in points.atoms]
-    expressions += [
-        (a * b, x * y) for i, (a, x) in enumerate(points.atoms[:4]) for b, y in points.atoms[i:4]
-    ]
+    expressions += [(a * b, x * y) for i, (a, x) in enumerate(points.atoms[:4]) for b, y in points.atoms[i:4]]
     for offset in _OFFSETS:
         for expr, column in expressions:
             numbers = (column + offset).astype(np.float64)
             for name, function in _FUNCTIONS.items():
                 if name and (numbers <= 0).any() and not (name == "reciprocal" and numbers.all()):
                     continue
-                yield Part(name, simplify(expr + offset) if offset else expr), np.asarray(function(numbers), dtype=np.float64)
+                yield (
+                    Part(name, simplify(expr + offset) if offset else expr),
+                    np.asarray(function(numbers), dtype=np.float64),
+                )
 
 
 def _scaled(values: Reals, parts: tuple[Part, ...], numbers: Reals) -> Real | None:

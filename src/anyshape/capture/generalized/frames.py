@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_unflatten
 from anyshape.capture.generalized.arguments import Explained
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.gather import gather
-from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
 from anyshape.capture.generalized.lists import Listed
+from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
 from anyshape.capture.generalized.made import build_constant
 from anyshape.capture.generalized.operands import Collected, Element, Given, Held, Made, Operand, Value
 from anyshape.capture.generalized.refusals import number_only
@@ -38,7 +38,9 @@ _aten = torch.ops.aten
 class Frame:
     """One graph and the values in it. `emit_loop` builds a loop that stands among its items."""
 
-    def __init__(self, explained: Explained, domain: Domain, loops: tuple[Repeated, ...], emit_loop: EmitLoop | None) -> None:
+    def __init__(
+        self, explained: Explained, domain: Domain, loops: tuple[Repeated, ...], emit_loop: EmitLoop | None
+    ) -> None:
         self.explained = explained
         self.loops = loops
         self.emit_loop = emit_loop
@@ -134,12 +136,16 @@ class Frame:
         node = rewrite(self.scope, place.step.target, args, kwargs)
         if node is None:
             formulas = (argument for argument in self.explained.arguments[place] if isinstance(argument, Expr))
-            raise number_only(place.step, next((str(each) for each in formulas if not isinstance(each, Number)), "a size"))
+            raise number_only(
+                place.step, next((str(each) for each in formulas if not isinstance(each, Number)), "a size")
+            )
         return node
 
     def _is_piece(self, step: Step, args: Sequence[Any]) -> bool:
         """Whether it takes a piece at a computed place. Where something writes into views, they have to stay views."""
-        return self.explained.is_functional and step.target in _PIECES and any(isinstance(each, Node) for each in args[1:])
+        return (
+            self.explained.is_functional and step.target in _PIECES and any(isinstance(each, Node) for each in args[1:])
+        )
 
     def _piece(self, place: Place, args: Sequence[Any]) -> Node:
         """select and slice at computed places, without the conditions that torch would record."""

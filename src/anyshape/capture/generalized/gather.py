@@ -1,6 +1,6 @@
 """`stack` and `cat` of a list that has runs of a loop's values in it.
 
-    stack([h_0, ..., h_(n-1)], 1)  ->  the loop's collected [n, ...] with its first axis moved to 1
+stack([h_0, ..., h_(n-1)], 1)  ->  the loop's collected [n, ...] with its first axis moved to 1
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from torch.fx import Node
 
 from anyshape.capture.generalized.lists import Listed, Run
 from anyshape.capture.generalized.operands import Collected, Operand
+from anyshape.domain import Number
 
 if TYPE_CHECKING:
     from anyshape.capture.generalized.frames import Frame
@@ -48,16 +49,11 @@ def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
     """One run as a tensor to be joined along the axis."""
     scope = frame.scope
     single = single_of(run.content) if is_stack else None
-    node = frame.tensor(Collected(run.loop, run.content, (axis, is_stack)) if single is None else Collected(run.loop, single))
-    start, count = scope.size(run.start), scope.size(run.count)
-    if run.step < 0:
-        node = scope.call(_aten.flip.default, node, [0])
-        trips = scope.size(frame.explained.trips[run.loop])
-        start = _sub(frame, _sub(frame, trips, 1), start)
-    if run.count != frame.explained.trips[run.loop] or run.step not in (1, -1):
-        stride = abs(run.step)
-        end = _add(frame, start, _times(frame, count, stride))
-        node = scope.call(_aten.slice.Tensor, node, 0, start, end, stride)
+    node = frame.tensor(
+        Collected(run.loop, run.content, (axis, is_stack)) if single is None else Collected(run.loop, single)
+    )
+    if run.count != frame.explained.trips[run.loop] or run.step != Number(1):
+        node = _chosen(frame, node, run)
     if single is not None:  # [n, ...] -> [..., n, ...]
         order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
         return scope.call(_aten.permute.default, node, order) if axis else node
@@ -67,25 +63,10 @@ def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
     return scope.call(_aten.flatten.using_ints, node, axis, axis + 1)
 
 
-def _apply(frame: Frame, operation: Any, left: Any, right: Any) -> Any:
-    if isinstance(left, int) and isinstance(right, int):
-        return operation(left, right)
-    return frame.scope.call(operation, left, right)
-
-
-def _add(frame: Frame, left: Any, right: Any) -> Any:
-    import operator
-
-    return _apply(frame, operator.add, left, right)
-
-
-def _sub(frame: Frame, left: Any, right: Any) -> Any:
-    import operator
-
-    return _apply(frame, operator.sub, left, right)
-
-
-def _times(frame: Frame, left: Any, right: Any) -> Any:
-    import operator
-
-    return _apply(frame, operator.mul, left, right)
+def _chosen(frame: Frame, node: Node, run: Run) -> Node:
+    """The repetitions start, start + step, ... of all that were collected."""
+    scope = frame.scope
+    places = scope.call(_aten.arange.default, scope.size(run.count))
+    places = scope.call(_aten.mul.Tensor, places, scope.size(run.step))
+    places = scope.call(_aten.add.Tensor, places, scope.size(run.start))
+    return scope.call(_aten.index_select.default, node, 0, places)

@@ -8,7 +8,7 @@ from typing import Any
 
 from anyshape.capture.generalized.operands import Operand, Resolver, Unresolved
 from anyshape.capture.generalized.template import Repeated, Seen
-from anyshape.domain import Expr
+from anyshape.domain import Expr, Number
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Run:
     content: Listed
     start: Expr
     count: Expr
-    step: int
+    step: Expr
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,27 @@ def _part(resolver: Resolver, column: list[tuple[Seen, _Segment]], loops: tuple[
     if loop is None:
         return resolver.resolve([(seen, segment.items[0][1]) for seen, segment in column], loops)
     inside: list[tuple[Seen, Items]] = []
-    starts, counts, steps = [], [], set()
+    starts, counts, steps = [], [], []
     for seen, segment in column:
         groups = _groups(segment.items)
         counters = [counter for counter, _ in groups]
         counts.append((seen.point, len(groups)))
         if groups:
             starts.append((seen.point, counters[0]))
-        steps |= {after - before for before, after in zip(counters, counters[1:], strict=False)}
+        apart = {after - before for before, after in zip(counters, counters[1:], strict=False)}
+        if len(apart) > 1:
+            raise Unresolved
+        steps += [(seen.point, step) for step in apart]
         for counter, items in groups:
-            inside.append((resolver.moved(seen, (*seen.counters[: len(loop.loops)], counter), (*loop.loops, loop)), items))
+            inside.append(
+                (resolver.moved(seen, (*seen.counters[: len(loop.loops)], counter), (*loop.loops, loop)), items)
+            )
     start, count = resolver.fits.integers(starts), resolver.fits.integers(counts)
-    if start is None or count is None or len(steps) > 1:
+    step = resolver.fits.integers(steps) if steps else Number(1)
+    if start is None or count is None or step is None:
         raise Unresolved
     content = resolve_list(resolver, inside, (*loop.loops, loop))
-    return Run(loop, content, start, count, next(iter(steps), 1))
+    return Run(loop, content, start, count, step)
 
 
 def _groups(items: list[tuple[int, Any]]) -> list[tuple[int, Items]]:

@@ -1,7 +1,7 @@
 """Arguments that are floats of the sizes, in operators that take a Python number: the form that takes a tensor instead.
 
-    mul.Scalar(x, 1/sqrt(seq))  ->  mul.Tensor(x, tensor)
-    full(shape, 1/seq)          ->  tensor.expand(shape)
+mul.Scalar(x, 1/sqrt(seq))  ->  mul.Tensor(x, tensor)
+full(shape, 1/seq)          ->  tensor.expand(shape)
 """
 
 from __future__ import annotations

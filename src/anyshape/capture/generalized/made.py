@@ -35,7 +35,9 @@ def build_constant(frame: Frame, made: Made) -> Node:
         return frame.constant(f"constant_{made.key}", tensors[0])
     axes = tuple(f"_axis{axis}" for axis in range(tensors[0].ndim))
     shape = _shape(frame, made)
-    samples = [sample for seen, constant in made.sightings for sample in _samples(dict(seen.point), constant.tensor, axes)]
+    samples = [
+        sample for seen, constant in made.sightings for sample in _samples(dict(seen.point), constant.tensor, axes)
+    ]
     dtype = tensors[0].dtype
     positions = _Positions(frame.scope, shape, axes)
     found = _choice(frame, samples, axes)
@@ -64,7 +66,9 @@ def _same_with_nan(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _shape(frame: Frame, made: Made) -> list[Expr]:
     sizes = []
     for axis in range(made.sightings[0][1].tensor.ndim):
-        expr = frame.explained.fits.integers([(seen.point, constant.tensor.shape[axis]) for seen, constant in made.sightings])
+        expr = frame.explained.fits.integers(
+            [(seen.point, constant.tensor.shape[axis]) for seen, constant in made.sightings]
+        )
         if expr is None:
             raise constant_without_rule(_maker(frame, made))
         sizes.append(expr)

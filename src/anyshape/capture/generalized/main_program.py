@@ -10,18 +10,18 @@ from typing import Any, Protocol
 import torch
 from torch.fx import Node
 
+from anyshape.capture.generalized.described import answers_of, declared_sizes, open_axes, symbols_of
 from anyshape.capture.generalized.frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Lesson
 from anyshape.capture.generalized.operands import Given, Held, Operand
 from anyshape.capture.generalized.program import Decompose, Learned, export_graph
+from anyshape.capture.generalized.record import open_values
 from anyshape.capture.generalized.refusals import dim_unreadable
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.sizes import accidents
 from anyshape.capture.generalized.solve_dims import read_dims
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.guards import collect_guards, shape_environment
-from anyshape.capture.generalized.described import answers_of, declared_sizes, open_axes, symbols_of
-from anyshape.capture.generalized.record import open_values
 from anyshape.inputs import Declared
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
@@ -32,12 +32,12 @@ _EXPORTS = 3
 class MainFrame(Frame):
     """The frame of the whole program: its inputs are the open leaves."""
 
-    def __init__(
-        self, module: torch.nn.Module, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None
-    ) -> None:
+    def __init__(self, module: torch.nn.Module, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None) -> None:
         self._module = module
         super().__init__(lesson.explained, declared.domain, (), emit_loop)
-        self._inputs = [self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)]
+        self._inputs = [
+            self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)
+        ]
         self._readings = read_dims(declared)
         self._names: dict[str, Node] = {}
 

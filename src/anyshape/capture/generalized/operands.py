@@ -154,7 +154,10 @@ class Resolver:
         if any(other != operand for other, _ in keys) or not isinstance(operand, Value):
             return None
         shared = _shared(operand.place.loops, loops)
-        if any(counters[:shared] != seen.counters[:shared] for (_, counters), (seen, _) in zip(keys, sightings, strict=True)):
+        if any(
+            counters[:shared] != seen.counters[:shared]
+            for (_, counters), (seen, _) in zip(keys, sightings, strict=True)
+        ):
             return None
         if len(operand.place.loops) == shared:
             return None
@@ -201,7 +204,9 @@ class Resolver:
             if len(loop.loops) > len(loops) or loop.loops != loops[: len(loop.loops)] or loop in loops:
                 continue
             for slot in slots:
-                if all(self.target_of(Final(slot), seen) == key for (seen, _), key in zip(sightings, wanted, strict=True)):
+                if all(
+                    self.target_of(Final(slot), seen) == key for (seen, _), key in zip(sightings, wanted, strict=True)
+                ):
                     return Final(slot)
         return None
 
@@ -215,7 +220,11 @@ class Resolver:
             slot = operand.slot
             level = len(slot.loop.loops)
             outer = self.moved(seen, seen.counters[:level], slot.loop.loops)
-            done = seen.counters[level] if isinstance(operand, Carried) else slot.loop.trips_at(outer.trace, outer.counters)
+            done = (
+                seen.counters[level]
+                if isinstance(operand, Carried)
+                else slot.loop.trips_at(outer.trace, outer.counters)
+            )
             if done == 0:
                 return self.target_of(slot.initial, outer) if slot.initial is not None else None
             before = self.moved(seen, (*outer.counters, done - 1), (*slot.loop.loops, slot.loop))
@@ -223,7 +232,9 @@ class Resolver:
         if isinstance(operand, Element):
             level = len(operand.loop.loops)
             index = evaluate(operand.index, seen.point)
-            return self.target_of(operand.inner, self.moved(seen, (*seen.counters[:level], index), (*operand.loop.loops, operand.loop)))
+            return self.target_of(
+                operand.inner, self.moved(seen, (*seen.counters[:level], index), (*operand.loop.loops, operand.loop))
+            )
         return None
 
     def finished_loop(self, seen: Seen, target: Any, loops: tuple[Repeated, ...]) -> Repeated | None:
@@ -238,7 +249,11 @@ class Resolver:
         if not loops or depth > _DEEPEST_CARRY:
             raise Unresolved
         loop = loops[-1]
-        first = [(self.moved(seen, seen.counters[:-1], loops[:-1]), target) for seen, target in sightings if seen.counters[-1] == 0]
+        first = [
+            (self.moved(seen, seen.counters[:-1], loops[:-1]), target)
+            for seen, target in sightings
+            if seen.counters[-1] == 0
+        ]
         later = [
             (self.moved(seen, (*seen.counters[:-1], seen.counters[-1] - 1), loops), target)
             for seen, target in sightings

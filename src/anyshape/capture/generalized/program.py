@@ -6,10 +6,10 @@ every node keeps the user's line.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
-import warnings
 
 import torch
 from torch.export import ExportedProgram

@@ -61,7 +61,11 @@ def _band(keeps_lower: bool) -> Callable[..., Node]:
         """tril(x, d)  ->  x where column - row <= d, else 0"""
         rows = scope.call(_aten.arange.default, scope.call(_aten.sym_size.int, matrix, -2))
         columns = scope.call(_aten.arange.default, scope.call(_aten.sym_size.int, matrix, -1))
-        apart = scope.call(_aten.sub.Tensor, scope.call(_aten.unsqueeze.default, columns, 0), scope.call(_aten.unsqueeze.default, rows, 1))
+        apart = scope.call(
+            _aten.sub.Tensor,
+            scope.call(_aten.unsqueeze.default, columns, 0),
+            scope.call(_aten.unsqueeze.default, rows, 1),
+        )
         limit = scope.call(_aten.scalar_tensor.default, diagonal, dtype=torch.int64)
         outside = scope.call(_aten.gt.Tensor if keeps_lower else _aten.lt.Tensor, apart, limit)
         return scope.call(_aten.masked_fill.Scalar, matrix, outside, 0)

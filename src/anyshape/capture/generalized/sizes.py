@@ -48,7 +48,9 @@ def telling_sizes(
     found = [sizes for sizes in fresh[: 2 * count] if answers(sizes)][:count]
     if len(found) < count // 2:
         drawn = (sizes for sizes in _draw(declared, largest or 60) if tuple(sorted(sizes.items())) not in known)
-        found += [sizes for sizes, _ in zip(drawn, range(8 * count), strict=False) if answers(sizes)][: count - len(found)]
+        found += [sizes for sizes, _ in zip(drawn, range(8 * count), strict=False) if answers(sizes)][
+            : count - len(found)
+        ]
     return found
 
 

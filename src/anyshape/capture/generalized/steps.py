@@ -82,7 +82,9 @@ class _Lowering:
         elif target is _aten.lift_fresh_copy.default and isinstance(source, Node):
             # A copy matters only to those who write into it.
             written = any(writes(user.target) for user in node.users)
-            self._values[node] = self._add(_aten.clone.default, (source,), {}, node) if written else self._values[source]
+            self._values[node] = (
+                self._add(_aten.clone.default, (source,), {}, node) if written else self._values[source]
+            )
         elif getattr(target, "__name__", "") == "getitem":
             self._values[node] = self._item(node)
         elif isinstance(target, torch._ops.OpOverload):

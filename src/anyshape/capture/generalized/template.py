@@ -20,7 +20,7 @@ class Rolled:
     repetitions: tuple[tuple[Any, ...], ...]
 
 
-Tree = tuple[Union[int, Rolled], ...]
+Tree = tuple[int | Rolled, ...]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,10 @@ class Template:
 def lay_over(traces: Sequence[Trace], trees: Sequence[Tree], counters: Sequence[str]) -> Template:
     """The template of these traces, each in the form of its tree. Raises Unaligned."""
     layering = _Layering(traces, counters)
-    contents = [(Seen(index, (), dict(trace.sizes)), tree) for index, (trace, tree) in enumerate(zip(traces, trees, strict=True))]
+    contents = [
+        (Seen(index, (), dict(trace.sizes)), tree)
+        for index, (trace, tree) in enumerate(zip(traces, trees, strict=True))
+    ]
     items = layering.lay(contents, ())
     return Template(tuple(traces), tuple(items), tuple(layering.addresses))
 

@@ -57,7 +57,9 @@ def _split(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 def _tensor_split(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The first `size % count` pieces have one more: no condition at all on the size."""
-    x, count, dim = _bind(("self", "indices_or_sections", "dim"), args, {_SECTIONS.get(k, k): v for k, v in kwargs.items()})
+    x, count, dim = _bind(
+        ("self", "indices_or_sections", "dim"), args, {_SECTIONS.get(k, k): v for k, v in kwargs.items()}
+    )
     size = x.shape[dim] if x.dim() else 0
     if not isinstance(size, SymInt) or not isinstance(count, int) or count < 1:
         return func(*args, **kwargs)

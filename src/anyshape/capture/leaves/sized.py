@@ -1,7 +1,7 @@
 """Functions that torch traces at the traced sizes only -> the same in functions that keep sizes open.
 
-`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron` and `cdist` take plain ints, or compare sizes, inside
-torch; whoever calls them with an open size gets the traced one (seen to torch 2.13). Calls without one are left alone.
+`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist` and others take plain ints, or compare sizes,
+inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without one are left alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import SymFloat, SymInt, Tensor
 
 Function = Callable[..., Any]
-Size = int | SymInt
+Size = Any
+"""An int or a SymInt, with which torch's type hints cannot compute."""
 
 
 def answers() -> dict[Any, Callable[..., Any]]:

@@ -75,5 +75,3 @@ class _Counters:
 def _counters(declared: Declared) -> list[str]:
     names = iter(_Counters(declared.domain.names))
     return [name for name, _ in zip(names, range(400), strict=False)]
-
-

@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch.export import Dim as TorchDim
 
-from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.arguments import Explained, walk
 from anyshape.capture.generalized.described import symbols_of
 from anyshape.capture.generalized.frames import Frame
 from anyshape.capture.generalized.operands import Carried, Collected, Final, Slot
 from anyshape.capture.generalized.program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.template import Place, Repeated, Seen
-from anyshape.capture.generalized.arguments import walk
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.body import BodyFrame, BodyInput
 from anyshape.capture.rerolled.demands import Demand, One, find_demands
@@ -132,7 +131,16 @@ class LoopEmitter:
             about_dims = guard.condition is not None and set(dims_of(guard.condition)) <= names
             text = guard.text if about_dims else f"in a loop: {guard.condition or guard.text}"
             kept = guard.condition if about_dims else None
-            self.guards.append(Guard(kept, text, guard.source, False, guard.status if about_dims else "unknown", guard.counterexample if about_dims else None))
+            self.guards.append(
+                Guard(
+                    kept,
+                    text,
+                    guard.source,
+                    False,
+                    guard.status if about_dims else "unknown",
+                    guard.counterexample if about_dims else None,
+                )
+            )
 
 
 def _roles(inputs: Sequence[BodyInput], slots: Sequence[Slot]) -> tuple[tuple[str, int], ...]:

@@ -162,7 +162,9 @@ def _back_select(rewriting: _Rewriting, view: Step, base: Any, new: Any, old_bas
 
 
 def _back_slice(rewriting: _Rewriting, view: Step, base: Any, new: Any, old_base: Any) -> Result:
-    _, axis, start, end, step = (*_arguments(view), 0, 0, None, 1)[:5] if len(_arguments(view)) == 1 else (*_arguments(view), 1)[:5]
+    _, axis, start, end, step = (
+        (*_arguments(view), 0, 0, None, 1)[:5] if len(_arguments(view)) == 1 else (*_arguments(view), 1)[:5]
+    )
     shape = rewriting._trace.shape_of(old_base) or ()
     axis %= len(shape)
     first, last, _ = slice(start, end).indices(shape[axis])
@@ -226,7 +228,10 @@ def _live(trace: Trace) -> Trace:
         needed.add(index)
         todo += [result.step for leaf in trace.steps[index].leaves for result in _results(leaf)]
     order = {old: new for new, old in enumerate(sorted(needed))}
-    steps = [replace(trace.steps[old], leaves=tuple(_moved(leaf, order) for leaf in trace.steps[old].leaves)) for old in order]
+    steps = [
+        replace(trace.steps[old], leaves=tuple(_moved(leaf, order) for leaf in trace.steps[old].leaves))
+        for old in order
+    ]
     return replace(trace, steps=tuple(steps))
 
 

@@ -36,7 +36,10 @@ def observe(template: Template, operand: Operand) -> Observed:
         return Observed(tuple(shapes), operand.place.step.dtypes[output] or torch.float32)
     if isinstance(operand, Given):
         trace = template.traces[0]
-        return Observed(_everywhere(template, [each.input_shapes[operand.position] for each in template.traces]), trace.input_dtypes[operand.position])
+        return Observed(
+            _everywhere(template, [each.input_shapes[operand.position] for each in template.traces]),
+            trace.input_dtypes[operand.position],
+        )
     if isinstance(operand, Held):
         tensor = operand.weight.tensor
         return Observed(_everywhere(template, [tuple(tensor.shape)] * len(template.traces)), tensor.dtype)

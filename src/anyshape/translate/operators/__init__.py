@@ -23,7 +23,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 
 def complex_translations() -> dict[OpOverload, Translation]:
-    """The same for operators of complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
+    """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
     from anyshape.translate.operators.table import COMPLEX_TRANSLATIONS
 
     return _by_overload(COMPLEX_TRANSLATIONS)

@@ -110,5 +110,3 @@ def _cut(answer: ir.Value, x: ir.Value, weight: ir.Value, geometry: Geometry) ->
         ends.append(op.Add(op.Add(steps, reach), op.Add(fixed, as_vector(geometry.output_padding[axis]))))
     axes = range(2, 2 + geometry.axes)
     return op.Slice(answer, ints(*[0] * geometry.axes), op.Concat(*ends, axis=0), ints(*axes))
-
-

@@ -29,9 +29,7 @@ def translate_cdist(x1: ir.Value, x2: ir.Value, p: float, compute_mode: int | No
         return _by_product(x1, x2, dtype)
     many = constant(_MANY_ROWS, ir.DataType.INT64)
     is_large = op.Or(op.Greater(size_scalar(x1, -2), many), op.Greater(size_scalar(x2, -2), many))
-    (distance,) = choose(
-        is_large, lambda: [_by_product(x1, x2, dtype)], lambda: [_by_differences(x1, x2, p, dtype)]
-    )
+    (distance,) = choose(is_large, lambda: [_by_product(x1, x2, dtype)], lambda: [_by_differences(x1, x2, p, dtype)])
     return distance
 
 

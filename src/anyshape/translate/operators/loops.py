@@ -41,7 +41,9 @@ def repeat(
     return node.outputs
 
 
-def choose(condition: ir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], outputs: int = 1) -> Values:
+def choose(
+    condition: ir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], outputs: int = 1
+) -> Values:
     """One of two ways, by a condition that is known at run time."""
     branches = {}
     for name, way in (("then_branch", then), ("else_branch", otherwise)):

@@ -1,7 +1,7 @@
 """Reductions that ONNX has not for every dtype or number of elements: aten::amax and amin of bool, max and min of bool,
 var, std and var_mean with a correction as large as the axis.
 
-torch.onnx (to 2.13) writes a file that does not load for bool, and divides by a negative number where torch answers NaN.
+torch.onnx (to 2.13) writes a file that does not load for bool, and divides by a negative number where torch gives NaN.
 """
 
 # mypy: disable-error-code="no-any-return"

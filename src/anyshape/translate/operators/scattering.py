@@ -1,4 +1,4 @@
-"""Scattered writes: aten::scatter_reduce, scatter_add, index_reduce, and index_put that adds to the whole of other axes.
+"""Scattered writes: aten::scatter_reduce, scatter_add, index_reduce, and index_put that adds along other axes.
 
 torch.onnx (to 2.13) has a wrong scatter_reduce "mean", and refuses a source larger than its index, index_reduce, and
 index_put with accumulate where an axis is left out. Of a larger source torch reads the part that the index covers.

@@ -81,9 +81,7 @@ def _count_below(sequence: ir.Value, wanted: ir.Value, axis: int, *, is_right: b
     return op.ReduceSum(op.Cast(below, to=ir.DataType.INT64), ints(axis), keepdims=0)
 
 
-def bisect(
-    sequence: ir.Value, wanted: ir.Value, of_rank: int, known: int | None, *, is_right: bool
-) -> ir.Value:
+def bisect(sequence: ir.Value, wanted: ir.Value, of_rank: int, known: int | None, *, is_right: bool) -> ir.Value:
     size = as_scalar(op.Shape(sequence, start=-1)) if known is None else as_scalar(known)
     one = constant(1, ir.DataType.INT64)
     none = op.Expand(constant(0, ir.DataType.INT64), op.Shape(wanted))

@@ -52,5 +52,3 @@ def _roll_axis(x: ir.Value, shift: Size, axis: int, known_size: int | None, size
         divisor = op.Max(as_vector(size), ints(1))
         cut = op.Mod(op.Neg(as_vector(shift)), divisor)
     return op.Concat(slice_axis(x, cut, WHOLE, axis), slice_axis(x, 0, cut, axis), axis=axis)
-
-

@@ -49,7 +49,9 @@ class Geometry:
         output_padding: Sequence[Size],
     ) -> Geometry:
         """torch lets one number stand for all axes."""
-        return cls(*(list(sizes) * axes if len(sizes) == 1 else list(sizes) for sizes in (stride, padding, dilation, output_padding)))  # type: ignore[arg-type]
+        plain = [list(sizes) * axes if len(sizes) == 1 else list(sizes) for sizes in (stride, padding, dilation)]
+        extra = list(output_padding) * axes if len(output_padding) == 1 else list(output_padding)
+        return cls(plain[0], plain[1], plain[2], extra)
 
     @property
     def axes(self) -> int:

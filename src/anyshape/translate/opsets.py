@@ -1,0 +1,49 @@
+"""From the opset in which translations are written to the one that the user asked for.
+
+Translations speak opset 18. A file of another opset is converted at the end and verified like every other; what cannot be
+converted is refused, and the number in the file is always the one it was asked to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anyshape.findings import Finding, PromiseBroken
+from anyshape.modules.quiet import quiet_logger
+from anyshape.records.exported import Exported
+
+WRITTEN_OPSET = 18
+
+
+def convert_opset(exported: Exported, opset: int) -> Exported:
+    """The same model at another opset. Raises PromiseBroken where that cannot be."""
+    if opset == WRITTEN_OPSET:
+        return exported
+    from onnxscript import version_converter
+
+    with quiet_logger("onnxscript"), quiet_logger("onnx_ir"):
+        try:
+            version_converter.convert_version(exported.model, opset)
+        except Exception as error:
+            raise PromiseBroken(_refused(opset, f"{type(error).__name__}: {error}")) from error
+    reached = exported.model.opset_imports.get("", WRITTEN_OPSET)
+    if reached != opset:
+        raise PromiseBroken(_refused(opset, f"the converter stops at opset {reached}."))
+    exported.model.ir_version = max(exported.model.ir_version, _oldest_ir_version(opset))
+    return replace(exported, opset=opset)
+
+
+def _oldest_ir_version(opset: int) -> int:
+    from onnx import helper
+
+    return int(helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))
+
+
+def _refused(opset: int, why: str) -> Finding:
+    return Finding(
+        code="AS203",
+        name="opset-refused",
+        what=f"the model cannot be written at opset {opset}.",
+        why=why.splitlines()[0][:200],
+        fix=f"leave the opset out: {WRITTEN_OPSET} is the one in which anyshape writes.",
+    )

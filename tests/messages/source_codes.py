@@ -1,0 +1,63 @@
+"""Which codes the source can emit, and under which names: read from its syntax, nothing is run.
+
+A finding whose code cannot be read where it is made would have no page and nobody would notice: that is an error here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_CODE = re.compile(r"AS\d{3}")
+_COPIED = re.compile(r"\w+\.(code|name)")  # of another finding, in other words
+
+
+def names_by_code(package: Path) -> Mapping[str, set[str]]:
+    """Every code that is given to a Finding, with its names. Raises ValueError where a code cannot be read."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for file in sorted(package.rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        table = list(_table(tree))
+        for code, name in (*table, *_findings(tree, has_table=bool(table))):
+            found[code].add(name)
+    return found
+
+
+def codes_spoken_of(package: Path) -> set[str]:
+    """Every code in any text of the source: messages of graphs, docstrings, fixes."""
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in package.rglob("*.py"))
+    texts = (node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {code for text in texts if isinstance(text, str) for code in _CODE.findall(text)}
+
+
+def _findings(tree: ast.AST, *, has_table: bool) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"):
+            continue
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        if "code" not in given or _COPIED.fullmatch(ast.unparse(given["code"])):
+            continue
+        if has_table and isinstance(given["code"], ast.Name):
+            continue  # unpacked from the table
+        yield from zip(_choices(given["code"]), _choices(given["name"]), strict=True)
+
+
+def _choices(value: ast.expr) -> list[str]:
+    """`"AS306"`, or both of `"AS307" if crashed else "AS306"`."""
+    if isinstance(value, ast.IfExp):
+        return [*_choices(value.body), *_choices(value.orelse)]
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return [value.value]
+    raise ValueError(f"the code or name of a finding cannot be read from the source: {ast.unparse(value)}")
+
+
+def _table(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Pairs of code and name, as a table of them has."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple) and all(isinstance(each, ast.Constant) for each in node.elts):
+            values = [each.value for each in node.elts if isinstance(each, ast.Constant)]
+            if len(values) == 2 and all(isinstance(each, str) for each in values) and _CODE.fullmatch(str(values[0])):
+                yield str(values[0]), str(values[1])

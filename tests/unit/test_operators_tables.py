@@ -1,0 +1,129 @@
+"""Ranges and indices made from sizes, scattered writes, counts, contractions, reductions and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from operator_exports import Row, find_differences, integers, sizes
+
+from anyshape.translate.operators.contraction import write_out
+
+SHAPES = ((2, 5, 8), (3, 6, 8), (1, 1, 8), (4, 13, 8))
+Inputs = list[tuple[torch.Tensor, ...]]
+
+
+def edges(make: Any = torch.randn) -> Inputs:
+    """Rows, an index of other rows, and what goes there; also nothing at all."""
+    torch.manual_seed(0)
+    counts = ((5, 8), (1, 3), (7, 2), (4, 0))
+    return [(make(n, 4), torch.randint(0, n, (k, 4)), make(k, 4)) for n, k in counts]
+
+
+def columns() -> Inputs:
+    torch.manual_seed(0)
+    counts = ((5, 8), (1, 3), (7, 2), (4, 0))
+    return [(torch.randn(n, 4, 3), torch.randint(0, 4, (k,)), torch.randn(n, k, 3)) for n, k in counts]
+
+
+def matrices(*batches: tuple[int, int]) -> Inputs:
+    torch.manual_seed(0)
+    return [(torch.randn(b, n, n) + 3 * torch.eye(n), torch.randn(b, n, 2)) for b, n in batches]
+
+
+def alone(*batches: tuple[int, int]) -> Inputs:
+    return [(matrix,) for matrix, _ in matrices(*batches)]
+
+
+def cholesky(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.cholesky(x @ x.mT + torch.eye(x.shape[1]))
+
+
+def scatter(reduce: str, include_self: bool) -> Row:
+    def function(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return x.scatter_reduce(0, index, source, reduce, include_self=include_self)
+
+    return Row(f"scatter-{reduce}-{include_self}", function, edges())
+
+
+def indices(x: torch.Tensor) -> Any:
+    rows, columns = x.shape[1], x.shape[2]
+    lower, upper = torch.tril_indices, torch.triu_indices
+    return (
+        lower(rows, rows),
+        upper(rows, rows, 1),
+        lower(rows, columns, 2),
+        lower(columns, rows, -1),
+        upper(rows, columns),
+    )
+
+
+def spans(x: torch.Tensor) -> Any:
+    size = x.shape[1]
+    return (
+        torch.linspace(0, 1, size),
+        torch.linspace(-1, size, x.shape[0] + 1, dtype=torch.float64),
+        torch.linspace(0, size, size, dtype=torch.int64),
+        torch.logspace(0, 1, size),
+        torch.fft.fftfreq(size),
+        torch.fft.rfftfreq(size, 0.5),
+    )
+
+
+BATCHES = ((2, 4), (1, 1), (3, 6))
+ROWS = [
+    Row("indices", indices, sizes(*SHAPES)),
+    Row("spans", spans, sizes(*SHAPES)),
+    Row("take-along", lambda x: torch.take_along_dim(x, x[:, :, :1].argsort(1), 1), sizes(*SHAPES)),
+    Row("kron", lambda x: torch.kron(x[0], x[0, :, :2]), sizes(*SHAPES), {0: (2,)}),
+    *(scatter(reduce, own) for reduce in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)),
+    Row(
+        "scatter-mean-of-integers",
+        lambda x, i, s: x.scatter_reduce(0, i, s, "mean"),
+        edges(lambda *s: torch.randint(-9, 9, s)),
+    ),
+    Row("scatter-from-a-larger-source", lambda x, i, s: x.scatter_add(0, i[:, :3], s), edges()),
+    Row("index-reduce", lambda x, i, s: x.index_reduce(0, i[:, 0], s, "amax"), edges()),
+    Row("index-put-adds-columns", lambda x, i, s: torch.ops.aten.index_put(x, [None, i], s, True), columns()),
+    Row("bincount", lambda x: torch.bincount(x, x * 0.5, minlength=5), sizes((9,), (1,), (30,), make=integers(9))),
+    Row("histc-of-its-own-range", lambda x: torch.histc(x, 8), sizes((9,), (1,), (30,))),
+    Row(
+        "runs",
+        lambda x: torch.unique_consecutive(x, True, True, dim=0),
+        sizes((6, 2), (1, 2), (9, 2), make=integers(2)),
+    ),
+    Row("einsum-without-ellipsis", lambda x: torch.einsum("b...j->b", x), sizes(*SHAPES)),
+    Row("extremes-of-bool", lambda x: ((x > 0).amax(1), (x > 0).amin((0, 2)), (x > 0).max(1)), sizes(*SHAPES)),
+    Row("variance-of-one", lambda x: (x.var(1, correction=2), x.std(1), x.var()), sizes(*SHAPES)),
+    Row("inverse", torch.linalg.inv, alone(*BATCHES), tolerance=1e-3),
+    Row("solve", torch.linalg.solve, matrices(*BATCHES), tolerance=1e-3),
+    Row("triangular", lambda x, y: torch.linalg.solve_triangular(x, y, upper=True), matrices(*BATCHES), tolerance=1e-3),
+    Row("cholesky", cholesky, alone(*BATCHES), tolerance=1e-3),
+    Row("slogdet", torch.linalg.slogdet, alone(*BATCHES), tolerance=1e-3),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_is_right_at_every_size(row: Row) -> None:
+    assert find_differences(row) == []
+
+
+def test_a_row_that_is_masked_all_over_attends_to_nothing() -> None:
+    inputs = [(torch.randn(2, 2, size, 4), torch.rand(size, size) > 0.9) for size in (5, 1, 7)]
+    row = Row("", lambda q, mask: F.scaled_dot_product_attention(q, q, q, attn_mask=mask), inputs)
+    assert find_differences(row) == []
+
+
+@pytest.mark.parametrize(
+    ("equation", "ranks", "written"),
+    [
+        ("b...j->b", [4], "bacj->b"),
+        ("...i,i...->", [3, 2], "abi,ib->"),
+        ("...ij->...ji", [4], "...ij->...ji"),
+        ("ij,jk->ik", [2, 2], "ij,jk->ik"),
+    ],
+)
+def test_an_ellipsis_that_is_summed_is_written_out(equation: str, ranks: list[int], written: str) -> None:
+    assert write_out(equation, ranks) == written
