@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CORPUS ?= ../shared/corpus
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint types setup corpus thorough bench clean
+.PHONY: demo test quick lint types setup corpus operators thorough bench clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -29,6 +29,10 @@ types: $(STAMP)
 
 corpus: $(STAMP)
 	$(BIN)/python $(CORPUS)/run.py --no-check --plugin benchmarks/corpus_plugin.py:export -e corpus_plugin -o corpus-results.jsonl
+
+operators: $(STAMP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest
+	$(BIN)/python benchmarks/operators/audit.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/against_torch.py

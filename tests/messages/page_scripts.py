@@ -46,6 +46,11 @@ def parse_page(markdown: str) -> Page:
     return Page(title[1], title[2], *(text.rstrip("\n") for _, text in blocks))
 
 
+def with_text(markdown: str, text: str) -> str:
+    """The page with another text block."""
+    return re.sub(r"^```text\n.*?^```$", lambda _: f"```text\n{text}\n```", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
 @dataclass(frozen=True)
 class Said:
     """How a script ended."""

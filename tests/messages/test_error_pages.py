@@ -2,7 +2,7 @@
 
 The text on a page is the golden text of its finding: the first script is run and must say exactly that, the last one must
 run without it. Exports take seconds, so a run tries some of the last scripts, chosen by its random seed; all of them with
-ANYSHAPE_THOROUGH=1.
+ANYSHAPE_THOROUGH=1. ANYSHAPE_WRITE_PAGES=1 puts what is said now into the pages; read the diff before you keep it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_scripts import Page, Said, Workshop, parse_page, plain
+from page_scripts import Page, Said, Workshop, parse_page, plain, with_text
 from source_codes import codes_spoken_of, names_by_code
 
 ROOT = Path(__file__).parent.parent.parent
@@ -101,7 +101,10 @@ def test_a_page_says_what_it_is_about(code: str) -> None:
 
 def test_the_first_script_says_what_the_page_says(code: str, workshop: Workshop, tmp_path: Path) -> None:
     page = parse_page(PAGES[code])
-    assert workshop.run(page.script, tmp_path).text == plain(page.text)
+    said = workshop.run(page.script, tmp_path).text
+    if os.environ.get("ANYSHAPE_WRITE_PAGES") == "1":
+        (FOLDER / f"{code}.md").write_text(with_text(PAGES[code], said), encoding="utf-8")
+    assert said == plain(page.text)
 
 
 def test_the_last_script_runs_without_the_finding(fixed_code: str, workshop: Workshop, tmp_path: Path) -> None:
@@ -122,6 +125,7 @@ def test_scripts_are_run_and_their_errors_come_back(tmp_path: Path) -> None:
 def test_a_page_without_all_its_parts_is_none() -> None:
     with pytest.raises(ValueError, match="not a title and blocks"):
         parse_page("# AS001 unknown-dim\n\n```python\n1\n```\n")
+    assert parse_page(with_text(PAGES["AS102"], "other words")).text == "other words"
     assert parse_page(PAGES["AS102"]) == Page("AS102", "size-baked-in", *_parts(PAGES["AS102"]))
 
 

@@ -58,7 +58,7 @@ class _Module(torch.nn.Module):
 
 @lru_cache(maxsize=1)
 def _translator() -> Translator:
-    return Translator(18)
+    return Translator()
 
 
 def export(row: Row) -> tuple[ir.Model, set[str]]:

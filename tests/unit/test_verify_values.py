@@ -31,6 +31,11 @@ def test_floats_are_negated_zeroed_enlarged_and_repeated() -> None:
     assert names(torch.randn(2, 3)) == {"negated", "zeros", "large", "small", "repeated"}
 
 
+def test_half_precision_is_not_enlarged() -> None:
+    assert "large" not in names(torch.randn(2, 3).half())
+    assert "large" in names(torch.randn(2, 3).bfloat16())
+
+
 def test_masks_are_set_and_cleared() -> None:
     assert names(torch.tensor([True, False])) == {"all-false", "all-true"}
     assert names(torch.ones(2, 3, dtype=torch.int64)) == {"all-false"}

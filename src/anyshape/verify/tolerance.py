@@ -23,6 +23,8 @@ _NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double prec
 _NOISE_IN_ULPS_OF_HALF = 2.0
 _MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
 _MOST_NOISE_IN_ULPS_OF_HALF = 16.0
+_DOUBLE_PRECISION = 1e-10  # an epsilon below this
+_SINGLE_ROUNDING = 2.0**-24  # attributes of ONNX operators are single precision, also in a model of doubles
 _HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
@@ -57,17 +59,19 @@ DEFAULT_TOLERANCE = Tolerance()
 
 def default_noise(eps: float) -> float:
     """The noise to assume of a dtype with this epsilon, relative to the magnitude."""
-    return eps * (_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _NOISE_IN_ULPS)
+    return max(least_noise(eps), eps * (_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _NOISE_IN_ULPS))
 
 
 def least_noise(eps: float) -> float:
     """The least noise to assume, whatever was measured."""
+    if eps < _DOUBLE_PRECISION:
+        return _SINGLE_ROUNDING
     return eps * (_LEAST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _LEAST_NOISE_IN_ULPS)
 
 
 def most_noise(eps: float) -> float:
     """The most noise to grant a whole output; what strays further is judged element by element."""
-    return eps * (_MOST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _MOST_NOISE_IN_ULPS)
+    return max(least_noise(eps), eps * (_MOST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _MOST_NOISE_IN_ULPS))
 
 
 def magnitudes(array: Array) -> Array:
@@ -80,7 +84,7 @@ def magnitudes(array: Array) -> Array:
     size = np.abs(array)
     usable = np.isfinite(size) & (size > 0)
     if not usable.any():
-        return np.zeros(size.shape)
+        return np.isfinite(size).astype(np.float64)  # nothing but zeros tells no magnitude: that of the unit is assumed
     exponents = np.frexp(np.where(usable, size, 1.0))[1]
     present = np.unique(exponents[usable])
     group_of = np.concatenate(
