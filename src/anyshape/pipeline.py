@@ -99,9 +99,18 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
 
 
 def check(
-    path: Path, module: torch.nn.Module, declared: Declared, options: VerifyOptions, sizes: Sizes | None, tell: Tell
+    path: Path,
+    module: torch.nn.Module,
+    declared: Declared,
+    options: VerifyOptions,
+    sizes: Sizes | None,
+    tell: Tell,
+    spelled: str = "model.py",
 ) -> tuple[Verdict, tuple[Finding, ...]]:
-    """How an existing file compares with its module over the domain, or at the given sizes alone."""
+    """How an existing file compares with its module over the domain, or at the given sizes alone.
+
+    `spelled` is how the user named the model, for the line that replays a failure.
+    """
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), options.seed)
@@ -112,7 +121,7 @@ def check(
             options=_telling(options, tell),
         )
         verdict = verify(request)
-    return verdict, diagnose_differences(verdict, declared.domain, file=str(path))
+    return verdict, diagnose_differences(verdict, declared.domain, replay=f"{path} --model {spelled}")
 
 
 @dataclass(frozen=True)

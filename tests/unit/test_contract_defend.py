@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,7 @@ from contract_builder import contract, echo_model, zeros
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from size_contracts import LARGEST, allows, contracts
+from size_contracts import LARGEST, RULES, allows, contracts
 
 from anyshape.contract.defend import defend
 from anyshape.findings import UsageError
@@ -123,6 +124,24 @@ def test_a_graph_refuses_exactly_what_its_contract_does_not_allow(promised: Cont
         if refused or determined == set(promised.domain.names):
             assert bool(refused) == (not allows(promised, axes))
     assert rules > 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_kind_of_rule_is_enforced_exactly(rule: str) -> None:
+    promised = contract("a: bool[a]; b: bool[b]; c: bool[c]", "a <= 6", "b <= 6", "c <= 6", rule)
+    session = open_session(defended(promised))
+    for a, b, c in product(range(LARGEST + 2), repeat=3):
+        refused = refusal(session, zeros(promised, a=a, b=b, c=c))
+        assert not refused.startswith("another")
+        assert bool(refused) is not promised.domain.contains({"a": a, "b": b, "c": c}), (a, b, c)
+
+
+def test_a_dim_that_is_computed_may_not_be_negative() -> None:
+    session = open_session(defended(contract("ids: float32[seq]; mask: float32[past + seq]", "past >= 0")))
+    feeds = {"ids": np.zeros(3, np.float32), "mask": np.zeros(3, np.float32)}
+    assert refusal(session, feeds) == ""
+    feeds["mask"] = np.zeros(2, np.float32)
+    assert refusal(session, feeds) == "AS402: past (from 'mask' axis 0 and 'ids' axis 0) must be at least 0"
 
 
 @pytest.mark.parametrize(

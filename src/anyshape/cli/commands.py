@@ -114,8 +114,7 @@ def check(
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
     with ProgressLine(quiet=quiet) as progress:
         verdict, findings = pipeline.check(
-            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress
-        )
+            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress, model)
     result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
     _print(result)
     if any(finding.severity.value == "error" for finding in findings):

@@ -28,16 +28,16 @@ _NAMES = {
 
 
 def diagnose_differences(
-    verdict: Verdict, domain: Domain, regions: Sequence[Region] = (), file: str = "m.onnx"
+    verdict: Verdict, domain: Domain, regions: Sequence[Region] = (), replay: str = "m.onnx --model model.py"
 ) -> tuple[Finding, ...]:
-    """What the verdict says against the promise; nothing when it passed."""
+    """What the verdict says against the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
         return () if verdict.tried else (_nothing_compared(verdict),)
     blamed = blamed_guard(verdict, regions)
     if blamed is not None:
         return (_branch(failure, blamed, domain),)
-    return (_plain(failure, verdict, file),)
+    return (_plain(failure, verdict, replay),)
 
 
 def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
@@ -71,12 +71,11 @@ def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
     )
 
 
-def _plain(failure: Failure, verdict: Verdict, file: str) -> Finding:
+def _plain(failure: Failure, verdict: Verdict, checked: str) -> Finding:
     count = len({tuple(sorted(each.sizes.items())) for each in verdict.failures})
     share = f"{count} of {max(len(verdict.tried), count)} sizes fail"
-    replay = (
-        f"anyshape check {file} --sizes {replay_option(failure.sizes)} --seed {failure.seed}" if failure.sizes else ""
-    )
+    command = f"anyshape check {checked} --sizes {replay_option(failure.sizes)} --seed {failure.seed}"
+    replay = command if failure.sizes else ""
     if failure.difference is not None:
         code, name = _NAMES[failure.difference.mismatch]
         output = f"output {failure.difference.output!r}" if failure.difference.output else "the answer"

@@ -157,6 +157,16 @@ def cannot_vary(path: str, axis: int, size: int) -> Finding:
     )
 
 
+def found_by_trying(paste: str) -> Finding:
+    return Finding(
+        code="AS056",
+        name="found-by-trying",
+        severity=Severity.NOTE,
+        what="which axes can vary was found by trying: read it before you rely on it.",
+        fix=paste,
+    )
+
+
 def value_varies(path: str, first: object, second: object) -> Finding:
     return Finding(
         code="AS033",

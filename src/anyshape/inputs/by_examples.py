@@ -15,7 +15,7 @@ import torch
 from anyshape.domain import Dim, Expr, Number, Ref, dims_of, simplify, substitute, unknown_dim
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.assemble import Options, Parts, assemble
-from anyshape.inputs.axis_messages import cannot_vary, value_varies
+from anyshape.inputs.axis_messages import cannot_vary, found_by_trying, value_varies
 from anyshape.inputs.by_trying import find_open_axes, name_of
 from anyshape.inputs.call_messages import nothing_dynamic
 from anyshape.inputs.calls import BoundCall, bind_inputs
@@ -95,7 +95,10 @@ def declare_by_examples(
         output_axes=written.forms.outputs,
         notes=(*notes, *((nothing_dynamic(),) if static else ())),
     )
-    return assemble(parts, options, lambda named: make_from(named, list(zip(sizes, bounds, strict=True))))
+    declared = assemble(parts, options, lambda named: make_from(named, list(zip(sizes, bounds, strict=True))))
+    if not auto or static:
+        return declared
+    return replace(declared, notes=(found_by_trying(declared.paste), *declared.notes))
 
 
 def _way(auto: bool, bounds: Sequence[BoundCall], static: bool) -> Way:

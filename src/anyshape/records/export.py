@@ -51,6 +51,12 @@ class Export:
     seconds: float = 0.0
     path: Path | None = None
 
+    def __str__(self) -> str:
+        head = f"{self.contract.status}: {self.path or 'in memory'} ({self.strategy})"
+        tensors = [f"input  {tensor}" for tensor in self.contract.inputs]
+        tensors += [f"output {tensor}" for tensor in self.contract.outputs]
+        return "\n  ".join([head, *tensors])
+
     @property
     def strategy(self) -> str:
         """The rung that captured the model."""

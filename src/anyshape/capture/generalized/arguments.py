@@ -15,7 +15,7 @@ from anyshape.capture.generalized.operands import Resolver, Unresolved
 from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.template import Item, Place, Repeated, Template
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
-from anyshape.domain import Expr
+from anyshape.domain import Expr, Number, Op
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,30 @@ def _explain(place: Place, index: int, resolver: Resolver) -> Any:
     if isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
         return leaf
     points = [(seen.point, value) for seen, value in sightings]
-    found = resolver.fits.integers(points) if isinstance(leaf, int) else resolver.fits.reals(points)
+    if len({value for _, value in points}) == 1:
+        return Number(leaf) if isinstance(leaf, int) else leaf
+    near = _sizes_nearby(place, resolver)
+    found = resolver.fits.integers(points, near) if isinstance(leaf, int) else resolver.fits.reals(points, near)
     if found is None:
         raise number_without_rule(place.step, points)
     return found
+
+
+def _sizes_nearby(place: Place, resolver: Resolver) -> tuple[Expr, ...]:
+    """The sizes of what a step takes: its numbers are most often made of them."""
+    found: dict[Expr, None] = {}
+    for index, leaf in enumerate(place.step.leaves):
+        if not isinstance(leaf, TENSOR_KINDS):
+            continue
+        shapes = [
+            (each.seen.point, resolver.template.traces[each.seen.trace].shape_of(each.step.leaves[index]) or ())
+            for each in place.occurrences
+        ]
+        for axis in range(min(len(shape) for _, shape in shapes)):
+            size = resolver.fits.integers([(point, shape[axis]) for point, shape in shapes])
+            if isinstance(size, Op):
+                found[size] = None
+    return tuple(found)
 
 
 __all__ = ["Explained", "Listed", "explain", "walk"]

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from anyshape.capture.generalized.fit_integers import fit_integers
 from anyshape.capture.generalized.samples import Points
 from anyshape.domain import Expr, evaluate, simplify
 
@@ -75,11 +76,31 @@ def fit_reals(values: Reals, points: Points) -> Real | None:
         found = _shifted(values, part, numbers)
         if found is not None:
             return found
+    found = _of_integer(values, points)
+    if found is not None:
+        return found
     for index, (first, one) in enumerate(candidates):
         for second, other in candidates[index + 1 :]:
             found = _scaled(values, (first, second), one * other)
             if found is not None:
                 return found
+    return None
+
+
+def _of_integer(values: Reals, points: Points) -> Real | None:
+    """f(n), where n is any integer expression: the inverse of f gives integers at all points."""
+    inverses = {"reciprocal": _reciprocal, "sqrt": np.square, "rsqrt": lambda x: _reciprocal(np.square(x)), "log": np.exp}
+    with np.errstate(all="ignore"):
+        for function, inverse in inverses.items():
+            numbers = np.asarray(inverse(values), dtype=np.float64)
+            if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e9:
+                continue
+            integers = np.rint(numbers)
+            if (integers <= 0).any() or np.abs(numbers - integers).max() > 1e-9 * np.abs(integers).max():
+                continue
+            found = fit_integers(integers.astype(np.int64), points)
+            if found is not None:
+                return Real(1.0, (Part(function, found),))
     return None
 
 

@@ -29,14 +29,17 @@ class Fits:
         self._known: dict[Any, Any] = {}
         self.learned: dict[Expr, None] = {}
 
-    def integers(self, seen: Sequence[tuple[Point, int]]) -> Expr | None:
-        """The simplest integer expression that gives each of these numbers at its point; None if there is none."""
+    def integers(self, seen: Sequence[tuple[Point, int]], near: Sequence[Expr] = ()) -> Expr | None:
+        """The simplest integer expression that gives each of these numbers at its point; None if there is none.
+
+        `near` are sizes that the number is likely to be made of.
+        """
         if len({value for _, value in seen}) == 1:
             return Number(int(seen[0][1]))
-        key = tuple((tuple(point.items()), value) for point, value in seen)
+        key = (*near, *((tuple(point.items()), value) for point, value in seen))
         if key not in self._known:
             few = _thinned(seen)
-            points = Points([point for point, _ in few], tuple(self.learned))
+            points = Points([point for point, _ in few], (*near, *reversed(self.learned)))
             found = fit_integers(np.array([value for _, value in few], dtype=np.int64), points)
             if found is not None and len(few) < len(seen) and not _explains(found, seen):
                 found = None
@@ -46,14 +49,14 @@ class Fits:
         result: Expr | None = self._known[key]
         return result
 
-    def reals(self, seen: Sequence[tuple[Point, float]]) -> Real | float | None:
+    def reals(self, seen: Sequence[tuple[Point, float]], near: Sequence[Expr] = ()) -> Real | float | None:
         """The same for floats; a float where all are equal."""
         if len({value for _, value in seen}) == 1 or all(value != value for _, value in seen):
             return float(seen[0][1])
-        key = ("real", *((tuple(point.items()), value) for point, value in seen))
+        key = ("real", *near, *((tuple(point.items()), value) for point, value in seen))
         if key not in self._known:
             few = _thinned(seen)
-            points = Points([point for point, _ in few], tuple(self.learned))
+            points = Points([point for point, _ in few], (*near, *reversed(self.learned)))
             self._known[key] = fit_reals(np.array([value for _, value in few], dtype=np.float64), points)
         result: Real | None = self._known[key]
         return result

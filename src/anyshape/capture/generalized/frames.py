@@ -6,6 +6,7 @@ is how a body's inputs are found.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -25,10 +26,8 @@ from anyshape.capture.generalized.schema import bakes, rewrite
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Item, Place, Repeated
 from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS, Step
-from anyshape.domain import Domain, Expr, Number
+from anyshape.domain import Domain, Expr, Number, Op
 from anyshape.operators.pieces import cut, pick
-
-_PIECES = {torch.ops.aten.select.int, torch.ops.aten.slice.Tensor}
 
 EmitLoop = Callable[["Frame", Repeated], None]
 
@@ -98,7 +97,7 @@ class Frame:
         number_leaves = [index for index, argument in enumerate(arguments) if isinstance(argument, Real)]
         if any(not takes_tensor(step.target, index) for index in number_leaves):
             self.values[place, None] = self._with_tensors(place, args, kwargs)
-        elif self._is_piece(step, args):
+        elif self._is_piece(place, args):
             self.values[place, None] = self._piece(place, args)
         elif bakes(step.target, args, kwargs):
             self.values[place, None] = self._rewritten(place, args, kwargs)
@@ -141,24 +140,56 @@ class Frame:
             )
         return node
 
-    def _is_piece(self, step: Step, args: Sequence[Any]) -> bool:
-        """Whether it takes a piece at a computed place. Where something writes into views, they have to stay views."""
-        return (
-            self.explained.is_functional and step.target in _PIECES and any(isinstance(each, Node) for each in args[1:])
-        )
+    def _is_piece(self, place: Place, args: Sequence[Any]) -> bool:
+        """Whether it takes a piece at a computed place or of a computed size.
+
+        Where something writes into views, they have to stay views: torch then sees to them.
+        """
+        step = place.step
+        if not self.explained.is_functional or step.target not in (_aten.select.int, _aten.slice.Tensor):
+            return False
+        if any(isinstance(each, Node) for each in args[1:]):
+            return True
+        shapes = {each.step.shapes[0] for each in place.occurrences}
+        return step.target is _aten.slice.Tensor and len(shapes) > 1
 
     def _piece(self, place: Place, args: Sequence[Any]) -> Node:
         """select and slice at computed places, without the conditions that torch would record."""
-        step = place.step
+        step, expressions = place.step, self.explained.arguments[place]
         rank = len(step.shapes[0] or ()) + (1 if step.target is _aten.select.int else 0)
-        axis = args[1] % rank
+        axis = (args[1] if len(args) > 1 else 0) % rank
         if step.target is _aten.select.int:
-            return self.scope.call(pick, args[0], axis, args[2])
-        start = args[2] if len(args) > 2 and args[2] is not None else 0
-        stride = args[4] if len(args) > 4 else 1
-        if isinstance(stride, Node) or (isinstance(start, int) and start < 0):
+            return self.scope.call(pick, args[0], axis, self._place_on(args[0], axis, args[2], expressions[2]))
+        start, end, stride = (*args[2:], *(None, None, 1)[len(args) - 2 :])
+        if isinstance(stride, Node):
             return self.scope.call(step.target, *args)
-        return self.scope.call(cut, args[0], axis, start, self.shape(place)[axis], stride)
+        size = self.scope.call(_aten.sym_size.int, args[0], axis)
+        first = self._bound(args[0], axis, start, expressions[2]) if start is not None and start != 0 else 0
+        last = self._bound(args[0], axis, end, expressions[3]) if end is not None and not _is_end(end) else size
+        return self.scope.call(cut, args[0], axis, first, self._count(first, last, stride), stride)
+
+    def _count(self, first: Size, last: Size, stride: int) -> Size:
+        length = self.scope.call(operator.sub, last, first) if first != 0 else last
+        length = self.scope.call(torch.sym_max, length, 0) if first != 0 else length
+        if stride == 1:
+            return length
+        return self.scope.call(operator.floordiv, self.scope.call(operator.add, length, stride - 1), stride)
+
+    def _bound(self, tensor: Node, axis: int, number: Size, expr: Expr) -> Size:
+        """A bound of a slice as Python reads it: counted from the end where negative, and not beyond the end."""
+        place = self._place_on(tensor, axis, number, expr)
+        return self.scope.call(torch.sym_min, place, self.scope.call(_aten.sym_size.int, tensor, axis))
+
+    def _place_on(self, tensor: Node, axis: int, number: Size, expr: Expr) -> Size:
+        if self.scope.is_positive(expr):
+            return number
+        size = self.scope.call(_aten.sym_size.int, tensor, axis)
+        if isinstance(number, int):
+            return self.scope.call(torch.sym_max, self.scope.call(operator.add, size, number), 0)
+        # 1 where the number is negative: a comparison of sizes would be a condition of the program.
+        below = self.scope.size(Op("min", (Op("max", (Number(0) - expr, Number(0))), Number(1))))
+        shifted = self.scope.call(operator.add, number, self.scope.call(operator.mul, size, below))
+        return self.scope.call(torch.sym_max, shifted, 0)
 
     def shape(self, place: Place) -> list[Size]:
         """The shape of a place's result, as sizes of this frame."""
@@ -187,6 +218,10 @@ def shape_of(explained: Explained, seen: Sequence[tuple[Any, tuple[int, ...]]]) 
 
 def _getitem(values: Any, index: int) -> Any:
     return values[index]
+
+
+def _is_end(end: Size) -> bool:
+    return isinstance(end, int) and end >= 2**62
 
 
 def held_name(operand: Held) -> str:

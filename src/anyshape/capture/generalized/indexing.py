@@ -71,9 +71,6 @@ def _is_number(item: Any) -> bool:
 def _sliced(view: torch.Tensor, axis: int, item: slice) -> torch.Tensor:
     if item == slice(None):
         return view
-    size = view.shape[axis]
-    # Bounds as Python reads them: a rule for numbers below zero or above the size would be a harder one.
-    start, stop, step = item.indices(size)
-    if step <= 0:
+    if item.step is not None and item.step <= 0:
         return view[(slice(None),) * axis + (item,)]  # torch's own error
-    return torch.ops.aten.slice.Tensor(view, axis, start, max(stop, start), step)
+    return torch.ops.aten.slice.Tensor(view, axis, item.start, item.stop, 1 if item.step is None else item.step)

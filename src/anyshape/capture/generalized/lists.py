@@ -78,6 +78,8 @@ def _part(resolver: Resolver, column: list[tuple[Seen, _Segment]], loops: tuple[
     loop = column[0][1].loop
     if loop is None:
         return resolver.resolve([(seen, segment.items[0][1]) for seen, segment in column], loops)
+    if all(len(segment.items) == 1 for _, segment in column):
+        return resolver.resolve([(seen, segment.items[0][1]) for seen, segment in column], loops)
     inside: list[tuple[Seen, Items]] = []
     starts, counts, steps = [], [], []
     for seen, segment in column:

@@ -72,7 +72,7 @@ class Scope:
 
     def _operation(self, expr: Expr) -> Size:
         assert isinstance(expr, Op)
-        if expr.symbol == "//" and not self._is_positive(expr.args[0]):
+        if expr.symbol == "//" and not self.is_positive(expr.args[0]):
             numerator, divisor = expr.args
             above = Op("max", (numerator, Number(0))) // divisor
             below = (Op("max", (Number(0) - numerator, Number(0))) + divisor - 1) // divisor
@@ -95,15 +95,16 @@ class Scope:
             return int(operation(left, right))
         return self.call(operation, left, right)
 
-    def _is_positive(self, expr: Expr) -> bool:
+    def is_positive(self, expr: Expr) -> bool:
+        """Whether the expression is known not to be negative."""
         if isinstance(expr, Number):
             return expr.value >= 0
         if isinstance(expr, Ref):
             return True  # sizes and counters are
         assert isinstance(expr, Op)
-        if expr.symbol in ("+", "*", "//", "%", "min") and all(self._is_positive(part) for part in expr.args):
+        if expr.symbol in ("+", "*", "//", "%", "min") and all(self.is_positive(part) for part in expr.args):
             return True
-        if expr.symbol == "max" and any(self._is_positive(part) for part in expr.args):
+        if expr.symbol == "max" and any(self.is_positive(part) for part in expr.args):
             return True
         try:
             found = range_of(self.domain, expr)
