@@ -14,6 +14,7 @@ import onnxscript.optimizer
 import torch
 
 from anyshape.inputs import Declared, declare, flatten_outputs
+from anyshape.modules.state import kept
 from anyshape.records.captured import Captured
 from anyshape.translate.loops import build_loops, loop_translations
 from anyshape.translate.registry import Translator
@@ -57,7 +58,9 @@ class Learned:
             array = one.numpy() if isinstance(one, torch.Tensor) else np.array(one)
             if array.shape != other.shape:
                 found.append(f"{dict(sizes)} output {number}: {array.shape} is {other.shape}")
-            elif not np.allclose(array.astype(np.float64), other.astype(np.float64), rtol=1e-3, atol=1e-4, equal_nan=True):
+            elif not np.allclose(
+                array.astype(np.float64), other.astype(np.float64), rtol=1e-3, atol=1e-4, equal_nan=True
+            ):
                 found.append(f"{dict(sizes)} output {number}: values differ")
         return found
 
@@ -79,7 +82,7 @@ def answering(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], 
 
     def answers(sizes: Sizes) -> bool:
         try:
-            with torch.no_grad():
+            with kept(module), torch.no_grad():
                 declared.call(module, declared.make(sizes, 0))
         except Exception:
             return False

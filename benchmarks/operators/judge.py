@@ -5,6 +5,7 @@ Both exporters get the same module, the same open axes and the same sizes, and a
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 import time
@@ -141,11 +142,16 @@ def _export_torch(module: torch.nn.Module, case: Case) -> bytes:
 def _export_anyshape(module: torch.nn.Module, case: Case) -> bytes:
     import anyshape
 
-    axes: dict[str, dict[int, str]] = {f"tensors.{number}": {} for number in range(len(case.tensors))}
-    for dim, places in case.dims.items():
-        for tensor, axis in places:
-            axes[f"tensors.{tensor}"][axis] = dim
-    result = anyshape.export(module, case.tensors, dynamic=axes, opset=OPSET, budget=2.0)
+    def inputs(**sizes: int) -> anyshape.Inputs:
+        return anyshape.Inputs(case.make(sizes), {})
+
+    parameters = [
+        inspect.Parameter(dim, inspect.Parameter.KEYWORD_ONLY, default=size) for dim, size in case.sizes.items()
+    ]
+    inputs.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    # A sample is only ever made longer: that smaller ones are answered too is not asked of either exporter.
+    where = [f"{dim} >= {size}" for dim, size in case.sizes.items()]
+    result = anyshape.export(module, inputs, where=where, opset=OPSET, budget=2.0)
     return result.model_proto.SerializeToString()
 
 

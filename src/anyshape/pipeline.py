@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,11 @@ from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.domain import choose_sizes
-from anyshape.explore import explore
+from anyshape.explore import AFFORDABLE, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.cost import count_elements
+from anyshape.modules.state import kept
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
@@ -54,6 +57,8 @@ Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
 _SIZES = 30
+_SURELY_FEW = 1_000_000
+_SURELY_SHORT = 256
 _MORE_REGIONS = 3
 
 
@@ -75,11 +80,12 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
     began = time.monotonic()
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
-        explored = explore(declared, _trying(declared, reference), seed=options.verify.seed)
+        cost = _costing(module, declared)
+        explored = explore(declared, _trying(declared, reference), cost, seed=options.verify.seed)
         findings = [*declared.notes, *diagnose_refusals(declared, explored)]
         _stop_at_errors(findings)
         narrowed = replace(declared, domain=explored.domain)
-        attempts = _climb(_Site(module, narrowed, explored, reference, options, tell))
+        attempts = _climb(_Site(module, narrowed, explored, reference, cost, options, tell))
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
     findings += best.findings
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
@@ -113,7 +119,8 @@ def check(
     """
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
-        tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), options.seed)
+        cost = _costing(module, declared)
+        tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), cost, options.seed)
         request = replace(
             _request(path, matched.outputs, declared, reference),
             sizes=tried,
@@ -132,6 +139,7 @@ class _Site:
     declared: Declared
     explored: Explored
     reference: Reference
+    cost: Callable[[Sizes], int]
     options: Options
     tell: Tell
 
@@ -219,7 +227,7 @@ def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
         path = Path(folder) / "model.onnx"
         save_model(exported.model, path)
         request = _request(path, exported.output_names, site.declared, site.reference)
-        sizes = _sizes_to_verify(site.declared, captured.guards, options.seed)
+        sizes = _sizes_to_verify(site.declared, captured.guards, site.cost, options.seed)
         sizes += [dict(point) for point in site.explored.far if dict(point) not in sizes]
         return verify(replace(request, sizes=sizes, options=_telling(options, site.tell)))
 
@@ -234,14 +242,38 @@ def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refus
     return try_sizes
 
 
-def _sizes_to_verify(declared: Declared, guards: Iterable[Guard], seed: int) -> list[dict[str, int]]:
+def _costing(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], int]:
+    """How many elements a call at some sizes makes: its inputs' where that is surely little, else measured."""
+
+    @cache
+    def measure(point: tuple[tuple[str, int], ...]) -> int:
+        sizes = dict(point)
+        values = declared.open_values(declared.make(sizes, 0))
+        with kept(module):
+            found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values)
+        # Where nothing can be measured, the worst that is common: every element meets every position.
+        return declared.elements(sizes) * max(sizes.values()) if found is None else found
+
+    def cost(sizes: Sizes) -> int:
+        elements = declared.elements(sizes)
+        if elements > AFFORDABLE or (elements <= _SURELY_FEW and max(sizes.values(), default=0) <= _SURELY_SHORT):
+            return elements
+        return measure(tuple(sizes.items()))
+
+    return cost
+
+
+def _sizes_to_verify(
+    declared: Declared, guards: Iterable[Guard], cost: Callable[[Sizes], int], seed: int
+) -> list[dict[str, int]]:
     """The most telling sizes first: those that break a guard which the domain does not imply."""
     open_guards = [guard for guard in guards if guard.status != "proved" and guard.condition is not None]
     chosen = choose_sizes(
         declared.domain,
         example=declared.example_sizes,
         conditions=[guard.condition for guard in open_guards if guard.condition is not None],
-        cost=declared.elements,
+        cost=cost,
+        budget=AFFORDABLE,
         limit=_SIZES,
         seed=seed,
     )

@@ -1,8 +1,7 @@
 """The pages of docs/errors: one for each code, and each shows what really happens.
 
 The text on a page is the golden text of its finding: the first script is run and must say exactly that, the last one must
-run without it. Exports take seconds, so a run tries some of the last scripts, chosen by its random seed; all of them with
-ANYSHAPE_THOROUGH=1. ANYSHAPE_WRITE_PAGES=1 puts what is said now into the pages; read the diff before you keep it.
+run without it. ANYSHAPE_WRITE_PAGES=1 puts what is said now into the pages; read the diff before you keep it.
 """
 
 from __future__ import annotations
@@ -15,25 +14,17 @@ import pytest
 from page_scripts import Page, Said, Workshop, parse_page, plain, with_text
 from source_codes import codes_spoken_of, names_by_code
 
+from anyshape.findings import UsageError
+from anyshape.findings.pages import read_page
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "anyshape"
 FOLDER = ROOT / "docs" / "errors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("AS*.md"))}
-SHARE = 4  # one of so many fixed scripts is run
 
 _ROW = re.compile(r"^\| \[(AS\d{3})\]\((AS\d{3})\.md\) \| ([a-z-]+) \| \S.*\. \|$", re.MULTILINE)
 _LONGEST_PAGE = 60
 _LONGEST_FIRST_LINE = 120
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "code" in metafunc.fixturenames:
-        metafunc.parametrize("code", PAGES)
-    if "fixed_code" in metafunc.fixturenames:
-        seed = metafunc.config.getoption("randomly_seed", default=0)
-        turn = seed % SHARE if isinstance(seed, int) else 0
-        thorough = os.environ.get("ANYSHAPE_THOROUGH") == "1"
-        metafunc.parametrize("fixed_code", [code for code in PAGES if thorough or int(code[2:]) % SHARE == turn])
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +86,7 @@ def test_the_index_lists_every_page_by_its_name_in_order() -> None:
     assert rows == [(code, code, parse_page(text).name) for code, text in PAGES.items()]
 
 
+@pytest.mark.parametrize("code", PAGES)
 def test_a_page_says_what_it_is_about(code: str) -> None:
     page = parse_page(PAGES[code])
     first = page.text.splitlines()[0]
@@ -103,6 +95,7 @@ def test_a_page_says_what_it_is_about(code: str) -> None:
     assert PAGES[code].count("\n") <= _LONGEST_PAGE
 
 
+@pytest.mark.parametrize("code", PAGES)
 def test_the_first_script_says_what_the_page_says(code: str, workshop: Workshop, tmp_path: Path) -> None:
     page = parse_page(PAGES[code])
     said = workshop.run(page.script, tmp_path).text
@@ -111,10 +104,11 @@ def test_the_first_script_says_what_the_page_says(code: str, workshop: Workshop,
     assert said == plain(page.text)
 
 
-def test_the_last_script_runs_without_the_finding(fixed_code: str, workshop: Workshop, tmp_path: Path) -> None:
-    said = workshop.run(parse_page(PAGES[fixed_code]).fixed, tmp_path)
+@pytest.mark.parametrize("code", PAGES)
+def test_the_last_script_runs_without_the_finding(code: str, workshop: Workshop, tmp_path: Path) -> None:
+    said = workshop.run(parse_page(PAGES[code]).fixed, tmp_path)
     assert not said.is_error, said.text
-    assert not re.search(rf"^{fixed_code} ", said.text, re.MULTILINE)
+    assert not re.search(rf"^{code} ", said.text, re.MULTILINE)
 
 
 def test_scripts_are_run_and_their_errors_come_back(tmp_path: Path) -> None:
@@ -131,6 +125,13 @@ def test_a_page_without_all_its_parts_is_none() -> None:
         parse_page("# AS001 unknown-dim\n\n```python\n1\n```\n")
     assert parse_page(with_text(PAGES["AS102"], "other words")).text == "other words"
     assert parse_page(PAGES["AS102"]) == Page("AS102", "size-baked-in", *_parts(PAGES["AS102"]))
+
+
+def test_a_code_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    assert read_page(" as102 ") == PAGES["AS102"]
+    for wrong, near in (("102", "AS102"), ("AS999", max(PAGES)), ("nonsense", "AS")):
+        with pytest.raises(UsageError, match=f"did you mean {near}"):
+            read_page(wrong)
 
 
 def _parts(markdown: str) -> list[str]:

@@ -10,12 +10,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from tests.learned import learn
 from torch.nn import functional as F
 
 from anyshape.capture.generalized import capture_generalized
 from anyshape.domain import choose_sizes
 from anyshape.findings import PromiseBroken
-from tests.learned import learn
 
 PROGRAMS = 500 if os.environ.get("ANYSHAPE_THOROUGH") else 25
 

@@ -106,7 +106,7 @@ def test_a_paste_of_auto_means_the_same() -> None:
     example = (torch.randn(2, 4), torch.randn(2, 5))
     declared = declare(module, example, dynamic="auto")
     assert declared.paste == 'dynamic={"input1": "input1_0 4", "input2": "input1_0 5"}'
-    assert [note.code for note in declared.notes] == ["AS032", "AS032"]
+    assert [note.code for note in declared.notes] == ["AS056", "AS032", "AS032"]
 
 
 def test_nothing_declared_is_noted() -> None:

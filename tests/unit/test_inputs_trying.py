@@ -76,5 +76,5 @@ def test_a_size_that_is_met_by_accident_is_not_tied() -> None:
 
 def test_auto_names_are_found_by_trying_and_said_so() -> None:
     declared = declare(nn.Linear(4, 2), torch.randn(3, 4), dynamic="auto")
-    assert declared.source == "auto" and [note.code for note in declared.notes] == ["AS032"]
-    assert declared.notes[0].what == "axis 1 of input 'input' stays 4."
+    assert declared.source == "auto" and [note.code for note in declared.notes] == ["AS056", "AS032"]
+    assert declared.notes[-1].what == "axis 1 of input 'input' stays 4."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from operator_exports import Row, export, find_differences, sizes
@@ -28,13 +30,26 @@ def test_is_right_at_every_size(row: Row) -> None:
     assert find_differences(row) == []
 
 
-def test_the_number_of_chunks_is_the_only_condition() -> None:
+def holds(guards: set[str], size: int) -> bool:
+    """Whether conditions on one size are true of it."""
+    return all(eval(re.sub(r"s\d+", str(size), guard)) for guard in guards)
+
+
+def test_three_chunks_are_promised_exactly_where_eager_gives_three() -> None:
     _, guards = export(Row("", lambda x: x.chunk(3, 1), sizes(*THREES)))
-    assert len(guards) == 1 and "3" in guards.pop()
+    for size in range(1, 40):
+        assert holds(guards, size) == (len(torch.zeros(size).chunk(3)) == 3)
 
 
-def test_tensor_split_has_no_condition() -> None:
-    assert export(Row("", lambda x: x.tensor_split(3, 1), sizes(*ANY)))[1] == set()
+def test_halves_are_promised_exactly_where_eager_gives_two() -> None:
+    _, guards = export(Row("", lambda x: x.split(x.shape[1] // 2, 1), sizes((2, 6))))
+    for size in range(2, 40):
+        assert holds(guards, size) == (len(torch.zeros(size).split(size // 2)) == 2)
+
+
+def test_tensor_split_is_promised_at_every_size() -> None:
+    _, guards = export(Row("", lambda x: x.tensor_split(3, 1), sizes(*ANY)))
+    assert all(holds(guards, size) for size in range(40))
 
 
 def test_static_axes_are_left_to_torch() -> None:

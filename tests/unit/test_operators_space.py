@@ -79,6 +79,8 @@ ROWS = [
         lambda x, t: F.affine_grid(t, list(x.shape), False),
         with_theta((2, 1, 3, 4, 5), (1, 1, 2, 2, 9)),
     ),
+    Row("round-the-edge", lambda x: F.pad(x, (2, 1, 1, 2), mode="circular"), sizes(*IMAGES[:4], (0, 4, 4, 4))),
+    Row("mirror-and-cut", lambda x: F.pad(x, (-1, 2, 1, -1), mode="reflect"), sizes(*IMAGES[:4])),
     Row("nearest-exact", lambda x: F.interpolate(x, scale_factor=(1.7, 0.6), mode="nearest-exact"), sizes(*IMAGES[:4])),
 ]
 

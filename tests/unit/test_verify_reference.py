@@ -13,6 +13,8 @@ import pytest
 import torch
 from torch import nn
 
+from anyshape.findings import UsageError
+from anyshape.modules import state
 from anyshape.verify.reference import Answer, Reference, Refused
 from anyshape.verify.tensors import cloned, count_elements, map_tensors, to_array, widened
 
@@ -150,6 +152,19 @@ def test_everything_is_as_before_when_the_module_raises_half_way() -> None:
         refused = reference.run(Call((torch.randn(4, 3),)))
     assert isinstance(refused, Refused)
     assert same(before, state_of(module))
+
+
+def test_a_parameter_too_large_to_be_kept_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_ALWAYS_COPIED_BYTES", 0)
+    assert answer(nn.Linear(3, 3), torch.ones(2, 3)).arrays[0].shape == (2, 3)
+
+    class Writes(nn.Linear):
+        def forward(self, x: torch.Tensor) -> Any:
+            self.weight.mul_(2)
+            return super().forward(x)
+
+    with pytest.raises(UsageError, match="AS310 parameter-written: forward writes into parameter 'weight'"):
+        answer(Writes(3, 3), torch.ones(2, 3))
 
 
 def test_runs_in_eval_mode_without_gradients() -> None:

@@ -17,6 +17,7 @@ from torch import nn
 
 from anyshape.records.verdict import FailureKind, Mismatch, Verdict, as_plain
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
+from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -288,6 +289,15 @@ def test_equal_values_leave_the_choice_free_and_unequal_ones_do_not() -> None:
     assert "zeros: equal values among which the choice is free" in verdict.set_aside
     lowest = f"{head} {{ y = ArgMin<axis = 1, keepdims = 0>(x) }}"
     assert not judge(lambda x: x.argmax(1), lowest).passed
+
+
+@pytest.mark.parametrize(("operator", "expected"), [("ArgMax", True), ("Neg", False)])
+def test_an_operator_that_chooses_is_found_in_a_branch_too(tmp_path: Path, operator: str, expected: bool) -> None:
+    then = f"then_branch = t () => (float[?] a) {{ a = {operator}(x) }}"
+    other = "else_branch = e () => (float[?] b) { b = Abs(x) }"
+    text = f"g (bool c, float[n] x) => (float[?] y) {{ y = If(c) <{then}, {other}> }}"
+    onnx.save(onnx.parser.parse_model(HEAD + text), tmp_path / "m.onnx")
+    assert chooses_among_values(str(tmp_path / "m.onnx")) is expected
 
 
 def test_a_python_number_is_an_output() -> None:

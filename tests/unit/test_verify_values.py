@@ -36,6 +36,10 @@ def test_half_precision_is_not_enlarged() -> None:
     assert "large" in names(torch.randn(2, 3).bfloat16())
 
 
+def test_eight_bit_floats_are_left_alone() -> None:
+    assert names(torch.randn(2, 3).to(torch.float8_e4m3fn)) == set()
+
+
 def test_masks_are_set_and_cleared() -> None:
     assert names(torch.tensor([True, False])) == {"all-false", "all-true"}
     assert names(torch.ones(2, 3, dtype=torch.int64)) == {"all-false"}

@@ -1,5 +1,5 @@
 """Where does the user's own module answer? Found by trying, before anything is captured."""
 
-from anyshape.explore.stage import explore
+from anyshape.explore.stage import AFFORDABLE, explore
 
-__all__ = ["explore"]
+__all__ = ["AFFORDABLE", "explore"]

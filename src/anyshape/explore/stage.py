@@ -17,9 +17,10 @@ from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
+Cost = Callable[[Mapping[str, int]], int]
 
+AFFORDABLE = 60_000_000  # elements that one call makes on the way: some hundred megabytes, some tenths of a second
 _ROUNDS = 4
-_ELEMENTS = 16_000_000
 _POINTS = 24
 
 
@@ -49,16 +50,18 @@ class Diary:
         return [refused.sizes for refused in self.refused]
 
 
-def explore(declared: Declared, try_sizes: Try, *, seed: int = 0) -> Explored:
+def explore(declared: Declared, try_sizes: Try, cost: Cost, *, seed: int = 0) -> Explored:
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all."""
     domain = declared.domain
     diary = Diary(try_sizes)
     if not diary.answers(declared.example_sizes):
         return _explored(domain, diary, (), is_explained=False)
-    points = choose_sizes(domain, example=declared.example_sizes, cost=declared.elements, limit=_POINTS, seed=seed)
+    points = choose_sizes(
+        domain, example=declared.example_sizes, cost=cost, budget=AFFORDABLE, limit=_POINTS, seed=seed
+    )
     for sizes in points:
         diary.answers(sizes)
-    climb(domain, declared.example_sizes, diary.answers, lambda sizes: declared.elements(sizes) <= _ELEMENTS)
+    climb(domain, declared.example_sizes, diary.answers, lambda sizes: cost(sizes) <= AFFORDABLE)
     rules = _learn(domain, diary)
     return _explored(domain, diary, rules or (), is_explained=rules is not None)
 

@@ -1,113 +1,214 @@
-"""A module's state as it was: taken once, put back as often as needed.
+"""A module's state as it was: taken once, put back before every call and at the end.
 
-State is what forward can change: attributes of every submodule (buffers, caches kept in lists and dicts, counters),
-training flags, gradients, and torch's random numbers. Parameters are compared by version, not copied: a module of many
-gigabytes must not be held twice.
+State is whatever forward can change: attributes of every submodule and of plain objects they hold, containers in place,
+values of tensors, gradients, training flags, and the random numbers of torch, numpy and Python.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-_CONTAINERS = (list, dict, set)
+from anyshape.findings import Finding, UsageError
+
+_ALWAYS_COPIED_BYTES = 256 * 2**20
+_FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")
+_DEPTH = 6
 
 
-@dataclass(frozen=True)
-class _Attributes:
-    """One submodule's `__dict__`, its containers one level down, and copies of the tensors that it holds."""
+class ModuleState:
+    """A snapshot of a module; `restore` may be called many times.
 
-    module: torch.nn.Module
-    values: dict[str, Any]
-    containers: dict[str, Any]
+    Parameters beyond 256 MiB in all are not copied (a large model must not be held twice), but watched: writing into
+    one of them cannot be undone, and `restore` then raises UsageError.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        found = _Walk(module)
+        self._undo = found.undo
+        size = sum(_bytes(parameter) for parameter in module.parameters())
+        copied = size <= _ALWAYS_COPIED_BYTES
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        self._tensors = [
+            _KeptTensor(tensor, copied or id(tensor) not in names, names.get(id(tensor), ""))
+            for tensor in found.tensors
+        ]
+        self._gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
+        self._modes = [(part, part.training) for part in module.modules()]
+        self.random = RandomState()
+
+    def restore(self, *, thorough: bool = False) -> None:
+        """Put everything back, the random numbers included. `thorough`: compare even what no call has yet written."""
+        for undo in self._undo:
+            undo()
+        for tensor in self._tensors:
+            tensor.restore(thorough)
+        for parameter, gradient in self._gradients:
+            parameter.grad = gradient
+        for part, training in self._modes:
+            if part.training != training:  # of a scripted module, which keeps it out of our reach
+                part.training = training
+        self.random.restore()
+
+
+class RandomState:
+    """The random numbers to come: torch's (on every device in use), numpy's and Python's."""
+
+    def __init__(self) -> None:
+        self._torch = torch.random.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+        self._numpy = np.random.get_state()
+        self._python = random.getstate()
+
+    def restore(self) -> None:
+        torch.random.set_rng_state(self._torch)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state_all(self._cuda)
+        np.random.set_state(self._numpy)
+        random.setstate(self._python)
+
+
+class _Walk:
+    """All that can be reached from a module: tensors, and for each container or object a way to put it back."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.undo: list[Callable[[], None]] = []
+        self._seen: set[int] = set()
+        self._visit(module, 0)
+        for tensor in (*module.parameters(), *module.buffers()):  # a scripted module hides them from the walk
+            self._visit(tensor, 0)
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if id(value) in self._seen or depth > _DEPTH:
+            return
+        if isinstance(value, torch.Tensor):
+            self._seen.add(id(value))
+            self.tensors.append(value)
+            return
+        content = _content(value)
+        if content is None:
+            return
+        self._seen.add(id(value))
+        if not isinstance(value, tuple):
+            self.undo.append(_refill(content))
+        # A module's depth is not that of a nested container: models are deep.
+        inner = 0 if isinstance(value, torch.nn.Module) else depth + 1
+        for item in _items(content):
+            self._visit(item, inner)
 
 
 class _KeptTensor:
-    """A tensor with a copy of its values, written back only when torch's version counter says that it changed."""
+    """A tensor, the memory that it lay in, and (if `copied`) the values that were there."""
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, copied: bool, name: str) -> None:
         self._tensor = tensor
-        self._values = tensor.detach().clone()
-        self._version = tensor._version
+        self._name = name
+        self._memory = tensor.detach()
+        self._values = self._memory.clone() if copied else None
+        self._version = _version(tensor)
+        # Only parameters may go unwritten, and only after a first look: a write through `.data` leaves the version.
+        self._trusted = False
+        self._is_parameter = isinstance(tensor, torch.nn.Parameter)
 
-    def restore(self) -> None:
-        if self._tensor._version != self._version:
-            self._tensor.copy_(self._values)
-            self._version = self._tensor._version
+    def restore(self, thorough: bool) -> None:
+        if self._tensor.shape != self._memory.shape or _address(self._tensor) != _address(self._memory):
+            self._tensor.data = self._memory
+        written = _version(self._tensor) != self._version
+        if self._values is None:
+            if written:
+                raise UsageError(parameter_written(self._name))
+            return
+        if self._trusted and not written and not thorough:
+            return
+        if not _same(self._memory, self._values):
+            with torch.no_grad():
+                self._memory.copy_(self._values)
+        elif self._is_parameter:
+            self._trusted = True
+        self._version = _version(self._tensor)
 
 
-class State:
-    """A snapshot of a module. `restore` puts everything back, and may be called many times."""
+def parameter_written(name: str) -> Finding:
+    return Finding(
+        code="AS310",
+        name="parameter-written",
+        what=f"forward writes into parameter {name!r}, which cannot be put back as it was.",
+        why="the module answers differently each time, and its parameters are too large to be kept twice.",
+        fix=f"keep what changes in a buffer:   self.register_buffer({name.rpartition('.')[2]!r}, ...)",
+    )
 
-    def __init__(self, module: torch.nn.Module) -> None:
-        self._attributes = [_take(part) for part in module.modules()]
-        tensors = {id(tensor): tensor for part in self._attributes for tensor in _plain_tensors(part)}
-        self._tensors = [_KeptTensor(tensor) for tensor in tensors.values()]
-        self._parameters = [(parameter, parameter._version, parameter.grad) for parameter in module.parameters()]
-        self._random = torch.random.get_rng_state()
 
-    def restore(self) -> None:
-        """Put back attributes, tensors' values, training flags, gradients and random numbers."""
-        for part in self._attributes:
-            attributes = vars(part.module)
-            for name in attributes.keys() - part.values.keys():
-                del attributes[name]
-            attributes.update(part.values)
-            for name, container in part.containers.items():
-                _refill(part.values[name], container)
-        with torch.no_grad():
-            for kept_tensor in self._tensors:
-                kept_tensor.restore()
-        for parameter, _, gradient in self._parameters:
-            parameter.grad = gradient
-        torch.random.set_rng_state(self._random)
+def _content(value: Any) -> Any:
+    """What can be put back: the value itself if it is a container, the attributes of a module or plain object."""
+    if isinstance(value, (list, dict, set, deque, tuple)):
+        return value
+    if isinstance(value, torch.nn.Module):
+        return vars(value)
+    if isinstance(value, type) or callable(value) or type(value).__module__.split(".")[0] in _FOREIGN:
+        return None
+    return getattr(value, "__dict__", None)
 
-    @property
-    def has_changed_parameters(self) -> bool:
-        """Whether forward wrote into a parameter: such a module has no single answer."""
-        return any(parameter._version != version for parameter, version, _ in self._parameters)
+
+def _items(content: Any) -> Iterator[Any]:
+    yield from list(content.values() if isinstance(content, dict) else content)
+
+
+def _refill(content: Any) -> Callable[[], None]:
+    """Put the same items back into the same container, if they are not there."""
+    if isinstance(content, dict):
+        items = dict(content)
+
+        def undo() -> None:
+            if len(content) != len(items) or any(content.get(key, content) is not items[key] for key in items):
+                content.clear()
+                content.update(items)
+
+        return undo
+    kept = list(content)
+
+    def undo_sequence() -> None:
+        if len(content) != len(kept) or any(one is not other for one, other in zip(content, kept, strict=True)):
+            content.clear()
+            (content.update if isinstance(content, set) else content.extend)(kept)
+
+    return undo_sequence
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _address(tensor: torch.Tensor) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # no storage: fake, sparse and meta tensors
+        return 0
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    try:
+        return torch.equal(one, other)
+    except RuntimeError:  # layouts without `equal`
+        return False
 
 
 @contextmanager
 def kept(module: torch.nn.Module) -> Iterator[None]:
     """Within this the module is in eval mode and may change; afterwards it is as before, also after an error."""
-    state = State(module)
+    state = ModuleState(module)
     module.eval()
     try:
         yield
     finally:
-        state.restore()
-
-
-def _take(module: torch.nn.Module) -> _Attributes:
-    values = dict(vars(module))
-    containers = {name: copy.copy(value) for name, value in values.items() if isinstance(value, _CONTAINERS)}
-    return _Attributes(module, values, containers)
-
-
-def _refill(container: Any, content: Any) -> None:
-    container.clear()
-    if isinstance(container, list):
-        container.extend(content)
-    else:
-        container.update(content)
-
-
-def _plain_tensors(part: _Attributes) -> Iterator[torch.Tensor]:
-    """Buffers and tensors kept as attributes or in containers, without the parameters."""
-    for value in part.values.values():
-        yield from _tensors_in(value)
-    for content in part.containers.values():
-        yield from _tensors_in(content)
-
-
-def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else (value,)
-    for item in items:
-        if isinstance(item, torch.Tensor) and not isinstance(item, torch.nn.Parameter):
-            yield item
+        state.restore(thorough=True)

@@ -17,8 +17,8 @@ import torch
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_error
+from anyshape.modules.state import ModuleState
 from anyshape.runtime.dtypes import Array
-from anyshape.verify.state import ModuleState
 from anyshape.verify.tensors import cloned, to_array
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]

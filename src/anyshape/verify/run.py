@@ -14,6 +14,7 @@ from os import fspath
 from pathlib import Path
 from time import monotonic
 
+from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.verify.bench import Bench, Trial, Unanswered
@@ -21,7 +22,6 @@ from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
-from anyshape.verify.state import RandomState
 from anyshape.verify.tally import HOPELESS, Tally
 from anyshape.verify.values import edge_called
 

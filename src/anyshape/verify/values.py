@@ -25,7 +25,8 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 
 
 def _floats(change: Change) -> Change:
-    return lambda tensor: change(tensor) if tensor.is_floating_point() else tensor
+    # Eight-bit floats have hardly an operator; what they hold comes from a quantizer, not from the user.
+    return lambda tensor: change(tensor) if tensor.is_floating_point() and tensor.element_size() > 1 else tensor
 
 
 def _masks(value: bool) -> Change:
@@ -82,7 +83,8 @@ def edges_of(inputs: Inputs) -> Iterator[EdgeValues]:
 
         def note(tensor: torch.Tensor, change: Change = edge.change) -> torch.Tensor:
             nonlocal changed
-            changed = changed or not torch.equal(change(tensor), tensor)
+            other = change(tensor)
+            changed = changed or (other is not tensor and not torch.equal(other, tensor))
             return tensor
 
         map_tensors(inputs, note)

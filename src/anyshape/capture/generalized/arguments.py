@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +10,9 @@ from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.fits import Fits
 from anyshape.capture.generalized.lists import Listed, resolve_list
-from anyshape.capture.generalized.operands import Resolver, Unresolved
 from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
-from anyshape.capture.generalized.template import Item, Place, Repeated, Template
+from anyshape.capture.generalized.resolver import Resolver, Unresolved
+from anyshape.capture.generalized.template import Place, Repeated, Template, walk
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
 from anyshape.domain import Expr, Number, Op
 
@@ -63,14 +62,6 @@ def explain(template: Template) -> Explained:
     return Explained(template, resolver, fits, arguments, trips)
 
 
-def walk(items: Any) -> Iterator[Item]:
-    """Places and loops in order, a loop before its body."""
-    for item in items:
-        yield item
-        if isinstance(item, Repeated):
-            yield from walk(item.body)
-
-
 def _first_step(loop: Repeated) -> Any:
     return next(item.step for item in walk(loop.body) if isinstance(item, Place))
 
@@ -114,4 +105,4 @@ def _sizes_nearby(place: Place, resolver: Resolver) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-__all__ = ["Explained", "Listed", "explain", "walk"]
+__all__ = ["Explained", "Listed", "explain"]

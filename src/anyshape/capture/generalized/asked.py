@@ -117,7 +117,7 @@ def writes(target: Any) -> bool:
 def _written_bases(node: Node) -> set[Node]:
     """What a writing step may change: its first argument, and everything that this may be a view of."""
     bases: set[Node] = set()
-    todo = [argument for argument in node.all_input_nodes[:1]]
+    todo = node.all_input_nodes[:1]
     while todo:
         base = todo.pop()
         bases.add(base)

@@ -103,6 +103,11 @@ def _quotient(values: Integers, points: Points) -> Expr | None:
             found = _divided(left, expr, column)
             if found is not None:
                 return found + rest
+    for expr, column in points.atoms[len(points.names) :][:6]:
+        for sign in (-1, 1):  # a remainder of a size: (3 - n % 3) % 3 is 3 * ((n + 2) // 3) - n
+            found = _divided(values - sign * column, expr, column)
+            if found is not None:
+                return found + expr * sign
     return None
 
 

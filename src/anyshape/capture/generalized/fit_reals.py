@@ -6,9 +6,10 @@ Python computes such numbers in double precision, so an explanation has to be ri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,13 @@ def _reciprocal_root(values: Reals) -> Reals:
     return np.float64(1.0) / np.sqrt(values)
 
 
-_FUNCTIONS = {"": np.float64, "sqrt": np.sqrt, "log": np.log, "reciprocal": _reciprocal, "rsqrt": _reciprocal_root}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "": np.float64,
+    "sqrt": np.sqrt,
+    "log": np.log,
+    "reciprocal": _reciprocal,
+    "rsqrt": _reciprocal_root,
+}
 
 
 def fit_reals(values: Reals, points: Points) -> Real | None:
@@ -89,7 +96,12 @@ def fit_reals(values: Reals, points: Points) -> Real | None:
 
 def _of_integer(values: Reals, points: Points) -> Real | None:
     """f(n), where n is any integer expression: the inverse of f gives integers at all points."""
-    inverses = {"reciprocal": _reciprocal, "sqrt": np.square, "rsqrt": lambda x: _reciprocal(np.square(x)), "log": np.exp}
+    inverses: dict[str, Callable[[Any], Any]] = {
+        "reciprocal": _reciprocal,
+        "sqrt": np.square,
+        "rsqrt": lambda x: _reciprocal(np.square(x)),
+        "log": np.exp,
+    }
     with np.errstate(all="ignore"):
         for function, inverse in inverses.items():
             numbers = np.asarray(inverse(values), dtype=np.float64)

@@ -25,7 +25,7 @@ from anyshape.capture.generalized.refusals import number_only
 from anyshape.capture.generalized.schema import bakes, rewrite
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Item, Place, Repeated
-from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS, Step
+from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
 from anyshape.domain import Domain, Expr, Number, Op
 from anyshape.operators.pieces import cut, pick
 
@@ -160,13 +160,17 @@ class Frame:
         axis = (args[1] if len(args) > 1 else 0) % rank
         if step.target is _aten.select.int:
             return self.scope.call(pick, args[0], axis, self._place_on(args[0], axis, args[2], expressions[2]))
-        start, end, stride = (*args[2:], *(None, None, 1)[len(args) - 2 :])
+        start, end = [*args[2:4], None, None][:2]
+        stride = args[4] if len(args) > 4 else 1
         if isinstance(stride, Node):
             return self.scope.call(step.target, *args)
         size = self.scope.call(_aten.sym_size.int, args[0], axis)
         first = self._bound(args[0], axis, start, expressions[2]) if start is not None and start != 0 else 0
         last = self._bound(args[0], axis, end, expressions[3]) if end is not None and not _is_end(end) else size
-        return self.scope.call(cut, args[0], axis, first, self._count(first, last, stride), stride)
+        sizes = [(each.seen.point, (each.step.shapes[0] or ())[axis]) for each in place.occurrences]
+        fitted = self.explained.fits.integers(sizes)
+        count = self.scope.size(fitted) if fitted is not None else self._count(first, last, stride)
+        return self.scope.call(cut, args[0], axis, first, count, stride)
 
     def _count(self, first: Size, last: Size, stride: int) -> Size:
         length = self.scope.call(operator.sub, last, first) if first != 0 else last

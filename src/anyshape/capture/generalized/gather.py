@@ -13,6 +13,8 @@ from torch.fx import Node
 
 from anyshape.capture.generalized.lists import Listed, Run
 from anyshape.capture.generalized.operands import Collected, Operand
+from anyshape.capture.generalized.refusals import edge_without_rule
+from anyshape.capture.generalized.template import Place, walk
 from anyshape.domain import Number
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def _single(frame: Frame, node: Node, axis: int, is_stack: bool) -> Node:
 def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
     """One run as a tensor to be joined along the axis."""
     scope = frame.scope
+    if not run.is_even and not is_stack:
+        return _grown(frame, run, axis)
     single = single_of(run.content) if is_stack else None
     node = frame.tensor(
         Collected(run.loop, run.content, (axis, is_stack)) if single is None else Collected(run.loop, single)
@@ -61,6 +65,14 @@ def _run(frame: Frame, run: Run, axis: int, is_stack: bool, rank: int) -> Node:
     order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
     node = scope.call(_aten.permute.default, node, order)
     return scope.call(_aten.flatten.using_ints, node, axis, axis + 1)
+
+
+def _grown(frame: Frame, run: Run, axis: int) -> Node:
+    """Repetitions of different sizes: the loop has joined them already, all of them and in order."""
+    if run.start != Number(0) or run.step != Number(1) or run.count != frame.explained.trips[run.loop]:
+        place = next(item for item in walk(run.loop.body) if isinstance(item, Place))
+        raise edge_without_rule(place.step)
+    return frame.tensor(Collected(run.loop, run.content, (axis, False), grown=True))
 
 
 def _chosen(frame: Frame, node: Node, run: Run) -> Node:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from anyshape.capture.generalized.operands import Operand, Resolver, Unresolved
+from anyshape.capture.generalized.operands import Operand
+from anyshape.capture.generalized.resolver import Resolver, Unresolved
 from anyshape.capture.generalized.template import Repeated, Seen
 from anyshape.domain import Expr, Number
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a loop gave in `count` of its repetitions, from `start` on, `step` apart; `content` is one repetition's."""
+    """What a loop gave in `count` of its repetitions, from `start` on, `step` apart; `content` is one repetition's.
+
+    `is_even` says that all repetitions gave the same sizes.
+    """
 
     loop: Repeated
     content: Listed
     start: Expr
     count: Expr
     step: Expr
+    is_even: bool
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ def _part(resolver: Resolver, column: list[tuple[Seen, _Segment]], loops: tuple[
         counts.append((seen.point, len(groups)))
         if groups:
             starts.append((seen.point, counters[0]))
-        apart = {after - before for before, after in zip(counters, counters[1:], strict=False)}
+        apart = {after - before for before, after in pairwise(counters)}
         if len(apart) > 1:
             raise Unresolved
         steps += [(seen.point, step) for step in apart]
@@ -101,7 +107,13 @@ def _part(resolver: Resolver, column: list[tuple[Seen, _Segment]], loops: tuple[
     if start is None or count is None or step is None:
         raise Unresolved
     content = resolve_list(resolver, inside, (*loop.loops, loop))
-    return Run(loop, content, start, count, step)
+    return Run(loop, content, start, count, step, all(_is_even(resolver, seen, segment) for seen, segment in column))
+
+
+def _is_even(resolver: Resolver, seen: Seen, segment: _Segment) -> bool:
+    trace = resolver.template.traces[seen.trace]
+    groups = _groups(segment.items)
+    return len({tuple(trace.shape_of(item) for item in items) for _, items in groups}) <= 1
 
 
 def _groups(items: list[tuple[int, Any]]) -> list[tuple[int, Items]]:

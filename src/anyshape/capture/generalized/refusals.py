@@ -21,8 +21,10 @@ def where(step: Step | None) -> Source | None:
     return source_of_stack_text(step.stack) if step is not None else None
 
 
-def name_of(step: Step) -> str:
+def name_of(step: Step | None) -> str:
     """The operator as a person calls it."""
+    if step is None:
+        return "nothing more"
     if step.target == ANSWER:
         return "the answer"
     return str(getattr(step.target, "_opname", None) or step.target)
@@ -68,7 +70,7 @@ def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others:
             name="path-depends-on-size",
             what=f"the model does other things at {at(sizes)} than at {at(others)}.",
             where=where(step),
-            why=f"one runs {name_of(first) if first else 'nothing more'}, the other {name_of(second) if second else 'nothing more'}.",
+            why=f"one runs {name_of(first)}, the other {name_of(second)}.",
             fix="let the same operations run at all sizes, or declare a domain on which they do.",
             sizes=dict(sizes),
         )

@@ -6,9 +6,9 @@ trace. Where the traces do not fit together, `Unaligned` says which steps differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from anyshape.capture.generalized.trace import Step, Trace
 
@@ -71,7 +71,15 @@ class Repeated:
         return {(seen.trace, seen.counters): count for seen, count in self.trips}
 
 
-Item = Union[Place, Repeated]
+Item = Place | Repeated
+
+
+def walk(items: Iterable[Item]) -> Iterator[Item]:
+    """Places and loops in order, a loop before its body."""
+    for item in items:
+        yield item
+        if isinstance(item, Repeated):
+            yield from walk(item.body)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
         torch.tril_indices: _tril_indices,
         torch.triu_indices: _triu_indices,
         F.affine_grid: _affine_grid,
+        F.pad: _pad,
         torch.take_along_dim: _take_along_dim,
         Tensor.take_along_dim: _take_along_dim,
         torch.kron: _kron,
@@ -141,6 +142,20 @@ def _corners(size: Size, like: Tensor, align_corners: bool) -> Tensor:
     """Places from -1 to 1: of the corner pixels' centres, or of their outer edges."""
     place = 2 * torch.arange(size, device=like.device).to(like.dtype) - (size - 1)
     return place / (torch.sym_max(size - 1, 1) if align_corners else size)
+
+
+def _pad(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Round the edge, by the places that each axis shows: torch's own asks how the batch lies in memory."""
+    x, pad, mode = _given(("input", "pad", "mode"), args, {"mode": "constant", **kwargs})
+    if mode != "circular" or not _is_open(*x.shape, *pad):
+        return func(*args, **kwargs)
+    for number in range(len(pad) // 2):
+        axis = x.dim() - 1 - number
+        size, before, after = x.shape[axis], pad[2 * number], pad[2 * number + 1]
+        torch._check(before <= size)
+        torch._check(after <= size)
+        x = x.index_select(axis, torch.arange(-before, size + after, device=x.device) % size)
+    return x
 
 
 def _take_along_dim(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from anyshape.capture.generalized.frames import EmitLoop, Frame
 from anyshape.capture.generalized.gather import gather
+from anyshape.capture.generalized.lists import Run
 from anyshape.capture.generalized.operands import Carried, Operand, Slot
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Repeated
@@ -79,5 +80,9 @@ class BodyFrame(Frame):
             return self.tensor(demand.inner)
         assert isinstance(demand, Many)
         target = _aten.stack.default if demand.is_stack else _aten.cat.default
+        if demand.is_grown:
+            before = self._input(BodyInput("grown", demand))
+            parts = [self.tensor(part) for part in demand.content.parts if not isinstance(part, Run)]
+            return self.scope.call(_aten.cat.default, [before, *parts], demand.axis)
         rank = len(joined_shape(self.explained, demand.content, demand.axis, demand.is_stack))
         return gather(self, target, demand.content, [demand.axis], rank)

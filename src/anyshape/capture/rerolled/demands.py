@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -24,14 +24,15 @@ class One:
 
 @dataclass(frozen=True)
 class Many:
-    """A list of the body's, joined there along an axis, then collected."""
+    """A list of the body's, joined there along an axis, then collected; or grown, where its sizes differ."""
 
     content: Listed
     axis: int
     is_stack: bool
+    is_grown: bool = False
 
 
-Demand = Union[One, Many]
+Demand = One | Many
 
 
 @dataclass
@@ -71,7 +72,8 @@ def _from_list(demands: Demands, listed: Listed, axis: int, is_stack: bool) -> N
     for part in listed.parts:
         if isinstance(part, Run):
             single = single_of(part.content) if is_stack else None
-            demands.add(part.loop, Many(part.content, axis, is_stack) if single is None else One(single))
+            many = Many(part.content, axis, is_stack, is_grown=not part.is_even and not is_stack)
+            demands.add(part.loop, many if single is None else One(single))
             _from_list(demands, part.content, axis, is_stack)
         else:
             _from_operand(demands, part)

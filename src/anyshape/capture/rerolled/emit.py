@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.export import Dim as TorchDim
 
-from anyshape.capture.generalized.arguments import Explained, walk
+from anyshape.capture.generalized.arguments import Explained
 from anyshape.capture.generalized.described import symbols_of
 from anyshape.capture.generalized.frames import Frame
 from anyshape.capture.generalized.operands import Carried, Collected, Final, Slot
 from anyshape.capture.generalized.program import Decompose, Learned, export_graph
-from anyshape.capture.generalized.template import Place, Repeated, Seen
+from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.body import BodyFrame, BodyInput
-from anyshape.capture.rerolled.demands import Demand, One, find_demands
+from anyshape.capture.rerolled.demands import Demand, Many, One, find_demands
 from anyshape.capture.rerolled.observed import Observed, observe
-from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape
+from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape, grown_shape
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of
 from anyshape.operators.loop import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
@@ -42,12 +42,14 @@ class LoopEmitter:
     def emit(self, frame: Frame, loop: Repeated) -> None:
         """Build the body, export it, and put the loop's node and its results into the frame."""
         slots = self._explained.resolver.slots.get(loop, [])
-        demands = list(self._demands.by_loop.get(loop, {}))
+        demands = sorted(self._demands.by_loop.get(loop, {}), key=lambda demand: not _is_grown(demand))
         body = BodyFrame(frame, loop, self.emit)
         body.emit(loop.body)
         body.finish(slots, demands)
         name = f"loop_{loop.counter}"
-        self._inside.setdefault(frame, {})[name] = self._exported(body, slots)
+        self._inside.setdefault(frame, {})[name] = self._exported(
+            body, slots, [demand for demand in demands if _is_grown(demand)]
+        )
         self._place(frame, name, body, slots, demands)
 
     def _place(
@@ -57,17 +59,22 @@ class LoopEmitter:
         template = explained.template
         scope.stack = _first_place(body.loop).step.stack
         trips = explained.trips[body.loop]
-        results: list[tuple[tuple[Expr, ...], torch.dtype]] = []
-        for slot in slots:
-            results.append((fitted_shape(explained, observe(template, Final(slot))), slot.dtype))
+        results = [(fitted_shape(explained, observe(template, Final(slot))), slot.dtype) for slot in slots]
+        initial = [frame.tensor(slot.initial) for slot in slots]
         for demand in demands:
-            shape = demanded_shape(explained, demand, body.loop)
-            results.append(((trips, *shape), demanded_dtype(explained, demand)))
+            dtype = demanded_dtype(explained, demand)
+            if _is_grown(demand):
+                shape, empty = grown_shape(explained, demand, body.loop), demand.axis
+                sizes = [0 if axis == empty else scope.size(size) for axis, size in enumerate(shape)]
+                initial.append(scope.call(torch.ops.aten.zeros.default, sizes, dtype=dtype))
+                results.append((shape, dtype))
+            else:
+                results.append(((trips, *demanded_shape(explained, demand, body.loop)), dtype))
         node = scope.call(
             loop_operator,
             name,
             scope.size(trips),
-            [frame.tensor(slot.initial) for slot in slots],
+            initial,
             [each.outside for each in body.inputs if each.kind in ("tensor", "constant")],
             [each.outside for each in body.inputs if each.kind == "number"],
             [scope.size(size) for shape, _ in results for size in shape],
@@ -78,13 +85,13 @@ class LoopEmitter:
         keys += [
             Collected(body.loop, each.inner)
             if isinstance(each, One)
-            else Collected(body.loop, each.content, (each.axis, each.is_stack))
+            else Collected(body.loop, each.content, (each.axis, each.is_stack), each.is_grown)
             for each in demands
         ]
         for index, key in enumerate(keys):
             frame.values[key] = scope.call(_item, node, index)
 
-    def _exported(self, body: BodyFrame, slots: Sequence[Slot]) -> Loop:
+    def _exported(self, body: BodyFrame, slots: Sequence[Slot], grown: Sequence[Demand]) -> Loop:
         seen = _example(body.loop)
         described = [self._describe(each, seen) for each in body.inputs]
         learned = Learned(body.scope.graph, None, {})
@@ -100,7 +107,9 @@ class LoopEmitter:
         environment = shape_environment(decomposed) or shape_environment(program)
         if environment is not None:
             self._keep_guards(collect_guards(environment, symbols, self._widened(body.loops)))
-        return Loop(decomposed, symbols, _roles(body.inputs, slots), len(slots), dict(self.loops_of(body)))
+        return Loop(
+            decomposed, symbols, _roles(body.inputs, slots, grown), len(slots) + len(grown), dict(self.loops_of(body))
+        )
 
     def _describe(self, each: BodyInput, seen: Seen) -> tuple[Any, tuple[Expr | None, ...]]:
         """An example of an input, and the expressions of its sizes."""
@@ -108,6 +117,8 @@ class LoopEmitter:
             return seen.point[each.what], (Ref(each.what),)
         if each.kind == "constant":
             return each.what.detach(), tuple(Number(size) for size in each.what.shape)
+        if each.kind == "grown":
+            return self._grown(each.what, seen)
         operand = Carried(each.what) if each.kind == "carried" else each.what
         observed: Observed = observe(self._explained.template, operand)
         sizes = tuple(
@@ -115,6 +126,14 @@ class LoopEmitter:
             for axis in range(len(observed.shapes[0][1]))
         )
         return torch.zeros(observed.at(seen), dtype=observed.dtype), sizes
+
+    def _grown(self, demand: Many, seen: Seen) -> tuple[Any, tuple[Expr | None, ...]]:
+        """What was joined so far: of any size along the axis."""
+        observed = observe(self._explained.template, demand.content.parts[0])  # type: ignore[arg-type]
+        sizes = list(fitted_shape(self._explained, observed, skip=demand.axis))
+        shape = list(observed.at(seen))
+        shape[demand.axis] += 3
+        return torch.zeros(shape, dtype=observed.dtype), tuple(sizes)
 
     def _widened(self, loops: Sequence[Repeated]) -> Domain:
         """The domain with the counters of these loops, each below its number of trips."""
@@ -143,7 +162,11 @@ class LoopEmitter:
             )
 
 
-def _roles(inputs: Sequence[BodyInput], slots: Sequence[Slot]) -> tuple[tuple[str, int], ...]:
+def _is_grown(demand: Demand) -> TypeGuard[Many]:
+    return isinstance(demand, Many) and demand.is_grown
+
+
+def _roles(inputs: Sequence[BodyInput], slots: Sequence[Slot], grown: Sequence[Demand]) -> tuple[tuple[str, int], ...]:
     roles: list[tuple[str, int]] = []
     counts = {"tensor": 0, "number": 0}
     for each in inputs:
@@ -151,6 +174,8 @@ def _roles(inputs: Sequence[BodyInput], slots: Sequence[Slot]) -> tuple[tuple[st
             roles.append(("counter", 0))
         elif each.kind == "carried":
             roles.append(("carried", list(slots).index(each.what)))
+        elif each.kind == "grown":
+            roles.append(("carried", len(slots) + list(grown).index(each.what)))
         else:
             kind = "number" if each.kind == "number" else "tensor"
             roles.append((kind, counts[kind]))

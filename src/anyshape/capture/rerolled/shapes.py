@@ -6,19 +6,23 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.arguments import Explained, walk
+from anyshape.capture.generalized.arguments import Explained
 from anyshape.capture.generalized.lists import Listed, Run
 from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
-from anyshape.capture.generalized.template import Place, Repeated
-from anyshape.capture.rerolled.demands import Demand, One
+from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
+from anyshape.capture.generalized.trace import Step
+from anyshape.capture.rerolled.demands import Demand, Many, One
 from anyshape.capture.rerolled.observed import Observed, observe
 from anyshape.domain import Expr, Number, dims_of, simplify
 
 
-def fitted_shape(explained: Explained, observed: Observed) -> tuple[Expr, ...]:
-    """An observed shape as expressions. Raises CaptureRefused where an axis follows no rule."""
-    sizes = []
+def fitted_shape(explained: Explained, observed: Observed, skip: int | None = None) -> tuple[Any, ...]:
+    """An observed shape as expressions, None for the skipped axis. Raises CaptureRefused where one follows no rule."""
+    sizes: list[Expr | None] = []
     for axis in range(len(observed.shapes[0][1])):
+        if axis == skip:
+            sizes.append(None)
+            continue
         seen = [(point.point, shape[axis]) for point, shape in observed.shapes]
         expr = explained.fits.integers(seen)
         if expr is None:
@@ -34,8 +38,27 @@ def demanded_shape(explained: Explained, demand: Demand, loop: Repeated) -> tupl
     else:
         shape = joined_shape(explained, demand.content, demand.axis, demand.is_stack)
     if any(loop.counter in dims_of(size) for size in shape):
-        raise edge_without_rule(next(item.step for item in walk(loop.body) if isinstance(item, Place)))
+        raise edge_without_rule(_first_step(loop))
     return shape
+
+
+def grown_shape(explained: Explained, demand: Many, loop: Repeated) -> tuple[Any, ...]:
+    """The shape of all repetitions joined along the axis."""
+    observed = [observe(explained.template, part) for part in demand.content.parts if not isinstance(part, Run)]
+    sizes = list(fitted_shape(explained, observed[0], skip=demand.axis))
+    totals = []
+    for outer, trips in loop.trips:
+        inside = [Seen(outer.trace, (*outer.counters, count), outer.point) for count in range(trips)]
+        totals.append((outer.point, sum(each.at(seen)[demand.axis] for seen in inside for each in observed)))
+    total = explained.fits.integers(totals)
+    if total is None:
+        raise number_without_rule(_first_step(loop), totals)
+    sizes[demand.axis] = total
+    return tuple(sizes)
+
+
+def _first_step(loop: Repeated) -> Step:
+    return next(item.step for item in walk(loop.body) if isinstance(item, Place))
 
 
 def joined_shape(explained: Explained, listed: Listed, axis: int, is_stack: bool) -> tuple[Expr, ...]:

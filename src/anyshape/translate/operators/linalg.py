@@ -31,7 +31,7 @@ def translate_solve_checked(matrix: ir.Value, right: ir.Value, *, left: bool = T
     return translate_solve(matrix, right, left=left)[0]
 
 
-def translate_cholesky_checked(matrix: ir.Value, *, upper: bool = False) -> ir.Value:
+def translate_cholesky_checked(matrix: ir.Value, upper: bool = False) -> ir.Value:
     return translate_cholesky(matrix, upper=upper)[0]
 
 

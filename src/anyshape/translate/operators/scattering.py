@@ -1,4 +1,4 @@
-"""Scattered writes: aten::scatter_reduce, scatter_add, index_reduce, and index_put that adds along other axes.
+"""Scattered writes: aten::scatter, scatter_reduce, scatter_add, index_reduce, and index_put that adds along other axes.
 
 torch.onnx (to 2.13) has a wrong scatter_reduce "mean", and refuses a source larger than its index, index_reduce, and
 index_put with accumulate where an axis is left out. Of a larger source torch reads the part that the index covers.
@@ -69,6 +69,19 @@ def _divide(
         return op.Div(total, count)
     # torch rounds down, ONNX towards zero.
     return op.Div(op.Sub(total, op.Mod(total, count)), count)
+
+
+def translate_scatter(x: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> ir.Value:
+    if rank(x) == 0:
+        shape = op.Shape(x)
+        x, index, src = (_vector(value) for value in (x, index, src))
+        return op.Reshape(op.ScatterElements(x, index, src, axis=0), shape)
+    return op.ScatterElements(x, index, _cover(src, index), axis=dim)
+
+
+def translate_scatter_with(x: ir.Value, dim: int, index: ir.Value, src: ir.Value, *, reduce: str) -> ir.Value:
+    """The older aten::scatter.reduce: "add" and "multiply"."""
+    return translate_scatter_reduce(x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
 
 
 def translate_scatter_add(x: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> ir.Value:

@@ -1,0 +1,61 @@
+"""What a call of the module would cost, without making it: the elements of all tensors that it makes on the way.
+
+Attention over 4096 positions takes few elements in and a thousand times as many in between; only the module knows. It is
+run on fake tensors, which have shapes and no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from anyshape.modules.quiet import quiet_logger
+
+
+class _Counting(TorchDispatchMode):
+    """Adds up the elements of every tensor that an operator gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        self.elements += sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
+        return given
+
+
+def count_elements(call: Callable[[list[Any]], Any], values: list[Any]) -> int | None:
+    """The elements that `call(values)` makes, found on fake tensors; None where the call cannot be run on them."""
+    from torch._subclasses import FakeTensorMode
+
+    with (
+        quiet_logger("torch"),
+        _plain_attention(),
+        FakeTensorMode(allow_non_fake_inputs=True) as fake,
+        torch.no_grad(),
+    ):
+        faked = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
+        counting = _Counting()
+        try:
+            with counting:
+                call(faked)
+        except Exception:  # values that decide, operators without a fake kernel: nothing can be said
+            return None
+    return counting.elements
+
+
+@contextmanager
+def _plain_attention() -> Iterator[None]:
+    """Without the fused kernels of nn.Transformer, which have no fake form."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)

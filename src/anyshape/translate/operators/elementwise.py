@@ -1,0 +1,168 @@
+"""Elementwise functions that ONNX has not: aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv.
+
+torch.onnx (to 2.13) takes them apart into `prims` that it cannot write. lgamma and digamma run in float64 by series that
+are right to 1e-13 there; erfinv is right to 1e-6, which is what float32 needs.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.values import constant, dtype_of, ints
+
+_DOUBLE = ir.DataType.DOUBLE
+_LANCZOS = (
+    0.99999999999980993,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.32342877765313,
+    -176.61502916214059,
+    12.507343278686905,
+    -0.13857109526572012,
+    9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)
+_DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
+_DIGAMMA_SHIFT = 10
+_ERFINV_MIDDLE = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_ERFINV_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+
+def ignoring_nan(name: str) -> Callable[..., Any]:
+    """fmax with "Max", fmin with "Min": the number, where the other is none."""
+
+    def translate(left: ir.Value, right: ir.Value) -> ir.Value:
+        both = getattr(op, name)(left, right)
+        if not dtype_of(left).is_floating_point():
+            return both
+        return op.Where(op.IsNaN(left), right, op.Where(op.IsNaN(right), left, both))
+
+    return translate
+
+
+def translate_signbit(x: ir.Value) -> ir.Value:
+    dtype = dtype_of(x)
+    if dtype == ir.DataType.BOOL:
+        return op.And(x, op.Not(x))
+    zero = constant(0, dtype)
+    is_negative = op.Less(x, zero)
+    if not dtype.is_floating_point():
+        return is_negative
+    # -0.0 is not less than 0, but its reciprocal is.
+    return op.Or(is_negative, op.And(op.Equal(x, zero), op.Less(op.Reciprocal(x), zero)))
+
+
+def translate_copysign(x: ir.Value, other: ir.Value) -> ir.Value:
+    size = op.Abs(x)
+    return op.Where(translate_signbit(other), op.Neg(size), size)
+
+
+def translate_hypot(x: ir.Value, other: ir.Value) -> ir.Value:
+    """Scaled by the larger, so that no square overflows."""
+    dtype = dtype_of(x)
+    larger, smaller = op.Max(op.Abs(x), op.Abs(other)), op.Min(op.Abs(x), op.Abs(other))
+    zero = constant(0, dtype)
+    ratio = op.Where(op.Equal(larger, zero), zero, op.Div(smaller, larger))
+    length = op.Mul(larger, op.Sqrt(op.Add(constant(1, dtype), op.Mul(ratio, ratio))))
+    return op.Where(op.IsInf(op.Cast(larger, to=ir.DataType.FLOAT)), larger, length)
+
+
+def translate_masked_select(x: ir.Value, mask: ir.Value) -> ir.Value:
+    seen = op.And(mask, op.Expand(constant(True, ir.DataType.BOOL), op.Shape(x)))
+    wide = op.Expand(x, op.Shape(seen))
+    return op.Compress(op.Reshape(wide, ints(-1)), op.Reshape(seen, ints(-1)), axis=0)
+
+
+def translate_lgamma(x: ir.Value) -> ir.Value:
+    """Lanczos' series; below 1/2 by reflection. Poles are +inf."""
+    half, one = constant(0.5, _DOUBLE), constant(1, _DOUBLE)
+    wide = op.Cast(x, to=_DOUBLE)
+    is_low = op.Less(wide, half)
+    shifted = op.Sub(op.Where(is_low, op.Sub(one, wide), wide), one)
+    series = constant(_LANCZOS[0], _DOUBLE)
+    for number, factor in enumerate(_LANCZOS[1:], 1):
+        series = op.Add(series, op.Div(constant(factor, _DOUBLE), op.Add(shifted, constant(number, _DOUBLE))))
+    base = op.Add(shifted, constant(7.5, _DOUBLE))
+    root = constant(math.log(math.sqrt(2 * math.pi)), _DOUBLE)
+    power = op.Sub(op.Mul(op.Add(shifted, half), op.Log(base)), base)
+    upper = op.Add(op.Add(root, power), op.Log(series))
+    upper = op.Where(_is_infinite(wide), constant(math.inf, _DOUBLE), upper)
+    turn = op.Sin(op.Mul(constant(math.pi, _DOUBLE), op.Sub(wide, op.Floor(wide))))
+    reflected = op.Sub(op.Log(op.Div(constant(math.pi, _DOUBLE), turn)), upper)
+    return op.Cast(op.Where(op.And(is_low, op.Not(_is_infinite(wide))), reflected, upper), to=dtype_of(x))
+
+
+def translate_digamma(x: ir.Value) -> ir.Value:
+    """Far enough up, the asymptotic series; down again by recurrence; below 0 by reflection. NaN at negative poles."""
+    one = constant(1, _DOUBLE)
+    wide = op.Cast(x, to=_DOUBLE)
+    is_low = op.Less(wide, constant(0, _DOUBLE))
+    place = op.Where(is_low, op.Sub(one, wide), wide)
+    total = constant(0, _DOUBLE)
+    for number in range(_DIGAMMA_SHIFT):
+        total = op.Sub(total, op.Reciprocal(op.Add(place, constant(number, _DOUBLE))))
+    far = op.Add(place, constant(_DIGAMMA_SHIFT, _DOUBLE))
+    square = op.Reciprocal(op.Mul(far, far))
+    series = _polynomial(square, [*reversed(_DIGAMMA), 0.0])
+    upper = op.Add(total, op.Add(op.Sub(op.Log(far), op.Div(constant(0.5, _DOUBLE), far)), series))
+    part = op.Mul(constant(math.pi, _DOUBLE), op.Sub(wide, op.Floor(wide)))
+    tangent = op.Div(op.Sin(part), op.Cos(part))
+    is_pole = op.And(is_low, op.Equal(wide, op.Floor(wide)))
+    reflected = op.Sub(upper, op.Div(constant(math.pi, _DOUBLE), tangent))
+    answer = op.Where(is_low, reflected, upper)
+    answer = op.Where(is_pole, constant(math.nan, _DOUBLE), answer)
+    # 1 / 0 has the sign of its zero; digamma the other.
+    at_zero = op.Neg(op.Reciprocal(wide))
+    return op.Cast(op.Where(op.Equal(wide, constant(0, _DOUBLE)), at_zero, answer), to=dtype_of(x))
+
+
+def translate_erfinv(x: ir.Value) -> ir.Value:
+    """Giles' two polynomials in log(1 - x^2): one for the middle, one for the tails."""
+    one = constant(1, _DOUBLE)
+    wide = op.Cast(x, to=_DOUBLE)
+    depth = op.Neg(op.Log(op.Mul(op.Sub(one, wide), op.Add(one, wide))))
+    middle = _polynomial(op.Sub(depth, constant(2.5, _DOUBLE)), _ERFINV_MIDDLE)
+    tail = _polynomial(op.Sub(op.Sqrt(depth), constant(3, _DOUBLE)), _ERFINV_TAIL)
+    answer = op.Mul(wide, op.Where(op.Less(depth, constant(5, _DOUBLE)), middle, tail))
+    is_end = op.Equal(op.Abs(wide), one)
+    return op.Cast(op.Where(is_end, op.Mul(wide, constant(math.inf, _DOUBLE)), answer), to=dtype_of(x))
+
+
+def _polynomial(x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+    """The highest power first."""
+    value = constant(coefficients[0], _DOUBLE)
+    for coefficient in coefficients[1:]:
+        value = op.Add(op.Mul(value, x), constant(coefficient, _DOUBLE))
+    return value
+
+
+def _is_infinite(x: ir.Value) -> ir.Value:
+    return op.Equal(op.Abs(x), constant(math.inf, _DOUBLE))

@@ -1,0 +1,153 @@
+"""Models that hide their sizes from torch are learned from traces, or refused by the line that no rule explains."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.learned import learn
+from torch import nn
+
+from anyshape.capture.generalized import capture_generalized
+from anyshape.findings import PromiseBroken, Source
+
+SIZES = [{"batch": 1, "length": 1}, {"batch": 2, "length": 2}, {"batch": 3, "length": 13}, {"batch": 5, "length": 64}]
+
+
+def _inputs(batch: int = 3, length: int = 5) -> tuple[torch.Tensor]:
+    return (torch.randn(batch, length, 8),)
+
+
+class IntOfShape(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length = int(x.shape[0]), int(str(x.shape[1]))
+        return x.reshape(batch * length, 8).view(batch, -1)
+
+
+class NumpyOfShape(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        count = int(np.prod(x.shape[:2]))
+        return x.reshape(count, 8) / count
+
+
+class ItemOfSize(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.tensor(x.shape).prod().item() + torch.arange(x.shape[1]).sum().item()
+
+
+class FloatsOfSize(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / math.sqrt(x.shape[1]) * math.log(x.shape[1] + 1) + torch.full((8,), 1 / x.shape[0])
+
+
+class MaskFromLists(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        length = x.shape[1]
+        mask = torch.tensor([[float(row >= column) for column in range(length)] for row in range(length)])
+        places = torch.tensor([[row * 2 + column for column in range(length)] for row in range(length)])
+        return (x @ x.transpose(1, 2)) * mask + places
+
+
+class PadToMultiple(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        x = nn.functional.pad(x, (0, 0, 0, (4 - int(length) % 4) % 4))
+        return x.view(batch, int(x.shape[1]) // 4, 4, width).mean(2)
+
+
+class Slices(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        length = int(x.shape[1])
+        return x[:, : min(length, 8)], x[:, length // 2 :], x[:, -1:], x[:, ::2], x[:, -(length // 2) - 1 :]
+
+
+class Weighted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(1, 64, 8))
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return self.linear(x + self.table[:, : int(x.shape[1])]), x.shape[1] * 2
+
+
+MODELS = [IntOfShape, NumpyOfShape, ItemOfSize, FloatsOfSize, MaskFromLists, PadToMultiple, Slices]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_sizes_hidden_from_torch_stay_dynamic(model: type[nn.Module]) -> None:
+    learned = learn(capture_generalized, model(), _inputs)
+    assert learned.captured.strategy == "generalized"
+    assert learned.differences(SIZES) == []
+
+
+def test_weights_stay_initializers_under_their_names() -> None:
+    learned = learn(capture_generalized, Weighted(), _inputs, ["length <= 64"])
+    assert learned.differences(SIZES) == []
+    assert {"module.table", "module.linear.bias"} <= set(learned.model.graph.initializers)
+
+
+def test_the_capture_says_from_how_many_traces_it_was_fitted() -> None:
+    learned = learn(capture_generalized, IntOfShape(), _inputs)
+    assert "fitted from 8 traces, predicted 8 unseen ones" in [guard.text for guard in learned.captured.guards]
+
+
+class Branch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+
+class ValueAsSize(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, : int(x.abs().max().item())]
+
+
+class NoRule(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (hash((x.shape[1], "salt")) % 1000003 if False else (x.shape[1] * 7919) % 104729 % 97)
+
+
+class NoRuleForTable(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor([(place * 7919) % 104729 % 97 for place in range(x.shape[1])]).view(1, -1, 1)
+
+
+REFUSED: list[tuple[type[nn.Module], str, str]] = [
+    (Branch, "AS121", "if x.sum() > 0:"),
+    (ValueAsSize, "AS121", "return x[:, : int(x.abs().max().item())]"),
+    (NoRule, "AS120", "return x * (hash"),
+    (NoRuleForTable, "AS123", "return x + torch.tensor"),
+]
+
+
+@pytest.mark.parametrize(("model", "code", "line"), REFUSED, ids=lambda value: getattr(value, "__name__", None))
+def test_what_no_rule_explains_is_refused_by_its_line(model: type[nn.Module], code: str, line: str) -> None:
+    with pytest.raises(PromiseBroken) as caught:
+        learn(capture_generalized, model(), _inputs)
+    where: Any = caught.value.finding.where
+    assert caught.value.finding.code == code
+    assert isinstance(where, Source)
+    assert where.text.startswith(line)
+
+
+def test_the_module_is_left_as_it_was() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+            self.last: Any = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            self.last = x
+            return x * int(x.shape[1])
+
+    module = Counting()
+    learn(capture_generalized, module, _inputs)
+    assert module.last is None
+    assert module.calls == 0
