@@ -13,9 +13,10 @@ import onnxruntime
 import onnxscript.optimizer
 import torch
 
+from anyshape.domain import holds
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.modules.state import kept
-from anyshape.records.captured import Captured
+from anyshape.records.captured import Captured, Region
 from anyshape.translate.loops import build_loops, loop_translations
 from anyshape.translate.registry import Translator
 
@@ -35,15 +36,21 @@ class Learned:
     module: torch.nn.Module
     declared: Declared
     captured: Captured
-    model: ir.Model
+    models: tuple[ir.Model, ...]
+
+    @property
+    def model(self) -> ir.Model:
+        """The model of the first region."""
+        return self.models[0]
 
     def differences(self, sizes: Sequence[Sizes]) -> list[str]:
         """Where the file answers otherwise than eager; empty when all is well."""
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(ir.to_proto(self.model).SerializeToString(), options)
-        return [text for each in sizes for text in self._differences(session, each)]
+        sessions = [_session(model) for model in self.models]
+        return [text for each in sizes for text in self._differences(sessions[self.region_of(each)], each)]
+
+    def region_of(self, sizes: Sizes) -> int:
+        """The first region whose condition holds."""
+        return next(place for place, region in enumerate(self.captured.regions) if holds(region.condition, sizes))
 
     def _differences(self, session: Any, sizes: Sizes) -> list[str]:
         inputs = self.declared.make(sizes, 1)
@@ -70,11 +77,21 @@ def learn(rung: Rung, module: torch.nn.Module, inputs: Any, where: Sequence[str]
     module = module.eval()
     declared = declare(module, inputs, where=list(where))
     captured = rung(module, declared, answering(module, declared), translator().decompose)
-    (region,) = captured.regions
+    return Learned(module, declared, captured, tuple(_translated(region) for region in captured.regions))
+
+
+def _translated(region: Region) -> ir.Model:
     model = translator().translate(region.program)
     build_loops(model, region.loops, translator())
     onnxscript.optimizer.optimize_ir(model)
-    return Learned(module, declared, captured, model)
+    return model
+
+
+def _session(model: ir.Model) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
 
 
 def answering(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], bool]:

@@ -43,6 +43,7 @@ def export(
     external_data: bool | None = None,
     enforce: Literal["graph", "load"] = "graph",
     force: bool = False,
+    accept_narrower: bool = False,
     strategy: str | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -59,7 +60,8 @@ def export(
 
     With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
     its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
-    nodes by which the graph itself refuses sizes outside its contract. `translations` maps torch operators to functions
+    nodes by which the graph itself refuses sizes outside its contract. `accept_narrower=True` is your word that a smaller
+    domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to functions
     that write them with onnxscript. `external_data` None puts weights into a second file above 2 GB only.
     """
     _check_opset(opset)
@@ -80,6 +82,7 @@ def export(
         optimize=optimize,
         enforce=enforce,
         force=force,
+        accept_narrower=accept_narrower,
         strategy=strategy,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
     )

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +27,15 @@ from anyshape.diagnose.captures import (
     diagnose_translation_error,
     diagnose_untranslatable,
 )
+from anyshape.diagnose.consent import accept_refusals, narrowed_by_consent, narrower_condition, pinned_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.modes import diagnose_training, find_scripted
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.domain import choose_sizes
-from anyshape.explore import AFFORDABLE, explore
+from anyshape.explore import AFFORDABLE, costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.cost import count_elements
-from anyshape.modules.state import kept
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
@@ -57,9 +56,8 @@ Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
 _SIZES = 30
-_SURELY_FEW = 1_000_000
-_SURELY_SHORT = 256
 _MORE_REGIONS = 3
+_MOST_NARROWINGS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +69,7 @@ class Options:
     optimize: bool = True
     enforce: str = "graph"
     force: bool = False
+    accept_narrower: bool = False
     strategy: str | None = None
     verify: VerifyOptions = field(default_factory=VerifyOptions)
 
@@ -78,19 +77,25 @@ class Options:
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
     began = time.monotonic()
+    training = diagnose_training(module)
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
-        cost = _costing(module, declared)
+        cost = costing(module, declared)
         explored = explore(declared, _trying(declared, reference), cost, seed=options.verify.seed)
-        findings = [*declared.notes, *diagnose_refusals(declared, explored)]
+        findings = [*declared.notes, *training, *diagnose_refusals(declared, explored)]
+        if options.accept_narrower:
+            findings = accept_refusals(findings)
+            explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
         _stop_at_errors(findings)
-        narrowed = replace(declared, domain=explored.domain)
-        attempts = _climb(_Site(module, narrowed, explored, reference, cost, options, tell))
+        site = _Site(module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell)
+        attempts, narrowings = _climb_to_consent(site) if options.accept_narrower else (_climb(site), ())
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
-    findings += best.findings
+    findings += (*narrowings, *best.findings)
+    narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
+    explored = replace(explored, domain=narrowed.domain)
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
     write_contract(best.exported.model, contract)
     return Export(
@@ -119,7 +124,7 @@ def check(
     """
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
-        cost = _costing(module, declared)
+        cost = costing(module, declared)
         tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), cost, options.seed)
         request = replace(
             _request(path, matched.outputs, declared, reference),
@@ -142,6 +147,19 @@ class _Site:
     cost: Callable[[Sizes], int]
     options: Options
     tell: Tell
+
+
+def _climb_to_consent(site: _Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """The same on smaller and smaller domains, as the user accepted, until a file is right."""
+    narrowings: list[Finding] = []
+    while True:
+        attempts = _climb(site)
+        blamed = attempts[0].blamed
+        if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
+            return attempts, tuple(narrowings)
+        condition = narrower_condition(blamed, site.declared.example_sizes)
+        narrowings.append(narrowed_by_consent(blamed, condition))
+        site = replace(site, declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)))
 
 
 def _climb(site: _Site) -> tuple[Attempt, ...]:
@@ -168,9 +186,9 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
         except AnyshapeError as error:
             return Attempt(rung.name, error.findings)
         except EndlessRegions as error:
-            return Attempt(rung.name, (diagnose_endless_regions(error.guard),))
+            return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
         except Exception as error:  # whatever torch raises; Ctrl-C goes through
-            return Attempt(rung.name, (diagnose_capture_error(error),))
+            return Attempt(rung.name, (find_scripted(site.module) or diagnose_capture_error(error),))
         try:
             exported = _translated(captured, site, translator)
         except AnyshapeError as error:
@@ -182,7 +200,7 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
         )
         blamed = blamed_guard(verdict, captured.regions)
         if blamed is None or not rung.has_regions or blamed.by_user or len(apart) >= _MORE_REGIONS:
-            return Attempt(rung.name, findings, captured, exported, verdict)
+            return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
         apart = (*apart, blamed)
 
 
@@ -228,7 +246,8 @@ def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
         save_model(exported.model, path)
         request = _request(path, exported.output_names, site.declared, site.reference)
         sizes = _sizes_to_verify(site.declared, captured.guards, site.cost, options.seed)
-        sizes += [dict(point) for point in site.explored.far if dict(point) not in sizes]
+        far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
+        sizes += [point for point in far if point not in sizes]
         return verify(replace(request, sizes=sizes, options=_telling(options, site.tell)))
 
 
@@ -240,27 +259,6 @@ def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refus
         return Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
 
     return try_sizes
-
-
-def _costing(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], int]:
-    """How many elements a call at some sizes makes: its inputs' where that is surely little, else measured."""
-
-    @cache
-    def measure(point: tuple[tuple[str, int], ...]) -> int:
-        sizes = dict(point)
-        values = declared.open_values(declared.make(sizes, 0))
-        with kept(module):
-            found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values)
-        # Where nothing can be measured, the worst that is common: every element meets every position.
-        return declared.elements(sizes) * max(sizes.values()) if found is None else found
-
-    def cost(sizes: Sizes) -> int:
-        elements = declared.elements(sizes)
-        if elements > AFFORDABLE or (elements <= _SURELY_FEW and max(sizes.values(), default=0) <= _SURELY_SHORT):
-            return elements
-        return measure(tuple(sizes.items()))
-
-    return cost
 
 
 def _sizes_to_verify(

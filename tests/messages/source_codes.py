@@ -20,8 +20,7 @@ def names_by_code(package: Path) -> Mapping[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for file in sorted(package.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        table = list(_table(tree))
-        for code, name in (*table, *_findings(tree, has_table=bool(table))):
+        for code, name in (*_table(tree), *_findings(tree)):
             found[code].add(name)
     return found
 
@@ -33,22 +32,36 @@ def codes_spoken_of(package: Path) -> set[str]:
     return {code for text in texts if isinstance(text, str) for code in _CODE.findall(text)}
 
 
-def _findings(tree: ast.AST, *, has_table: bool) -> Iterator[tuple[str, str]]:
+def _findings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    named = _named_texts(tree)
+    has_table = any(_table(tree))
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"):
             continue
         given = {keyword.arg: keyword.value for keyword in node.keywords}
         if "code" not in given or _COPIED.fullmatch(ast.unparse(given["code"])):
             continue
-        if has_table and isinstance(given["code"], ast.Name):
+        if has_table and isinstance(given["code"], ast.Name) and given["code"].id not in named:
             continue  # unpacked from the table
-        yield from zip(_choices(given["code"]), _choices(given["name"]), strict=True)
+        yield from zip(_choices(given["code"], named), _choices(given["name"], named), strict=True)
 
 
-def _choices(value: ast.expr) -> list[str]:
-    """`"AS306"`, or both of `"AS307" if crashed else "AS306"`."""
+def _named_texts(tree: ast.Module) -> dict[str, str]:
+    """`NAME = "AS122"`, at the top of a module."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+
+
+def _choices(value: ast.expr, named: Mapping[str, str]) -> list[str]:
+    """`"AS306"`, or both of `"AS307" if crashed else "AS306"`, or what a name stands for."""
     if isinstance(value, ast.IfExp):
-        return [*_choices(value.body), *_choices(value.orelse)]
+        return [*_choices(value.body, named), *_choices(value.orelse, named)]
+    if isinstance(value, ast.Name) and value.id in named:
+        return [named[value.id]]
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return [value.value]
     raise ValueError(f"the code or name of a finding cannot be read from the source: {ast.unparse(value)}")

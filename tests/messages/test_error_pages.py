@@ -76,6 +76,8 @@ def test_codes_are_found_in_calls_choices_and_tables(tmp_path: Path) -> None:
     )
     assert names_by_code(tmp_path) == {"AS001": {"one"}, "AS002": {"b"}, "AS003": {"c"}, "AS004": {"four"}}
     assert codes_spoken_of(tmp_path) == {"AS001", "AS002", "AS003", "AS004", "AS999"}
+    source.write_text('CODE = "AS001"\nFinding(code=CODE, name="one")')
+    assert names_by_code(tmp_path) == {"AS001": {"one"}, "AS004": {"four"}}
     source.write_text('Finding(code="AS" + number, name="hidden")')
     with pytest.raises(ValueError, match="cannot be read"):
         names_by_code(tmp_path)

@@ -134,6 +134,6 @@ def test_programs_of_size_arithmetic_are_exported_right_or_refused_by_line() -> 
 
 def test_a_program_that_is_learned_wrong_would_be_noticed() -> None:
     learned = learn(capture_generalized, Program([(_pad, "half", 3)]), _inputs)
-    other = type(learned)(Program([(_pad, "half", 4)]), learned.declared, learned.captured, learned.model)
+    other = type(learned)(Program([(_pad, "half", 4)]), learned.declared, learned.captured, learned.models)
     assert learned.differences([{"batch": 2, "length": 12}]) == []
     assert other.differences([{"batch": 2, "length": 12}]) != []

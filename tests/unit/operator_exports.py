@@ -113,4 +113,4 @@ def _difference(expected: Any, actual: Any, tolerance: float) -> str:
     if expected.dtype.kind != "f":
         return "" if np.array_equal(expected, actual) else "values differ"
     same = np.allclose(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
-    return "" if same else f"differs by {np.abs(actual - expected).max()}"
+    return "" if same else f"{expected.ravel()[:9]} expected, {actual.ravel()[:9]} given"

@@ -95,6 +95,37 @@ def test_the_capture_says_from_how_many_traces_it_was_fitted() -> None:
     assert "fitted from 8 traces, predicted 8 unseen ones" in [guard.text for guard in learned.captured.guards]
 
 
+class BranchOnSize(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if int(x.shape[1]) > 4:
+            return x[:, :4].sum(1)
+        return x.mean(1)
+
+
+class BranchOnParity(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if int(x.shape[1]) % 2 == 1:
+            x = torch.cat([x, x[:, -1:]], 1)
+        return x.view(x.shape[0], int(x.shape[1]) // 2, 16)
+
+
+class BranchOnTwo(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if int(x.shape[0]) > int(x.shape[1]) else x.cumsum(1)
+
+
+REGIONS = [(BranchOnSize, "length >= 5"), (BranchOnParity, "length % 2 == 0"), (BranchOnTwo, "batch - length >= 1")]
+
+
+@pytest.mark.parametrize(("model", "condition"), REGIONS, ids=lambda value: getattr(value, "__name__", None))
+def test_a_branch_on_sizes_becomes_two_regions(model: type[nn.Module], condition: str) -> None:
+    learned = learn(capture_generalized, model(), _inputs)
+    assert str(learned.captured.regions[0].condition) == condition
+    lengths = [{"batch": batch, "length": length} for batch in (1, 6) for length in (1, 2, 4, 5, 6, 31)]
+    assert {learned.region_of(sizes) for sizes in lengths} == {0, 1}
+    assert learned.differences(lengths) == []
+
+
 class Branch(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.sum() > 0:

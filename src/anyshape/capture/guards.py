@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from anyshape.capture.sympy_terms import condition_of
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
 from anyshape.records.captured import Guard
@@ -101,11 +101,18 @@ def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain
             found[key] = decide_guard(Guard(condition, str(term), source, by_user), domain)
     for symbol, expression in symbols.items():
         for condition, location in _assumed_range(environment, symbol, expression):
-            if condition not in found:
+            if condition not in found and not any(_same_bound(condition, known) for known in found):
                 user_line = getattr(location, "maybe_user_loc", None)
                 source = getattr(user_line, "source", None)
                 found[condition] = decide_guard(Guard(condition, "", source, False), domain)
     return tuple(found.values())
+
+
+def _same_bound(condition: Condition, known: Condition | str) -> bool:
+    """`b <= 99` is `b < 100`: torch keeps both."""
+    return (
+        not isinstance(known, str) and find_bound(condition) is not None and find_bound(condition) == find_bound(known)
+    )
 
 
 def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard, ...]:

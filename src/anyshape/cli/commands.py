@@ -39,7 +39,14 @@ def export(
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
+    strategy: Annotated[str | None, typer.Option(help="Only this rung of the ladder: symbolic, generalized, …")] = None,
+    accept_narrower: Annotated[
+        bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
+    ] = False,
     as_json: AsJson = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what each rung said, and every guard.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model: right at every size of its domain, or nothing is written.
@@ -58,7 +65,7 @@ def export(
     from anyshape.cli.model_file import load_model_file
     from anyshape.contract.text import contract_as_plain
     from anyshape.report.plain import export_as_plain
-    from anyshape.report.text import describe_export
+    from anyshape.report.text import describe_export, describe_ladder
 
     file = load_model_file(model)
     with ProgressLine(quiet=quiet) as progress:
@@ -77,9 +84,13 @@ def export(
             rtol=rtol,
             atol=atol,
             seed=seed,
+            strategy=strategy,
+            accept_narrower=accept_narrower,
             progress=progress,
         )
     _print(export_as_plain(result, contract_as_plain(result.contract)) if as_json else describe_export(result))
+    if verbose and not as_json:
+        _print(describe_ladder(result))
     if not result.is_kept:
         raise typer.Exit(1)
 
@@ -114,7 +125,8 @@ def check(
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
     with ProgressLine(quiet=quiet) as progress:
         verdict, findings = pipeline.check(
-            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress, model)
+            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress, model
+        )
     result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
     _print(result)
     if any(finding.severity.value == "error" for finding in findings):

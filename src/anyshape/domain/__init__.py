@@ -23,6 +23,7 @@ from anyshape.domain.condition import (
     conjuncts,
     format_condition,
     holds,
+    is_always,
     negate,
 )
 from anyshape.domain.declare import declare_domain, format_domain
@@ -84,6 +85,7 @@ __all__ = [
     "format_domain",
     "format_expr",
     "holds",
+    "is_always",
     "is_empty",
     "negate",
     "parse_condition",

@@ -190,3 +190,12 @@ def _chain(parts: tuple[Condition, ...]) -> str:
         return ""
     first = f"{format_expr(compares[0].left)} {compares[0].op} {format_expr(compares[0].right)}"
     return first + "".join(f" {compare.op} {format_expr(compare.right)}" for compare in compares[1:])
+
+
+def is_always(condition: Condition) -> bool:
+    """Whether the condition is a comparison of something with itself: true whatever the sizes."""
+    from anyshape.domain.simplify import simplify  # builds on this module
+
+    if not isinstance(condition, Compare) or condition.op not in ("==", "<=", ">="):
+        return False
+    return simplify(condition.left) == simplify(condition.right)

@@ -1,5 +1,6 @@
-"""Where does the user's own module answer? Found by trying, before anything is captured."""
+"""Where does the user's own module answer, and at what cost? Found by trying, before anything is captured."""
 
-from anyshape.explore.stage import AFFORDABLE, explore
+from anyshape.explore.cost import AFFORDABLE, costing
+from anyshape.explore.stage import explore
 
-__all__ = ["AFFORDABLE", "explore"]
+__all__ = ["AFFORDABLE", "costing", "explore"]

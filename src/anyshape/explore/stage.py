@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from anyshape.domain import Condition, Domain, choose_sizes, holds
+from anyshape.explore.cost import AFFORDABLE
 from anyshape.explore.limits import climb, fresh_points, sharpen
 from anyshape.explore.rules import learn_rules, pinned_dims
 from anyshape.findings import Source
@@ -19,7 +20,6 @@ from anyshape.records.verdict import Refusal
 Try = Callable[[Mapping[str, int]], Refusal | None]
 Cost = Callable[[Mapping[str, int]], int]
 
-AFFORDABLE = 60_000_000  # elements that one call makes on the way: some hundred megabytes, some tenths of a second
 _ROUNDS = 4
 _POINTS = 24
 

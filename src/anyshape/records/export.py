@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Severity
-from anyshape.records.captured import Captured, Guard
+from anyshape.records.captured import Captured, Guard, Region
 from anyshape.records.contract import Contract
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Verdict
@@ -16,16 +16,23 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+    from anyshape.inputs import Declared
+
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one rung of the ladder came to: findings that stopped it, or a file and its verdict."""
+    """What one rung of the ladder came to: findings that stopped it, or a file and its verdict.
+
+    `blamed` is the condition on sizes that stands in the way, `declared` the declaration that was worked with.
+    """
 
     strategy: str
     findings: tuple[Finding, ...]
     captured: Captured | None = None
     exported: Exported | None = None
     verdict: Verdict | None = None
+    blamed: Guard | None = None
+    declared: Declared | None = None
 
     @property
     def is_right(self) -> bool:
@@ -65,8 +72,13 @@ class Export:
     @property
     def guards(self) -> tuple[Guard, ...]:
         """The conditions under which the capture holds, with their lines."""
+        return tuple(guard for region in self.regions for guard in region.guards)
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The programs of the capture, each with the condition under which it answers."""
         captured = next((each.captured for each in self.attempts if each.strategy == self.strategy), None)
-        return captured.guards if captured is not None else ()
+        return captured.regions if captured is not None else ()
 
     @property
     def is_kept(self) -> bool:

@@ -56,12 +56,36 @@ class FailureKind(Enum):
     UNSUPPORTED = "unsupported"
 
 
+class Fault(Enum):
+    """Whose fault a wrong value is: the file's, or that of the runtime which ran it."""
+
+    FILE = "file"
+    RUNTIME = "runtime"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Located:
+    """The first node of the file whose value is not one that the module computes.
+
+    `node` is its name, or that of its first output where it has none; both are "" where no node could be told.
+    `constant` is the shape or size that it takes from the file itself, where it holds a size of the example.
+    """
+
+    node: str
+    op_type: str
+    source: Source | None = None
+    constant: tuple[int, ...] | None = None
+    fault: Fault = Fault.UNKNOWN
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """One trial that the file did not pass: enough to do it again.
 
     `values` names the values of the inputs (`random`, `zeros`, `negated`, ...), which `seed` makes again. A file that
-    is REJECTED, or UNSUPPORTED for want of a kernel, fails at all sizes.
+    is REJECTED, or UNSUPPORTED for want of a kernel, fails at all sizes. `located` is looked for in the smallest
+    failure only.
     """
 
     sizes: Sizes = field(hash=False)
@@ -70,6 +94,7 @@ class Failure:
     message: str = ""
     values: str = "random"
     seed: int = 0
+    located: Located | None = None
 
 
 @dataclass(frozen=True)

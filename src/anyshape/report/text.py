@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.domain import Dim, format_condition
+from anyshape.domain import Dim, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Export
@@ -21,6 +21,29 @@ def describe_export(result: Export) -> str:
     if result.device != "cpu":
         lines.append(f"  reference ran on {result.device}, onnxruntime on the CPU")
     return _with_findings(lines, result.findings)
+
+
+def describe_ladder(result: Export) -> str:
+    """What each rung came to, and the conditions under which the capture holds, with their lines."""
+    lines = []
+    for attempt in result.attempts:
+        outcome = (
+            "right"
+            if attempt.is_right
+            else str(attempt.findings[0]).splitlines()[0]
+            if attempt.findings
+            else "not right"
+        )
+        lines.append(f"  rung    {attempt.strategy}: {outcome}")
+    lines += [f"  region  {format_condition(region.condition)}" for region in result.regions if len(result.regions) > 1]
+    for guard in result.guards:
+        if guard.condition is None or is_always(guard.condition):
+            continue
+        asked = "your code" if guard.by_user else "torch"
+        where = f"   {guard.source}" if guard.source else ""
+        against = f" (not at {_sizes(guard.counterexample)})" if guard.counterexample else ""
+        lines.append(f"  guard   {guard.status}: {format_condition(guard.condition)}{against}, asked by {asked}{where}")
+    return "\n".join(lines)
 
 
 def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str) -> str:

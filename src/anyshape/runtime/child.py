@@ -48,7 +48,7 @@ def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Message]) -> No
 def _load(message: Message, replies: BinaryIO) -> Session | None:
     limit_memory(message.facts["memory_limit"])
     try:
-        session = Session(message.facts["path"], threads=message.facts["threads"])
+        session = Session(message.facts["path"], threads=message.facts["threads"], optimize=message.facts["optimize"])
     except RuntimeRejected as error:
         write_message(replies, Message("rejected", {"message": error.message, "unsupported": error.unsupported}))
         return None

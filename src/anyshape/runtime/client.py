@@ -85,6 +85,7 @@ class ChildRunner:
         time_limit_s: float = 60.0,
         load_limit_s: float = 300.0,
         memory_limit: int | None = None,
+        optimize: bool = True,
     ) -> None:
         self.time_limit_s = time_limit_s
         self.load_limit_s = load_limit_s
@@ -93,6 +94,7 @@ class ChildRunner:
             {
                 "path": str(Path(fspath(path)).absolute()),
                 "threads": threads,
+                "optimize": optimize,
                 "memory_limit": physical_memory() if memory_limit is None else memory_limit,
             },
         )

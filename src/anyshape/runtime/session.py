@@ -32,13 +32,18 @@ class TensorInfo:
 class Session:
     """A loaded model on the CPU; runs any number of times."""
 
-    def __init__(self, model: str | PathLike[str] | bytes, *, threads: int = 0) -> None:
-        """`threads` is for one operator; 0 leaves it to onnxruntime. Raises RuntimeRejected."""
+    def __init__(self, model: str | PathLike[str] | bytes, *, threads: int = 0, optimize: bool = True) -> None:
+        """`threads` is for one operator; 0 leaves it to onnxruntime. Raises RuntimeRejected.
+
+        With `optimize` False every node runs as it stands in the file.
+        """
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
         options.intra_op_num_threads = threads
+        if not optimize:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         source = model if isinstance(model, bytes) else fspath(model)
         try:
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

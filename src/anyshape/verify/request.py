@@ -22,7 +22,8 @@ class VerifyOptions:
 
     `rtol` and `atol` replace the noise floor. `budget_s` is for all sizes; `time_limit_s` is for one run in onnxruntime
     (more when eager itself is slow).
-    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one.
+    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `locate_s` is
+    for finding the node at fault; 0 leaves that out.
     """
 
     draws: int = 3
@@ -35,6 +36,7 @@ class VerifyOptions:
     memory_limit: int | None = None
     shrink_tries: int = 40
     stop_at_failure: bool = False
+    locate_s: float = 10.0
     progress: Progress | None = None
 
 
@@ -42,7 +44,8 @@ class VerifyOptions:
 class VerifyRequest:
     """`model` is a file, or its bytes. `sizes` are in the order in which they tell most.
 
-    `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed.
+    `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed. `example`
+    is the sizes from which the file was made, as far as they are known: those that may be frozen in it.
     """
 
     model: str | PathLike[str] | bytes
@@ -52,4 +55,5 @@ class VerifyRequest:
     feeds: Feeds
     domain: Contains
     sizes: Sequence[Sizes]
+    example: Sizes = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions)

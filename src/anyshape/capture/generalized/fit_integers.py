@@ -17,6 +17,7 @@ from anyshape.domain import Expr, Number, Op, simplify
 
 _LARGEST_DIVISOR = 64
 _FACTORS = 3
+_MOST_BITS = 31  # of the size of an axis
 _SLOPES = (1, 2, 3, 4, 5, 6, 7, 8, 16, -1, -2)
 
 
@@ -213,6 +214,23 @@ def _extreme(values: Integers, points: Points) -> Expr | None:
     return None
 
 
+def _bits(values: Integers, points: Points) -> Expr | None:
+    """How often a size can be halved, or a step doubled below it: the sum of min(n // 2**k, 1) counts the bits of n."""
+    for expr, column in points.names:
+        for below in (1, 0):
+            numbers = column - below
+            if (numbers < 0).any():
+                continue
+            bits = np.array([int(number).bit_length() for number in numbers], dtype=np.int64)
+            count: Expr = Number(0)
+            for power in range(_MOST_BITS):
+                count = count + Op("min", ((expr - below) // 2**power, Number(1)))
+            found = combine(values, ((count, bits),))
+            if found is not None:
+                return found
+    return None
+
+
 _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _constant,
     _affine,
@@ -222,4 +240,5 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _extreme,
     _factored,
     _between,
+    _bits,
 )

@@ -11,6 +11,8 @@ from anyshape.modules.frames import source_of_error, source_of_stack_text
 
 Sizes = Mapping[str, int]
 
+PATH_DEPENDS_ON_SIZE = "AS122"
+
 
 class CaptureRefused(PromiseBroken):
     """A rung that learns from traces cannot answer for this module."""
@@ -66,7 +68,7 @@ def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others:
     step = second or first
     return CaptureRefused(
         Finding(
-            code="AS122",
+            code=PATH_DEPENDS_ON_SIZE,
             name="path-depends-on-size",
             what=f"the model does other things at {at(sizes)} than at {at(others)}.",
             where=where(step),

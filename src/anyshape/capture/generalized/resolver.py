@@ -106,7 +106,8 @@ class Resolver:
 
     def moved(self, seen: Seen, counters: tuple[int, ...], loops: tuple[Repeated, ...]) -> Seen:
         point = dict(self.template.traces[seen.trace].sizes)
-        point.update({loop.counter: counter for loop, counter in zip(loops, counters, strict=True)})
+        for loop, counter in zip(loops, counters, strict=True):
+            point.update(loop.point(counter, self.template.powers))
         return Seen(seen.trace, counters, point)
 
     def _outside(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:

@@ -62,6 +62,15 @@ class Repeated:
     body: list[Place | Repeated] = field(default_factory=list)
     trips: list[tuple[Seen, int]] = field(default_factory=list)
 
+    @property
+    def power(self) -> str:
+        """The name of 2 ** counter, where the template has it: for steps that double."""
+        return f"{self.counter}_pow2"
+
+    def point(self, count: int, powers: bool) -> dict[str, int]:
+        """What this loop adds to a point in one of its repetitions."""
+        return {self.counter: count, self.power: 2**count} if powers else {self.counter: count}
+
     def trips_at(self, trace: int, counters: tuple[int, ...]) -> int:
         """How often it ran in this trace inside these repetitions of the loops around it."""
         return self._by_key[trace, counters]
@@ -106,23 +115,30 @@ class Template:
     traces: tuple[Trace, ...]
     items: tuple[Item, ...]
     addresses: tuple[dict[int, Address], ...]
+    powers: bool = False
 
 
-def lay_over(traces: Sequence[Trace], trees: Sequence[Tree], counters: Sequence[str]) -> Template:
-    """The template of these traces, each in the form of its tree. Raises Unaligned."""
-    layering = _Layering(traces, counters)
+def lay_over(
+    traces: Sequence[Trace], trees: Sequence[Tree], counters: Sequence[str], *, powers: bool = False
+) -> Template:
+    """The template of these traces, each in the form of its tree. Raises Unaligned.
+
+    With `powers`, points in loops have 2 ** counter too.
+    """
+    layering = _Layering(traces, counters, powers)
     contents = [
         (Seen(index, (), dict(trace.sizes)), tree)
         for index, (trace, tree) in enumerate(zip(traces, trees, strict=True))
     ]
     items = layering.lay(contents, ())
-    return Template(tuple(traces), tuple(items), tuple(layering.addresses))
+    return Template(tuple(traces), tuple(items), tuple(layering.addresses), powers)
 
 
 class _Layering:
     """One walk over all trees at once."""
 
-    def __init__(self, traces: Sequence[Trace], counters: Sequence[str]) -> None:
+    def __init__(self, traces: Sequence[Trace], counters: Sequence[str], powers: bool) -> None:
+        self._powers = powers
         self._traces = traces
         self._counters = iter(counters)
         self._places = 0
@@ -162,7 +178,7 @@ class _Layering:
                 raise Unaligned(self._traces[seen.trace].steps[entry] if entry is not None else None, None)
             loop.trips.append((seen, len(entry.repetitions)))
             for count, repetition in enumerate(entry.repetitions):
-                point = {**seen.point, loop.counter: count}
+                point = {**seen.point, **loop.point(count, self._powers)}
                 inside.append((Seen(seen.trace, (*seen.counters, count), point), repetition))
         loop.body = self.lay(inside, (*loops, loop))
         return loop

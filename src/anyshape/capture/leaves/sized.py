@@ -154,7 +154,9 @@ def _pad(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
         size, before, after = x.shape[axis], pad[2 * number], pad[2 * number + 1]
         torch._check(before <= size)
         torch._check(after <= size)
-        x = x.index_select(axis, torch.arange(-before, size + after, device=x.device) % size)
+        shown = torch.arange(-before, size + after, device=x.device)
+        shown = torch.where(shown < 0, shown + size, torch.where(shown < size, shown, shown - size))
+        x = x.index_select(axis, shown)
     return x
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,8 @@ class BodyFrame(Frame):
     def read(self, scope: Scope, name: str) -> Size:
         if name == self.loop.counter:
             return self._counter
+        if name == self.loop.power:
+            return scope.call(operator.pow, 2, self._counter)
         from anyshape.domain import Ref
 
         return self._input(BodyInput("number", name, self.around.scope.size(Ref(name))))

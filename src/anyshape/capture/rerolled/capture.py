@@ -20,8 +20,9 @@ from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
-_LARGEST = (12, 36)
-"""Traces of loops are as long as their loops: few steps first, more where a block repeats too rarely to be seen."""
+_ATTEMPTS = ((12, False), (36, True))
+"""How long traces may be, and whether steps may double: traces of loops are as long as their loops, so few steps first,
+and more where a block repeats too rarely to be seen."""
 
 
 def capture_rerolled(module: torch.nn.Module, declared: Declared, answers: Answers, decompose: Decompose) -> Captured:
@@ -37,8 +38,8 @@ def capture_rerolled(module: torch.nn.Module, declared: Declared, answers: Answe
 def _learn(module: torch.nn.Module, declared: Declared, answers: Answers) -> Lesson:
     recorder = Recorder(module, declared)
     refusals: list[CaptureRefused] = []
-    for largest in _LARGEST:
-        plan = Plan(lay_over=_rolling(declared), first=7, unseen=6, largest=largest, largest_unseen=largest)
+    for largest, powers in _ATTEMPTS:
+        plan = Plan(lay_over=_rolling(declared, powers), first=7, unseen=6, largest=largest, largest_unseen=largest)
         try:
             return Learner(recorder, declared, answers, plan).learn()
         except CaptureRefused as refusal:
@@ -48,11 +49,11 @@ def _learn(module: torch.nn.Module, declared: Declared, answers: Answers) -> Les
     raise refusals[0]
 
 
-def _rolling(declared: Declared) -> Callable[[Sequence[Trace]], Template]:
+def _rolling(declared: Declared, powers: bool) -> Callable[[Sequence[Trace]], Template]:
     def lay(traces: Sequence[Trace]) -> Template:
         functional = [without_writes(trace) for trace in traces]
         written = next(filter(None, map(find_write, functional)), None)
-        template = lay_over(functional, roll_up(functional), _counters(declared))
+        template = lay_over(functional, roll_up(functional), _counters(declared), powers=powers)
         if written is not None and any(isinstance(item, Repeated) for item in template.items):
             raise write_in_loop(written)
         return template

@@ -137,7 +137,7 @@ class LoopEmitter:
 
     def _widened(self, loops: Sequence[Repeated]) -> Domain:
         """The domain with the counters of these loops, each below its number of trips."""
-        counters = tuple(Dim(loop.counter, min=0) for loop in loops)
+        counters = tuple(Dim(name, min=0) for loop in loops for name in (loop.counter, loop.power))
         below = tuple(Compare("<", Ref(loop.counter), self._explained.trips[loop]) for loop in loops)
         return Domain((*self._domain.dims, *counters), (*self._domain.relations, *below))
 

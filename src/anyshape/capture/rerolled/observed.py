@@ -93,7 +93,7 @@ def _collected(template: Template, operand: Collected) -> Observed:
 
 def _outside(template: Template, seen: Seen, level: int) -> Seen:
     names = set(template.traces[seen.trace].sizes)
-    counters = [name for name in seen.point if name not in names][:level]
+    counters = [name for name in seen.point if name not in names][: level * (2 if template.powers else 1)]
     point = {name: value for name, value in seen.point.items() if name in names or name in counters}
     return Seen(seen.trace, seen.counters[:level], point)
 

@@ -92,7 +92,9 @@ def translate_hypot(x: ir.Value, other: ir.Value) -> ir.Value:
     zero = constant(0, dtype)
     ratio = op.Where(op.Equal(larger, zero), zero, op.Div(smaller, larger))
     length = op.Mul(larger, op.Sqrt(op.Add(constant(1, dtype), op.Mul(ratio, ratio))))
-    return op.Where(op.IsInf(op.Cast(larger, to=ir.DataType.FLOAT)), larger, length)
+    # An infinity wins, also over NaN.
+    is_infinite = op.Or(*(op.Equal(op.Abs(side), constant(math.inf, dtype)) for side in (x, other)))
+    return op.Where(is_infinite, constant(math.inf, dtype), length)
 
 
 def translate_masked_select(x: ir.Value, mask: ir.Value) -> ir.Value:

@@ -1,0 +1,135 @@
+"""Models that do other things at other sizes: the condition that tells the sizes apart, found by tracing on both sides.
+
+before  traces of two structures    ->   a condition on the sizes, and each side learned by itself
+
+A threshold is closed in on until both sides of it have been traced next to each other, as far as the domain has such
+sizes. That it holds elsewhere too is shown by each side's own unseen traces, which would differ again if it did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, evaluate, find_point
+from anyshape.inputs import Declared
+from anyshape.records.captured import Answer, Captured
+
+_FIRST = 14
+_UNSEEN = 10
+_PROBES = 14
+_MODULI = range(2, 9)
+
+Family = int
+Seen = tuple[Sizes, Family]
+
+
+def find_split(recorder: Recorder, declared: Declared, answers: Answers, largest: int) -> Condition | None:
+    """A condition on each of whose sides the model does things that it does not do on the other; None if none is found."""
+    search = _Search(recorder, declared, answers)
+    for sizes in first_sizes(declared, answers, largest, _FIRST):
+        search.look(sizes)
+    for sizes in telling_sizes(declared, answers, (), [sizes for sizes, _ in search.seen], None, _UNSEEN):
+        search.look(sizes)
+    for expr in _expressions(declared.domain):
+        found = search.threshold(expr) or search.remainder(expr)
+        if found is not None:
+            return found
+    return None
+
+
+def join(first: Captured, second: Captured) -> Captured:
+    """Both sides as one capture: an axis of an answer on which they disagree follows no expression."""
+    pairs = zip(first.answers, second.answers, strict=True)
+    return replace(
+        first, regions=(*first.regions, *second.regions), answers=tuple(_either(one, other) for one, other in pairs)
+    )
+
+
+def _either(one: Answer, other: Answer) -> Answer:
+    if len(one.axes) != len(other.axes):
+        return replace(one, axes=(), any_rank=True)
+    axes = tuple(size if size == also else None for size, also in zip(one.axes, other.axes, strict=True))
+    return replace(one, axes=axes, any_rank=one.any_rank or other.any_rank)
+
+
+class _Search:
+    """Sizes that were traced, each with the structure of its trace."""
+
+    def __init__(self, recorder: Recorder, declared: Declared, answers: Answers) -> None:
+        self._recorder = recorder
+        self._declared = declared
+        self._answers = answers
+        self._families: dict[Any, Family] = {}
+        self.seen: list[Seen] = []
+
+    def look(self, sizes: Sizes) -> Family:
+        """Trace at these sizes."""
+        letters = tuple(step.letter for step in self._recorder.trace(sizes).steps)
+        family = self._families.setdefault(letters, len(self._families))
+        self.seen.append((sizes, family))
+        return family
+
+    def threshold(self, expr: Expr) -> Condition | None:
+        """`expr >= c`, where what is done below is never done above."""
+        for low in sorted({evaluate(expr, sizes) for sizes, _ in self.seen})[:-1]:
+            below = {family for sizes, family in self.seen if evaluate(expr, sizes) <= low}
+            above = {family for sizes, family in self.seen if evaluate(expr, sizes) > low}
+            if below & above:
+                continue
+            high = min(value for sizes, _ in self.seen if (value := evaluate(expr, sizes)) > low)
+            closed = self._close_in(expr, (low, high), below, above)
+            if closed is not None:
+                return Compare(">=", expr, Number(closed))
+        return None
+
+    def _close_in(self, expr: Expr, gap: tuple[int, int], below: set[Family], above: set[Family]) -> int | None:
+        """The smallest value above the gap, after tracing inside it; None where a trace there fits neither side."""
+        low, high = gap
+        for _ in range(_PROBES):
+            if high - low <= 1:
+                break
+            middle = (low + high) // 2
+            sizes = self._sizes_at(expr, middle)
+            if sizes is None:
+                break
+            family = self.look(sizes)
+            if family in below:
+                low = middle
+            elif family in above:
+                high = middle
+            else:
+                return None
+        return high
+
+    def _sizes_at(self, expr: Expr, value: int) -> Sizes | None:
+        try:
+            sizes = find_point(self._declared.domain, Compare("==", expr, Number(value)))
+        except Undecided:
+            return None
+        return sizes if sizes is not None and self._answers(sizes) else None
+
+    def remainder(self, expr: Expr) -> Condition | None:
+        """`expr % k == r`, where what is done at these sizes is never done at others."""
+        for modulus in _MODULI:
+            for rest in range(modulus):
+                inside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus == rest}
+                outside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus != rest}
+                if inside and outside and not inside & outside:
+                    return Compare("==", expr % modulus, Number(rest))
+        return None
+
+
+def _expressions(domain: Domain) -> Iterator[Expr]:
+    """What people compare: a size, the difference, the sum and the product of two."""
+    names: Sequence[Expr] = [Ref(name) for name in domain.names]
+    yield from names
+    for first, second in combinations(names, 2):
+        yield first - second
+    for first, second in combinations(names, 2):
+        yield first + second
+        yield first * second

@@ -1,0 +1,120 @@
+"""Every tensor that the module computes on the way to its answer, with the user's line that asked for it.
+
+torch runs the module as it is; a dispatch mode looks on. Compound operators are taken apart beside the run as well,
+since a file may hold their parts: what they are made of is then known too, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from anyshape.findings import Source
+from anyshape.modules.frames import source_of_running_code
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.reference import Answer, CallInputs, Reference
+from anyshape.verify.tensors import to_array
+
+_MOST_BYTES = 1 << 28
+_DEEPEST = 3
+_LEAST_DEPTH = 2  # this module's own frames on the stack
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One tensor; `takes` are the positions of those steps whose tensors it was computed from."""
+
+    value: Array
+    source: Source | None
+    takes: tuple[int, ...]
+
+
+class TooMuch(Exception):
+    """More memory than is worth spending on this."""
+
+
+def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[Step]] | None:
+    """The module's answer and the steps to it, in order; None where it refuses, or makes too much to be kept."""
+    looking = _Looking()
+    try:
+        with looking:
+            answer = reference.run(inputs)
+    except TooMuch:
+        return None
+    return (answer, tuple(looking.steps)) if isinstance(answer, Answer) and not looking.is_full else None
+
+
+class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps what each operator gives; tensors are told apart by identity, so all of them are kept alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+        self.is_full = False
+        self._known: dict[int, int] = {}
+        self._alive: list[torch.Tensor] = []
+        self._bytes = 0
+        self._depth = 0
+        self._source: Source | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._depth == 0:
+            self._source = source_of_running_code(_LEAST_DEPTH)
+        result = func(*args, **(kwargs or {}))
+        if not self.is_full:
+            self._take_apart(func, args, kwargs or {})
+            self._keep(result, tuple(_tensors((args, kwargs or {}))))
+        return result
+
+    def _take_apart(self, func: Any, args: Any, kwargs: Any) -> None:
+        parts = _parts(func)
+        if parts is None or self._depth >= _DEEPEST:
+            return
+        self._depth += 1
+        try:
+            with contextlib.suppress(Exception), self:  # only what comes of it is of use
+                parts(*args, **kwargs)
+        finally:
+            self._depth -= 1
+
+    def _keep(self, result: Any, given: Sequence[torch.Tensor]) -> None:
+        takes = tuple(dict.fromkeys(self._known[id(tensor)] for tensor in given if id(tensor) in self._known))
+        for tensor in _tensors(result):
+            self._bytes += tensor.numel() * tensor.element_size()
+            if self._bytes > _MOST_BYTES:
+                self.is_full = True
+                return
+            with contextlib.suppress(Exception):  # a kind of tensor that numpy cannot hold
+                self.steps.append(Step(to_array(tensor), self._source, takes))
+                self._known[id(tensor)] = len(self.steps) - 1
+                self._alive.append(tensor)
+
+
+def _parts(func: Any) -> Any:
+    """A function that computes the same from smaller operators; None where there is none, or it would not be the same."""
+    from torch._decomp import decomposition_table
+
+    if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+    if func is torch.ops.aten.convolution.default:
+        return _convolution_without_bias
+    return decomposition_table.get(func)
+
+
+def _convolution_without_bias(images: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+    return None if bias is None else torch.ops.aten.convolution.default(images, weight, None, *rest)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
