@@ -71,7 +71,11 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[..., dict[str, torch.T
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         answer = call()
     return time.perf_counter() - began, answer
@@ -80,10 +84,14 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 def by_torch(module: nn.Module, inputs: Callable[..., dict[str, torch.Tensor]]) -> float:
     example = inputs()
     dynamic = {
-        name: {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(value.shape) if size not in (3, 10) or axis == 0}
+        name: {
+            axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(value.shape) if size not in (3, 10) or axis == 0
+        }
         for name, value in example.items()
     }
-    return timed(lambda: torch.onnx.export(module, (), kwargs=example, dynamic_shapes=dynamic, dynamo=True, verbose=False))[0]
+    return timed(
+        lambda: torch.onnx.export(module, (), kwargs=example, dynamic_shapes=dynamic, dynamo=True, verbose=False)
+    )[0]
 
 
 def by_anyshape(module: nn.Module, inputs: Callable[..., dict[str, torch.Tensor]]) -> tuple[float, float]:
@@ -108,11 +116,17 @@ def main() -> None:
         torch_s = statistics.median(by_torch(module, inputs) for _ in range(REPEATS))
         runs = [by_anyshape(module, inputs) for _ in range(REPEATS)]
         file_s, whole_s = (statistics.median(run[index] for run in runs) for index in (0, 1))
-        rows.append({"model": name, "torch.onnx.export": torch_s, "anyshape, file": file_s, "anyshape, verified": whole_s})
-        print(f"{name:28} torch {torch_s:6.2f} s   anyshape: file {file_s:6.2f} s, verified {whole_s:6.2f} s", flush=True)
+        rows.append(
+            {"model": name, "torch.onnx.export": torch_s, "anyshape, file": file_s, "anyshape, verified": whole_s}
+        )
+        print(
+            f"{name:28} torch {torch_s:6.2f} s   anyshape: file {file_s:6.2f} s, verified {whole_s:6.2f} s", flush=True
+        )
     versions = {"torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"versions": versions, "threads": torch.get_num_threads(), "rows": rows}, indent=2) + "\n")
+    RESULTS.write_text(
+        json.dumps({"versions": versions, "threads": torch.get_num_threads(), "rows": rows}, indent=2) + "\n"
+    )
 
 
 if __name__ == "__main__":

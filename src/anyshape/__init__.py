@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from anyshape.findings import PromiseBroken as PromiseBroken
     from anyshape.inputs import Inputs as Inputs
     from anyshape.inputs.dim import dim as dim
+    from anyshape.operators.registered import translation as translation
     from anyshape.records.export import Export as Export
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "dim": "anyshape.inputs.dim",
     "export": "anyshape.api",
     "load": "anyshape.contract.loaded",
+    "translation": "anyshape.operators.registered",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "dim",
     "export",
     "load",
+    "translation",
 ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyshape import pipeline
 from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
 from anyshape.inputs import declare
+from anyshape.operators.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.saving import check_writable, save_model
 from anyshape.verify import VerifyOptions
@@ -61,8 +62,9 @@ def export(
     With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
     its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
     nodes by which the graph itself refuses sizes outside its contract. `accept_narrower=True` is your word that a smaller
-    domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to functions
-    that write them with onnxscript. `external_data` None puts weights into a second file above 2 GB only.
+    domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
+    functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
+    None puts weights into a second file above 2 GB only.
     """
     _check_opset(opset)
     if path is not None:
@@ -78,7 +80,7 @@ def export(
     )
     options = pipeline.Options(
         opset=opset,
-        translations=dict(translations or {}),
+        translations=collect_translations(translations),
         optimize=optimize,
         enforce=enforce,
         force=force,
@@ -102,6 +104,7 @@ def check(
     where: Sequence[str] | str = (),
     names: Any = None,
     sizes: Mapping[str, int] | None = None,
+    operators: Mapping[str, Callable[..., Any]] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -110,7 +113,7 @@ def check(
 ) -> Verdict:
     """Compare an ONNX file, whoever exported it, with the model over the domain; raise PromiseBroken where they differ.
 
-    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone.
+    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `operators` are as in `anyshape.load`.
     """
     verdict, findings = pipeline.check(
         Path(path),
@@ -119,6 +122,7 @@ def check(
         VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
         sizes,
         progress or _silent,
+        operators=operators,
     )
     broken = [finding for finding in findings if finding.severity is Severity.ERROR]
     if broken:

@@ -19,23 +19,27 @@ from anyshape.capture.regions import EndlessRegions
 from anyshape.capture.rungs import RUNGS, Rung, Workshop
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
+from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
-from anyshape.contract.metadata import write_contract
+from anyshape.contract.metadata import find_contract, write_contract
+from anyshape.diagnose.answers import diagnose_answers
 from anyshape.diagnose.captures import (
     diagnose_capture_error,
     diagnose_endless_regions,
     diagnose_translation_error,
-    diagnose_untranslatable,
 )
 from anyshape.diagnose.consent import accept_refusals, narrowed_by_consent, narrower_condition, pinned_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.modes import diagnose_training, find_scripted
+from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
-from anyshape.domain import choose_sizes
-from anyshape.explore import AFFORDABLE, costing, explore
+from anyshape.domain import choose_sizes, sizes_near
+from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
+from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.operators.registered import Translation, collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
@@ -65,7 +69,7 @@ class Options:
     """How to export: what of the file, what of the checking."""
 
     opset: int = 18
-    translations: Mapping[Any, Callable[..., Any]] = field(default_factory=dict)
+    translations: Mapping[Any, Translation] = field(default_factory=dict)
     optimize: bool = True
     enforce: str = "graph"
     force: bool = False
@@ -117,23 +121,29 @@ def check(
     sizes: Sizes | None,
     tell: Tell,
     spelled: str = "model.py",
+    operators: Mapping[str, Callable[..., Any]] | None = None,
 ) -> tuple[Verdict, tuple[Finding, ...]]:
     """How an existing file compares with its module over the domain, or at the given sizes alone.
 
-    `spelled` is how the user named the model, for the line that replays a failure.
+    `spelled` is how the user named the model, for the line that replays a failure; `operators` run its custom nodes.
     """
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         cost = costing(module, declared)
-        tried = [dict(sizes)] if sizes is not None else _sizes_to_verify(declared, (), cost, options.seed)
+        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(declared, cost, options.seed)
         request = replace(
             _request(path, matched.outputs, declared, reference),
             sizes=tried,
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
+            operators=needed_operators(str(path), matched.needs, operators),
             options=_telling(options, tell),
         )
         verdict = verify(request)
-    return verdict, diagnose_differences(verdict, declared.domain, replay=f"{path} --model {spelled}")
+    replay = f"{path} --model {spelled}"
+    promised = find_contract(path)
+    unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
+    differences = diagnose_differences(verdict, declared.domain, replay=replay)
+    return verdict, (*differences, *diagnose_answers(unpromised, replay))
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ def _climb_to_consent(site: _Site) -> tuple[tuple[Attempt, ...], tuple[Finding, 
 
 def _climb(site: _Site) -> tuple[Attempt, ...]:
     """Rung after rung, until one gives a file that is right."""
-    translator = Translator(site.options.translations)
+    translator = Translator(users=site.options.translations)
     trying = _trying(site.declared, site.reference)
     workshop = Workshop(site.module, site.declared, lambda sizes: trying(sizes) is None, translator.decompose)
     attempts: list[Attempt] = []
@@ -188,13 +198,16 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
         except EndlessRegions as error:
             return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
         except Exception as error:  # whatever torch raises; Ctrl-C goes through
-            return Attempt(rung.name, (find_scripted(site.module) or diagnose_capture_error(error),))
+            return Attempt(
+                rung.name, (find_scripted(site.module) or find_missing_fake(error) or diagnose_capture_error(error),)
+            )
         try:
             exported = _translated(captured, site, translator)
         except AnyshapeError as error:
             return Attempt(rung.name, error.findings, captured)
         verdict = _verified(captured, exported, site)
         findings = (
+            *diagnose_unknown(translator.find_unknown()),
             *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
             *diagnose_differences(verdict, site.declared.domain, captured.regions),
         )
@@ -206,9 +219,11 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
 
 def _translated(captured: Captured, site: _Site, translator: Translator) -> Exported:
     """One model of all regions, which refuses sizes outside the contract. Raises PromiseBroken."""
-    missing = [found for region in captured.regions for found in translator.find_untranslatable(region.program).items()]
+    missing = {
+        found.operator: found for region in captured.regions for found in translator.find_untranslatable(region.program)
+    }
     if missing:
-        raise PromiseBroken(*(diagnose_untranslatable(operator, stack) for operator, stack in missing))
+        raise PromiseBroken(*(diagnose_untranslatable(found, site.options.translations) for found in missing.values()))
     site.tell("translating", 0, 0)
     declared, options = site.declared, site.options
     output_names = declared.name_outputs([answer.path for answer in captured.answers])
@@ -233,6 +248,7 @@ def _translated(captured: Captured, site: _Site, translator: Translator) -> Expo
         raise
     except Exception as error:
         raise PromiseBroken(diagnose_translation_error(error)) from error
+    check_runnable(find_needs(exported.model), collect_operators())
     if options.enforce == "graph":
         defend(exported.model, build_contract(declared, site.explored, captured, exported))
     return exported
@@ -248,7 +264,8 @@ def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
         sizes = _sizes_to_verify(site.declared, captured.guards, site.cost, options.seed)
         far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
         sizes += [point for point in far if point not in sizes]
-        return verify(replace(request, sizes=sizes, options=_telling(options, site.tell)))
+        needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
+        return verify(replace(request, sizes=sizes, operators=needed, options=_telling(options, site.tell)))
 
 
 def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
@@ -271,12 +288,19 @@ def _sizes_to_verify(
         example=declared.example_sizes,
         conditions=[guard.condition for guard in open_guards if guard.condition is not None],
         cost=cost,
-        budget=AFFORDABLE,
+        budget=CHEAP,
         limit=_SIZES,
         seed=seed,
     )
     against = [dict(guard.counterexample) for guard in open_guards if guard.counterexample]
     return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
+
+
+def _sizes_to_check(declared: Declared, cost: Callable[[Sizes], int], seed: int) -> list[dict[str, int]]:
+    """Those near the example too: a file of another exporter is most at home there, and may be wrong one step away."""
+    chosen = _sizes_to_verify(declared, (), cost, seed)
+    near = [point for point in sizes_near(declared.domain, declared.example_sizes) if cost(point) <= AFFORDABLE]
+    return [*chosen, *(point for point in near if point not in chosen)]
 
 
 def _request(model: Path, names: Iterable[str], declared: Declared, reference: Reference) -> VerifyRequest:
@@ -288,6 +312,7 @@ def _request(model: Path, names: Iterable[str], declared: Declared, reference: R
         feeds=declared.feeds,
         domain=declared.domain,
         sizes=(),
+        example=declared.example_sizes,
     )
 
 

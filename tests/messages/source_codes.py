@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _CODE = re.compile(r"AS\d{3}")
+_NAME = re.compile(r"[a-z]+(-[a-z]+)*")
 _COPIED = re.compile(r"\w+\.(code|name)")  # of another finding, in other words
 
 
@@ -72,5 +73,5 @@ def _table(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Tuple) and all(isinstance(each, ast.Constant) for each in node.elts):
             values = [each.value for each in node.elts if isinstance(each, ast.Constant)]
-            if len(values) == 2 and all(isinstance(each, str) for each in values) and _CODE.fullmatch(str(values[0])):
+            if len(values) == 2 and _CODE.fullmatch(str(values[0])) and _NAME.fullmatch(str(values[1])):
                 yield str(values[0]), str(values[1])

@@ -140,7 +140,7 @@ class ValueAsSize(nn.Module):
 
 class NoRule(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * (hash((x.shape[1], "salt")) % 1000003 if False else (x.shape[1] * 7919) % 104729 % 97)
+        return x * ((x.shape[1] * 7919) % 104729 % 97)
 
 
 class NoRuleForTable(nn.Module):
@@ -151,7 +151,7 @@ class NoRuleForTable(nn.Module):
 REFUSED: list[tuple[type[nn.Module], str, str]] = [
     (Branch, "AS121", "if x.sum() > 0:"),
     (ValueAsSize, "AS121", "return x[:, : int(x.abs().max().item())]"),
-    (NoRule, "AS120", "return x * (hash"),
+    (NoRule, "AS120", "return x * ((x.shape[1]"),
     (NoRuleForTable, "AS123", "return x + torch.tensor"),
 ]
 

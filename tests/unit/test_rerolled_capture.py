@@ -161,7 +161,23 @@ class Counted(nn.Module):
         return torch.stack([value * (place + 1) / x.shape[1] + place for place, value in enumerate(x.unbind(1))], 1)
 
 
+class Doubling(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        step = 1
+        while step < x.shape[1]:
+            x = x + nn.functional.pad(x, (0, 0, step, 0))[:, : x.shape[1]]
+            step *= 2
+        return x
+
+
+class UnevenPieces(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([piece.softmax(1) for piece in x.split(4, 1)], 1)
+
+
 LOOPS = [
+    Doubling,
+    UnevenPieces,
     Decoder,
     Unbound,
     Pieces,

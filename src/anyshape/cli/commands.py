@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,8 +65,9 @@ def export(
     import anyshape
     from anyshape.cli.model_file import load_model_file
     from anyshape.contract.text import contract_as_plain
+    from anyshape.report.github import tell_github
     from anyshape.report.plain import export_as_plain
-    from anyshape.report.text import describe_export, describe_ladder
+    from anyshape.report.text import describe_export, describe_ladder, say_evidence
 
     file = load_model_file(model)
     with ProgressLine(quiet=quiet) as progress:
@@ -89,6 +91,7 @@ def export(
             progress=progress,
         )
     _print(export_as_plain(result, contract_as_plain(result.contract)) if as_json else describe_export(result))
+    tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
     if verbose and not as_json:
         _print(describe_ladder(result))
     if not result.is_kept:
@@ -116,6 +119,7 @@ def check(
     from anyshape import pipeline
     from anyshape.cli.model_file import load_model_file
     from anyshape.inputs import declare
+    from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
     from anyshape.verify import VerifyOptions
@@ -129,6 +133,7 @@ def check(
         )
     result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
     _print(result)
+    tell_github(f"check {file}", findings, os.environ, sys.stderr, f"{len(verdict.tried)} sizes compared")
     if any(finding.severity.value == "error" for finding in findings):
         raise typer.Exit(1)
 

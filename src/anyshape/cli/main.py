@@ -6,6 +6,7 @@ findings that stop us to stderr.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from anyshape.cli.commands import check, explain, export, inspect
 from anyshape.cli.ending import Interrupted, ended, interruptible, our_fault
 from anyshape.findings import AnyshapeError
+from anyshape.report.github import tell_github
 
 app = typer.Typer(
     name="anyshape",
@@ -40,6 +42,7 @@ def main() -> None:
     except Interrupted:
         sys.exit(ended("interrupted: nothing was written.", 130))
     except AnyshapeError as error:
+        tell_github(" ".join(sys.argv[1:3]), error.findings, os.environ, sys.stderr)
         sys.exit(ended(str(error), error.exit_status))
     except BrokenPipeError:
         sys.exit(0)

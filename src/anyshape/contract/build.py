@@ -8,6 +8,7 @@ from importlib import metadata
 
 from anyshape.domain import holds
 from anyshape.findings import Finding, Severity
+from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, TensorPromise, Tested
@@ -39,6 +40,7 @@ def build_contract(
         ),
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         parameters=_parameters(declared),
+        needs=find_needs(exported.model),
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,

@@ -95,6 +95,19 @@ def no_contract(path: str) -> Finding:
     )
 
 
+def missing_operators(path: str, needs: list[str]) -> Finding:
+    """The file has custom nodes, and nobody said what they do."""
+    listed = ", ".join(needs)
+    return Finding(
+        code="AS058",
+        name="operator-not-given",
+        what=f"{path!r} needs {listed}, and no function for {'it' if len(needs) == 1 else 'them'} is known.",
+        why="the model was exported with nodes of its own, which onnxruntime does not have.",
+        fix=f"anyshape.load({path!r}, operators={{{needs[0]!r}: function}})",
+        alternative=f'import the module that says @anyshape.translation(..., node="{needs[0]}").',
+    )
+
+
 def runtime_rejects(path: str, message: str) -> Finding:
     """onnxruntime does not take the file."""
     return Finding(

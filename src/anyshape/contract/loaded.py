@@ -14,15 +14,16 @@ from anyshape.contract import call_messages as say
 from anyshape.contract.answers import Answers
 from anyshape.contract.binding import Binder
 from anyshape.contract.checks import CallChecker
-from anyshape.contract.file_messages import missing_data, no_contract, runtime_rejects
+from anyshape.contract.file_messages import missing_data, missing_operators, no_contract, runtime_rejects
 from anyshape.contract.metadata import find_contract, read_model
 from anyshape.contract.tensors import to_torch
 from anyshape.findings import ContractBroken, PromiseBroken, UsageError
+from anyshape.operators.registered import collect_operators
 from anyshape.records.contract import Contract
-from anyshape.runtime import RuntimeFailed, RuntimeRejected, Session
+from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from anyshape.runtime.dtypes import Array
 
@@ -31,12 +32,21 @@ if TYPE_CHECKING:
 _IN_MEMORY = "the model in memory"
 
 
-def load(path: Source, *, allow_broken: bool = False, threads: int = 0) -> Loaded:
+def load(
+    path: Source,
+    *,
+    allow_broken: bool = False,
+    threads: int = 0,
+    operators: Mapping[str, Callable[..., Any]] | None = None,
+) -> Loaded:
     """The file, ready to be called: `load("m.onnx")(x=..., mask=...)`.
 
     `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime. Raises
     UsageError if the file is missing, is no ONNX model or has no contract, and ContractBroken if its contract says
     that it is broken, unless `allow_broken`.
+
+    `operators` has the Python functions of custom nodes, `{"mylib::Scale": function}`; those registered with
+    `anyshape.translation(..., node="mylib::Scale")` are known. The file is then run in pieces around these nodes.
     """
     name = _IN_MEMORY if isinstance(path, bytes) else fspath(path)
     contract = find_contract(path)
@@ -44,13 +54,24 @@ def load(path: Source, *, allow_broken: bool = False, threads: int = 0) -> Loade
         raise UsageError(no_contract(name))
     if contract.status != "kept" and not allow_broken:
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
-    return Loaded(name, contract, _open(path, name, threads))
+    return Loaded(name, contract, _open(path, name, threads, needed_operators(name, contract.needs, operators)))
+
+
+def needed_operators(
+    name: str, needs: tuple[str, ...], given: Mapping[str, Callable[..., Any]] | None
+) -> dict[str, Callable[..., Any]]:
+    """The functions of a file's custom nodes, given or registered. Raises UsageError where one is missing."""
+    known = collect_operators(given)
+    missing = [operator for operator in needs if operator not in known]
+    if missing:
+        raise UsageError(missing_operators(name, missing))
+    return {operator: known[operator] for operator in needs}
 
 
 class Loaded:
     """A file behind its contract. Call it as the PyTorch module was called."""
 
-    def __init__(self, name: str, contract: Contract, session: Session) -> None:
+    def __init__(self, name: str, contract: Contract, session: Session | PiecedSession) -> None:
         self.name = name
         self.contract = contract
         self._session = session
@@ -81,9 +102,11 @@ class Loaded:
         return f"<anyshape.load {self.name!r}: {inputs} -> {outputs}>"
 
 
-def _open(source: Source, name: str, threads: int) -> Session:
+def _open(
+    source: Source, name: str, threads: int, operators: Mapping[str, Callable[..., Any]]
+) -> Session | PiecedSession:
     try:
-        return Session(source, threads=threads)
+        return open_session(source, operators, threads=threads)
     except RuntimeRejected as error:
         missing = [] if isinstance(source, bytes) else _missing_weights(fspath(source))
         finding = missing_data(name, missing) if missing else runtime_rejects(name, error.message)

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from anyshape.contract.metadata import read_model
 from anyshape.findings import Finding, UsageError
+from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
 from anyshape.runtime.dtypes import Array
 
 
 @dataclass(frozen=True)
 class Matched:
-    """The file's name of each leaf that the file takes, and the file's outputs in order."""
+    """The file's name of each leaf that the file takes, the file's outputs in order, and its custom nodes."""
 
     inputs: dict[str, str]
     outputs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
     def rename(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Feeds by the file's own names; what the file does not take is left out."""
@@ -29,16 +31,19 @@ class Matched:
 
 def match_file(path: Path, declared: Declared) -> Matched:
     """Raises UsageError where the file's inputs are not those of the model."""
-    graph = read_model(path).graph
+    import onnx_ir as ir
+
+    model = read_model(path)
+    graph, needs = model.graph, find_needs(ir.from_proto(model))
     weights = {tensor.name for tensor in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
     leaves = declared.open_leaves
     outputs = tuple(value.name for value in graph.output)
     known = {leaf.name: leaf.name for leaf in leaves} | {leaf.path: leaf.name for leaf in leaves}
     if all(name in known for name in names):
-        return Matched({known[name]: name for name in names}, outputs)
+        return Matched({known[name]: name for name in names}, outputs, needs)
     if len(names) == len(leaves):
-        return Matched({leaf.name: name for leaf, name in zip(leaves, names, strict=True)}, outputs)
+        return Matched({leaf.name: name for leaf, name in zip(leaves, names, strict=True)}, outputs, needs)
     raise UsageError(_no_match(path, names, [leaf.name for leaf in leaves]))
 
 

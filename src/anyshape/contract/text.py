@@ -1,7 +1,7 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new key, or a new
-meaning of an old one, is a new version.
+meaning of an old one, is a new version. `needs` is left out where nothing is needed, which is nearly always.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def contract_as_plain(contract: Contract) -> Json:
         "outputs": [_tensor(tensor) for tensor in contract.outputs],
         "constants": [_constant(constant) for constant in contract.constants],
         "parameters": list(contract.parameters),
+        **({"needs": list(contract.needs)} if contract.needs else {}),
         "tested": _tested(contract.tested),
         "strategy": contract.strategy,
         "opset": contract.opset,

@@ -3,14 +3,12 @@
 torch.export stops at a branch on values  ->  AS111
 torch.export stops elsewhere              ->  AS110
 a program for each size                   ->  AS113
-an operator has no ONNX translation       ->  AS201
+torch.onnx cannot translate a program     ->  AS202
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from anyshape.diagnose.wording import first_line
+from anyshape.diagnose.wording import chain_of, first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
@@ -21,7 +19,7 @@ _VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound",
 
 def diagnose_capture_error(error: BaseException) -> Finding:
     """Why torch.export could not follow the model."""
-    chain = list(_chain(error))
+    chain = list(chain_of(error))
     source = next((found for each in chain if (found := source_of_error(each))), None) or _source_in_text(chain)
     cause = chain[-1]
     if any(type(each).__name__ in _VALUE_ERRORS for each in chain) or "data-dependent" in str(error):
@@ -58,7 +56,7 @@ def diagnose_endless_regions(guard: Guard) -> Finding:
 
 def diagnose_translation_error(error: BaseException) -> Finding:
     """Why torch.onnx could not translate the captured program."""
-    chain = list(_chain(error))
+    chain = list(chain_of(error))
     source = _source_in_text(chain)
     return Finding(
         code="AS202",
@@ -68,31 +66,6 @@ def diagnose_translation_error(error: BaseException) -> Finding:
         why=f"{type(chain[-1]).__name__}: {first_line(str(chain[-1]))}",
         fix=f"replace the operation {'on this line' if source else 'that it speaks of'} by ones that ONNX has.",
     )
-
-
-def diagnose_untranslatable(operator: str, stack: str | None) -> Finding:
-    """An operator that nobody has told us how to say in ONNX."""
-    namespace, _, rest = operator.partition("::")
-    spelled = f"torch.ops.{namespace}.{rest if '.' in rest else f'{rest}.default'}"
-    return Finding(
-        code="AS201",
-        name="operator-without-translation",
-        what=f"operator {operator} has no translation to ONNX.",
-        where=source_of_stack_text(stack),
-        why="neither torch.onnx nor anyshape knows how to write it.",
-        fix="replace it by operators that ONNX has.",
-        alternative=f"say how, as an onnxscript function: translations={{{spelled}: function}}",
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, outermost first."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def _source_in_text(chain: list[BaseException]) -> Source | None:

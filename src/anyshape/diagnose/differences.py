@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from anyshape.diagnose.nodes import say_fault, say_node, source_of
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding
@@ -83,18 +84,22 @@ def _plain(failure: Failure, verdict: Verdict, checked: str) -> Finding:
             code=code,
             name=name,
             what=f"{output} differs from PyTorch at {say_sizes(failure.sizes)} (smallest failing sizes).",
-            why=f"{say_failure(failure)}; {share}{_values(failure)}.",
+            where=say_node(failure),
+            why=f"{say_failure(failure)}; {share}{_values(failure)}{say_fault(failure)}.",
             replay=replay,
             sizes=failure.sizes,
+            source=source_of(failure),
         )
     crashed = failure.kind in (FailureKind.CRASHED, FailureKind.TIMED_OUT, FailureKind.OUT_OF_MEMORY)
     return Finding(
         code="AS307" if crashed else "AS306",
         name="runtime-died" if crashed else "runtime-refuses",
         what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)} (smallest failing sizes), where PyTorch answers.",
-        why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}.",
+        where=say_node(failure),
+        why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}{say_fault(failure)}.",
         replay=replay,
         sizes=failure.sizes,
+        source=source_of(failure),
     )
 
 

@@ -30,6 +30,7 @@ from anyshape.domain.declare import declare_domain, format_domain
 from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
 from anyshape.domain.expr import Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr
 from anyshape.domain.names import dims_of, substitute
+from anyshape.domain.near import sizes_near
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
 
@@ -92,6 +93,7 @@ __all__ = [
     "parse_expr",
     "range_of",
     "simplify",
+    "sizes_near",
     "smallest_point",
     "substitute",
     "unknown_dim",

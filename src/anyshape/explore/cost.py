@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, int]
 
-AFFORDABLE = 30_000_000  # some hundred megabytes, some tenths of a second
+CHEAP = 2_000_000  # elements: what most points may cost, so that thirty of them take a moment
+AFFORDABLE = 30_000_000  # and what a few may: some hundred megabytes, some tenths of a second
 _SURELY_FEW = 1_000_000
 _SURELY_SHORT = 256
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from anyshape.domain import Condition, Domain, choose_sizes, holds
-from anyshape.explore.cost import AFFORDABLE
-from anyshape.explore.limits import climb, fresh_points, sharpen
+from anyshape.explore.cost import AFFORDABLE, CHEAP
+from anyshape.explore.limits import climb, fresh_points, sharpen, upper_corners
 from anyshape.explore.rules import learn_rules, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -55,15 +55,14 @@ def explore(declared: Declared, try_sizes: Try, cost: Cost, *, seed: int = 0) ->
     domain = declared.domain
     diary = Diary(try_sizes)
     if not diary.answers(declared.example_sizes):
-        return _explored(domain, diary, (), is_explained=False)
-    points = choose_sizes(
-        domain, example=declared.example_sizes, cost=cost, budget=AFFORDABLE, limit=_POINTS, seed=seed
-    )
-    for sizes in points:
+        return _explored(domain, diary, (), [], is_explained=False)
+    points = choose_sizes(domain, example=declared.example_sizes, cost=cost, budget=CHEAP, limit=_POINTS, seed=seed)
+    corners = [corner for corner in upper_corners(domain) if cost(corner) <= AFFORDABLE]
+    for sizes in (*points, *corners):
         diary.answers(sizes)
     climb(domain, declared.example_sizes, diary.answers, lambda sizes: cost(sizes) <= AFFORDABLE)
     rules = _learn(domain, diary)
-    return _explored(domain, diary, rules or (), is_explained=rules is not None)
+    return _explored(domain, diary, rules or (), corners, is_explained=rules is not None)
 
 
 def _learn(domain: Domain, diary: Diary) -> tuple[Condition, ...] | None:
@@ -84,11 +83,14 @@ def _learn(domain: Domain, diary: Diary) -> tuple[Condition, ...] | None:
     return None
 
 
-def _explored(domain: Domain, diary: Diary, rules: tuple[Condition, ...], *, is_explained: bool) -> Explored:
+def _explored(
+    domain: Domain, diary: Diary, rules: tuple[Condition, ...], corners: list[dict[str, int]], *, is_explained: bool
+) -> Explored:
     return Explored(
         domain=domain.narrowed(*rules),
         rules=tuple(Rule(rule, "found by trying", _line(rule, diary)) for rule in rules),
         answered=tuple(diary.answered),
+        corners=tuple(sizes for sizes in diary.answered if sizes in corners),
         refused=tuple(diary.refused),
         pinned=pinned_dims(diary.answered, diary.refused_sizes),
         is_explained=is_explained,

@@ -39,7 +39,8 @@ class Finding:
     """What is wrong with what, where, why, and what to do about it.
 
     `code` and `name` come from the catalogue and never change meaning. `what` is one sentence in the user's own words,
-    and stands alone; the others are the labelled lines under it, each left out when empty.
+    and stands alone; the others are the labelled lines under it, each left out when empty. `source` is the user's line
+    where `where` speaks of something else, such as a node of the file.
     """
 
     code: str
@@ -53,6 +54,7 @@ class Finding:
     alternative: str = ""
     replay: str = ""
     sizes: Mapping[str, int] | None = field(default=None, hash=False)
+    source: Source | None = None
 
     def __str__(self) -> str:
         from anyshape.findings.render import render

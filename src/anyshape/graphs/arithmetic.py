@@ -58,8 +58,15 @@ class Arithmetic:
         output = ir.Value(
             name=self.free_name(op_type.lower()), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([size])
         )
-        self.nodes.append(ir.node(op_type, inputs, attributes, outputs=[output], name=name or output.name))
+        self.nodes.append(
+            ir.node(op_type, inputs, attributes, outputs=[output], name=self._node_name(name or output.name))
+        )
         return output
+
+    def _node_name(self, wanted: str | None) -> str | None:
+        """Two rules may have one message, and onnxruntime wants every node to have a name of its own."""
+        alike = sum(1 for node in self.nodes if node.name is not None and node.name.split(" #")[0] == wanted)
+        return f"{wanted} #{alike + 1}" if alike else wanted
 
     def expr(self, expr: Expr) -> ir.Value:
         """The value of an expression; a divisor of 0 counts as 1, `excess` takes care of it."""

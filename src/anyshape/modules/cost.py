@@ -16,6 +16,8 @@ from torch.utils._pytree import tree_iter
 
 from anyshape.modules.quiet import quiet_logger
 
+_LEAST = 2000  # what calling an operator costs, however small its answer: a loop in Python is not free
+
 
 class _Counting(TorchDispatchMode):
     """Adds up the elements of every tensor that an operator gives."""
@@ -26,7 +28,8 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        self.elements += sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
+        made = sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
+        self.elements += max(made, _LEAST)
         return given
 
 

@@ -79,7 +79,8 @@ class Contract:
     """The whole promise of one file. `domain` holds dims with their final ranges; `rules` says where each came from.
 
     `status` is unknown for a file of another exporter: nobody promised anything. `parameters` are the names that
-    arguments without a name are given to, in the order of the user's signature; empty if nobody knows it.
+    arguments without a name are given to, in the order of the user's signature; empty if nobody knows it. `needs` are
+    the custom nodes, `mylib::Scale`, that whoever runs the file must know.
     """
 
     status: Status
@@ -89,6 +90,7 @@ class Contract:
     outputs: tuple[TensorPromise, ...]
     constants: tuple[Constant, ...] = ()
     parameters: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))
     strategy: str = ""
     opset: int = 0

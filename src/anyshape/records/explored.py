@@ -16,23 +16,25 @@ _CHEAP = 600
 class Explored:
     """The domain on which the module answers, and the rules that were added to the user's own.
 
-    `pinned` are dims that answer at one size only. `is_explained` is False when no simple rule tells the refused sizes
-    from the answered ones: the domain is then the declared one, and must not be promised.
+    `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
+    False when no simple rule tells the refused sizes from the answered ones: the domain is then the declared one, and
+    must not be promised.
     """
 
     domain: Domain
     rules: tuple[Rule, ...]
     answered: tuple[Mapping[str, int], ...]
+    corners: tuple[Mapping[str, int], ...]
     refused: tuple[Refusal, ...]
     pinned: Mapping[str, int] = field(hash=False)
     is_explained: bool
 
     @property
     def far(self) -> tuple[Mapping[str, int], ...]:
-        """For each dim without an upper end, an answered point where it is large and still cheap to compare."""
+        """For each dim an answered point where it is at its upper end, or large and still cheap to compare."""
         dims = [dim.name for dim in self.domain.dims if dim.max is None]
         inside = [
             sizes for sizes in self.answered if self.domain.contains(sizes) and max(sizes.values(), default=0) <= _CHEAP
         ]
         farthest = [max(inside, key=lambda sizes: sizes[name]) for name in dims if inside]
-        return tuple({tuple(sizes.items()): sizes for sizes in farthest}.values())
+        return tuple({tuple(sizes.items()): sizes for sizes in (*farthest, *self.corners)}.values())

@@ -61,6 +61,7 @@ def describe_contract(contract: Contract) -> list[str]:
     lines += [f"  rule    {format_condition(relation)}" for relation in contract.domain.relations]
     lines += [f"  input   {tensor}" for tensor in contract.inputs]
     lines += [f"  output  {tensor}" for tensor in contract.outputs]
+    lines += [f"  needs   {operator}, which onnxruntime does not have" for operator in contract.needs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines
 

@@ -2,6 +2,7 @@
 
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeFailed, RuntimeRejected
+from anyshape.runtime.pieced import PiecedSession, open_session
 from anyshape.runtime.session import Session, TensorInfo
 
 __all__ = [
@@ -9,9 +10,11 @@ __all__ = [
     "ChildRunner",
     "Death",
     "Pending",
+    "PiecedSession",
     "RunError",
     "RuntimeFailed",
     "RuntimeRejected",
     "Session",
     "TensorInfo",
+    "open_session",
 ]

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
 from anyshape.runtime.frames import Message, read_message, write_message
+from anyshape.runtime.pieced import PiecedSession, open_session
+from anyshape.runtime.remote import Ask, remote_operator
 from anyshape.runtime.session import Session
 
 
@@ -26,7 +28,12 @@ def main() -> None:
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     reader = threading.Thread(target=_read_requests, args=(sys.stdin.buffer, requests), daemon=True)
     reader.start()
-    session = _load(requests.get(), replies)
+
+    def ask(message: Message) -> Message:
+        write_message(replies, message)
+        return requests.get()
+
+    session = _load(requests.get(), replies, ask)
     while session is not None:
         write_message(replies, _answer(session, requests.get()))
 
@@ -45,10 +52,15 @@ def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Message]) -> No
     os._exit(0)
 
 
-def _load(message: Message, replies: BinaryIO) -> Session | None:
+def _load(message: Message, replies: BinaryIO, ask: Ask) -> Session | PiecedSession | None:
     limit_memory(message.facts["memory_limit"])
     try:
-        session = Session(message.facts["path"], threads=message.facts["threads"], optimize=message.facts["optimize"])
+        session = open_session(
+            message.facts["path"],
+            {name: remote_operator(name, ask) for name in message.facts["operators"]},
+            threads=message.facts["threads"],
+            optimize=message.facts["optimize"],
+        )
     except RuntimeRejected as error:
         write_message(replies, Message("rejected", {"message": error.message, "unsupported": error.unsupported}))
         return None
@@ -60,7 +72,7 @@ def _load(message: Message, replies: BinaryIO) -> Session | None:
     return session
 
 
-def _answer(session: Session, message: Message) -> Message:
+def _answer(session: Session | PiecedSession, message: Message) -> Message:
     try:
         outputs = session.run(message.arrays)
     except RuntimeFailed as error:

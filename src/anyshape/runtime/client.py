@@ -7,11 +7,12 @@ reads nor writes can always be given up: killing it ends the thread's read or wr
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
+from typing import Any
 
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RuntimeFailed, RuntimeRejected
@@ -74,7 +75,8 @@ class Pending:
 class ChildRunner:
     """Runs one ONNX file in a child process, restarted after each death; a context manager.
 
-    `memory_limit` is in bytes of address space; None stands for this machine's physical memory.
+    `memory_limit` is in bytes of address space; None stands for this machine's physical memory. `operators` run custom
+    nodes, by name: in this process, since a child has none of the user's functions.
     """
 
     def __init__(
@@ -86,7 +88,9 @@ class ChildRunner:
         load_limit_s: float = 300.0,
         memory_limit: int | None = None,
         optimize: bool = True,
+        operators: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
+        self._operators = dict(operators or {})
         self.time_limit_s = time_limit_s
         self.load_limit_s = load_limit_s
         self._load = Message(
@@ -96,6 +100,7 @@ class ChildRunner:
                 "threads": threads,
                 "optimize": optimize,
                 "memory_limit": physical_memory() if memory_limit is None else memory_limit,
+                "operators": list(self._operators),
             },
         )
         self._process: ChildProcess | None = None
@@ -114,7 +119,7 @@ class ChildRunner:
         """Start the child and let it load the model meanwhile; what comes of it shows in the first run."""
         if self._process is None or not self._process.is_alive():
             self._bury()
-            self._process = ChildProcess(self._load)
+            self._process = ChildProcess(self._load, self._operators)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs in the file's order. Raises RuntimeFailed, RuntimeRejected or ChildDied."""

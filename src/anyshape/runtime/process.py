@@ -11,12 +11,14 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from anyshape.runtime.errors import ChildDied, Death
 from anyshape.runtime.frames import Message, read_message, write_message
 from anyshape.runtime.launch import child_command, child_environment, package_parent
+from anyshape.runtime.remote import answer_call
 from anyshape.runtime.session import TensorInfo
 
 _STDERR_TAIL = 2000
@@ -27,8 +29,9 @@ _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed t
 class ChildProcess:
     """A started child that loads its model; `exchange` may block as long as the child pleases, until it is killed."""
 
-    def __init__(self, load: Message) -> None:
+    def __init__(self, load: Message, operators: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self._load = load
+        self._operators = operators or {}
         self._loaded: Message | None = None
         self._loaded_at: float | None = None
         self._load_ended = threading.Event()
@@ -65,7 +68,10 @@ class ChildProcess:
         self._load_ended.wait()
         if self._loaded is None or self._loaded.kind != "loaded":
             return self._loaded
-        return self._ask(request)
+        reply = self._ask(request)
+        while reply is not None and reply.kind == "call":
+            reply = self._ask(answer_call(reply, self._operators))
+        return reply
 
     def _have_it_loaded(self) -> None:
         try:

@@ -17,6 +17,7 @@ from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called, dtype_of_ort_
 from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
 
 _QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
 
 
@@ -32,10 +33,18 @@ class TensorInfo:
 class Session:
     """A loaded model on the CPU; runs any number of times."""
 
-    def __init__(self, model: str | PathLike[str] | bytes, *, threads: int = 0, optimize: bool = True) -> None:
+    def __init__(
+        self,
+        model: str | PathLike[str] | bytes,
+        *,
+        threads: int = 0,
+        optimize: bool = True,
+        weights_in: str | None = None,
+    ) -> None:
         """`threads` is for one operator; 0 leaves it to onnxruntime. Raises RuntimeRejected.
 
-        With `optimize` False every node runs as it stands in the file.
+        With `optimize` False every node runs as it stands in the file. `weights_in` is the folder of the weights that lie
+        outside a model given as bytes.
         """
         import onnxruntime
 
@@ -44,6 +53,8 @@ class Session:
         options.intra_op_num_threads = threads
         if not optimize:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if weights_in is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, weights_in)
         source = model if isinstance(model, bytes) else fspath(model)
         try:
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

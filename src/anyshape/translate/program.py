@@ -40,4 +40,5 @@ def translate(
     name_outputs(model, output_names)
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
+    model.opset_imports.setdefault("", WRITTEN_OPSET)  # torch leaves it out of a graph that had no nodes
     return Exported(model, tuple(input_names), tuple(zip(output_names, answers, strict=True)), WRITTEN_OPSET)

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 from torch._ops import OpOverload
 
 from anyshape.modules.quiet import quiet_logger
+from anyshape.operators.registered import Translation
+from anyshape.records.untranslatable import Untranslatable
+from anyshape.translate.custom import find_overloads, resolve_translations
+from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.operators import complex_translations, operator_translations
 from anyshape.translate.opsets import WRITTEN_OPSET
@@ -22,38 +26,66 @@ if TYPE_CHECKING:
     import onnx_ir as ir
     from torch.export import ExportedProgram
 
-Translation = Callable[..., Any]
-
 
 class Translator:
     """Decomposes and translates captured programs; the user's own translations go before all others."""
 
-    def __init__(self, translations: Mapping[Any, Translation] | None = None) -> None:
+    def __init__(
+        self,
+        translations: Mapping[Any, Callable[..., Any]] | None = None,
+        users: Mapping[Any, Translation] | None = None,
+    ) -> None:
+        """`translations` are by torch's own targets; `users`, which go before them, by name as well."""
         self._registry = _registry()
         self._decompositions = _decompositions()
-        if translations:
+        self._users = dict(users or {})
+        self._seen: dict[str, None] = {}
+        self._inliner = Inliner(self._registry.is_registered)
+        added = {**(translations or {}), **resolve_translations(self._users)}
+        if added:
             self._registry = copy.copy(self._registry)
             self._registry.functions = dict(self._registry.functions)
             self._decompositions = {
-                target: function for target, function in self._decompositions.items() if target not in translations
+                target: function for target, function in self._decompositions.items() if target not in added
             }
-            for target, translation in translations.items():
+            for target, translation in added.items():
                 self._registry.functions.pop(target.name() if isinstance(target, OpOverload) else target, None)
                 self._registry.register_op(target, translation)
+            self._inliner = Inliner(self._registry.is_registered)
 
     def decompose(self, program: ExportedProgram) -> ExportedProgram:
         """The program in the operators that have a translation. Guards may appear here: look at them afterwards."""
-        return program.run_decompositions(self._decompositions)
+        self._seen |= dict.fromkeys(target.name() for target in operators_of(program))
+        return self._inliner.decompose(program, self._decompositions)
 
-    def find_untranslatable(self, program: ExportedProgram) -> dict[str, str | None]:
-        """Operators of a decomposed program that have no translation, each with torch's stack text of its first use."""
-        found: dict[str, str | None] = {}
+    def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
+        """Operators of a decomposed program that have no translation, each once."""
+        found: dict[str, Untranslatable] = {}
         for node in program.graph.nodes:
-            if not isinstance(node.target, OpOverload) or node.target.namespace == "onnx" or _is_assertion(node.target):
+            target = mutating_operator(node) or node.target
+            if not isinstance(target, OpOverload) or target.namespace == "onnx" or _is_assertion(target):
                 continue
-            if not self._registry.is_registered(node.target):
-                found.setdefault(node.target.name(), node.meta.get("stack_trace"))
-        return found
+            if target is not node.target or not self._registry.is_registered(target):
+                found.setdefault(target.name(), self._describe(target, node.meta.get("stack_trace")))
+        return tuple(found.values())
+
+    def find_unknown(self) -> dict[str, tuple[str, ...]]:
+        """The user's translations of operators that do not exist, each with the operators of the captured programs."""
+        names = [target for target in self._users if isinstance(target, str) and not find_overloads(target)]
+        return {name: tuple(self._seen) for name in names}
+
+    def _describe(self, target: OpOverload, stack: str | None) -> Untranslatable:
+        tensors = [argument.name for argument in target._schema.arguments if "Tensor" in str(argument.type)]
+        others = [argument.name for argument in target._schema.arguments if argument.name not in tensors]
+        return Untranslatable(
+            target.name(),
+            stack,
+            tuple(tensors),
+            tuple(others),
+            len(target._schema.returns),
+            self._inliner.refusals.get(target.name()),
+            target._schema.is_mutable,
+        )
 
     def translate(self, program: ExportedProgram) -> ir.Model:
         """A decomposed program as an ONNX model. Raises what torch.onnx raises."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import Any
 
 from anyshape.records.verdict import Sizes
 from anyshape.runtime.dtypes import Array
@@ -45,7 +46,8 @@ class VerifyRequest:
     """`model` is a file, or its bytes. `sizes` are in the order in which they tell most.
 
     `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed. `example`
-    is the sizes from which the file was made, as far as they are known: those that may be frozen in it.
+    is the sizes from which the file was made, as far as they are known: those that may be frozen in it. `operators` are the
+    functions of its custom nodes, `mylib::Scale`, if it has any.
     """
 
     model: str | PathLike[str] | bytes
@@ -56,4 +58,5 @@ class VerifyRequest:
     domain: Contains
     sizes: Sequence[Sizes]
     example: Sizes = field(default_factory=dict)
+    operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from os import fspath
 from pathlib import Path
@@ -18,6 +19,7 @@ from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.verify.bench import Bench, Trial, Unanswered
+from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.request import VerifyRequest
@@ -59,6 +61,8 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner) -> Verdict:
         if tally.is_hopeless or (tally.failures and options.stop_at_failure):
             break
     smallest = _smallest_failure(bench, tally.failures, started)
+    if smallest is not None:
+        smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
     return tally.verdict(smallest, floor.how if yardstick is not None else "the user's", monotonic() - started)
 
 
@@ -123,5 +127,9 @@ def _file(request: VerifyRequest) -> Iterator[str]:
 def _runner(request: VerifyRequest, path: str) -> ChildRunner:
     options = request.options
     return ChildRunner(
-        path, threads=options.threads, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit
+        path,
+        threads=options.threads,
+        time_limit_s=options.time_limit_s,
+        memory_limit=options.memory_limit,
+        operators=request.operators,
     )

@@ -46,7 +46,10 @@ class Explained:
 
 def explain(template: Template) -> Explained:
     """All arguments of all places. Raises CaptureRefused with the line of the first that nothing explains."""
-    fits = Fits()
+    counters = [
+        name for item in walk(template.items) if isinstance(item, Repeated) for name in (item.counter, item.power)
+    ]
+    fits = Fits(counters)
     resolver = Resolver(template, fits)
     arguments: dict[Place, tuple[Any, ...]] = {}
     trips: dict[Repeated, Expr] = {}

@@ -6,7 +6,7 @@ others, since a program uses the same sizes again and again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ import numpy as np
 from anyshape.capture.generalized.fit_integers import fit_integers
 from anyshape.capture.generalized.fit_reals import Real, fit_reals
 from anyshape.capture.generalized.samples import Points
-from anyshape.domain import Expr, Number, Op
+from anyshape.domain import Expr, Number, Op, dims_of
 
 _MOST_POINTS = 160
 _MOST_LEARNED = 24
+_FEWEST_REPETITIONS = 5
 
 Point = Mapping[str, int]
 
@@ -25,7 +26,8 @@ Point = Mapping[str, int]
 class Fits:
     """Explanations of numbers, remembered."""
 
-    def __init__(self) -> None:
+    def __init__(self, counters: Collection[str] = ()) -> None:
+        self._counters = frozenset(counters)
         self._known: dict[Any, Any] = {}
         self.learned: dict[Expr, None] = {}
 
@@ -41,7 +43,7 @@ class Fits:
             few = _thinned(seen)
             points = Points([point for point, _ in few], (*near, *reversed(self.learned)))
             found = fit_integers(np.array([value for _, value in few], dtype=np.int64), points)
-            if found is not None and len(few) < len(seen) and not _explains(found, seen):
+            if found is not None and not (_explains(found, seen) and self._is_seen_enough(found, points)):
                 found = None
             self._known[key] = found
             if isinstance(found, Op) and len(self.learned) < _MOST_LEARNED:
@@ -61,11 +63,25 @@ class Fits:
         result: Real | None = self._known[key]
         return result
 
+    def _is_seen_enough(self, expr: Expr, points: Points) -> bool:
+        """A bent rule of a counter needs more repetitions than a straight one: 1, 2, 4 is also max(2*i, i + 1)."""
+        bent = set(_bent_names(expr)) & self._counters
+        return all(len(np.unique(points.columns[name])) >= _FEWEST_REPETITIONS for name in bent)
+
     @property
     def explained(self) -> tuple[Expr, ...]:
         """Every expression that was found."""
         found = (value for value in self._known.values() if isinstance(value, Expr))
         return tuple(dict.fromkeys(found))
+
+
+def _bent_names(expr: Expr) -> Iterator[str]:
+    """The names in which an expression is not affine."""
+    if not isinstance(expr, Op):
+        return
+    straight = expr.symbol in ("+", "-") or (expr.symbol == "*" and any(isinstance(part, Number) for part in expr.args))
+    for part in expr.args:
+        yield from _bent_names(part) if straight else dims_of(part)
 
 
 def _explains(expr: Expr, seen: Sequence[tuple[Point, int]]) -> bool:

@@ -7,7 +7,7 @@ number throughout says little and must have the same shape as well.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,38 +24,41 @@ class KnownValues:
 
     def __init__(self, steps: Sequence[Step], tight: bool = False) -> None:
         self.steps = steps
-        self._rule = OutputRule("", Tolerance(noise=0.0) if tight else Tolerance())
+        self.rule = OutputRule("", Tolerance(noise=0.0) if tight else Tolerance())
         self._by_count: dict[int, list[int]] = defaultdict(list)
         for position, step in enumerate(steps):
             self._by_count[step.value.size].append(position)
 
-    def find(self, value: Array) -> int | None:
-        """The first step that has the same content; None if no step has."""
-        if value.dtype.kind in "OUS":
-            return None
-        for position in self._by_count[value.size]:
-            if self._is_same(self.steps[position].value, value):
-                return position
-        return None
+    def find(self, value: Array, is_data: bool = False) -> int | None:
+        """The first step that has the same content; None if no step has. Data is never found among weights."""
+        return next((step for step in self.find_all(value) if self.steps[step].is_data or not is_data), None)
 
-    def _is_same(self, known: Array, value: Array) -> bool:
+    def find_all(self, value: Array) -> Iterator[int]:
+        """Every step that has the same content, in order."""
+        if value.dtype.kind in "OUS":
+            return
+        for position in self._by_count.get(value.size, ()):
+            if self.is_same(self.steps[position].value, value):
+                yield position
+
+    def is_same(self, known: Array, value: Array) -> bool:
         if known.dtype.kind == "c" or value.dtype.kind == "c":
             return False
         if known.shape != value.shape and (value.size <= 1 or _is_one_number(value)):
             return False
-        one, other = known.reshape(-1), value.reshape(-1)
-        if not _may_be_same(one, other):
+        if not _may_be_same(known, value):
             return False
+        one, other = known.reshape(-1), value.reshape(-1)
         if is_float(one) and is_float(other):
             finer, coarser = (one, other) if _width(one) >= _width(other) else (other, one)
-            return compare_arrays(coarser, finer.astype(coarser.dtype), self._rule)[0] is None
+            return compare_arrays(coarser, finer.astype(coarser.dtype), self.rule)[0] is None
         return bool(np.array_equal(one.astype(np.float64), other.astype(np.float64)))
 
 
 def _may_be_same(one: Array, other: Array) -> bool:
     """A glance at a few elements: nearly all candidates end here."""
     places = np.linspace(0, max(one.size - 1, 0), _SAMPLES).astype(int) if one.size else np.zeros(0, int)
-    left, right = one[places].astype(np.float64), other[places].astype(np.float64)
+    left, right = one.flat[places].astype(np.float64), other.flat[places].astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         scale = np.abs(np.where(np.isfinite(left), left, 0.0)).max(initial=1.0)
         return bool(np.allclose(left, right, rtol=1e-2, atol=1e-2 * scale, equal_nan=True))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,7 +17,7 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import RunError
 
-_RUNNING = re.compile(r"running (\w+) node\. Name:'([^']*)'")
+_NODE = re.compile(r"running \w+ node\. Name:'([^']*)'|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
 _NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 
@@ -25,8 +26,8 @@ class Stopped(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        found = _RUNNING.search(message)
-        self.node = found[2] if found else ""
+        found = ["".join(groups) for groups in _NODE.findall(message)]
+        self.node = found[-1] if found else ""  # a node inside a loop or a branch comes last
 
 
 def load_named(path: str) -> Any:
@@ -79,17 +80,28 @@ def gives_tensors(node: Any) -> bool:
     return not node.op_type.startswith(_NO_TENSOR)
 
 
-def show(model: Any, names: Sequence[str], feeds: Mapping[str, Array], deadline: float) -> dict[str, Array]:
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a copy is run with, and until when."""
+
+    feeds: Mapping[str, Array]
+    operators: Mapping[str, Callable[..., Any]]
+    deadline: float
+
+
+def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
     """These values of the model, by name; only what they need is run. Raises Stopped."""
     cut = _cut(model, names)
-    given = {value.name for value in cut.graph.input}
+    inputs = {value.name for value in cut.graph.input}
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "shown.onnx"
         path.write_bytes(cut.SerializeToString())
-        left = max(0.5, deadline - monotonic())
-        with ChildRunner(path, optimize=False, time_limit_s=left, load_limit_s=left) as runner:
+        left = max(0.5, given.deadline - monotonic())
+        with ChildRunner(
+            path, optimize=False, time_limit_s=left, load_limit_s=left, operators=given.operators
+        ) as runner:
             try:
-                arrays = runner.run({name: array for name, array in feeds.items() if name in given})
+                arrays = runner.run({name: array for name, array in given.feeds.items() if name in inputs})
             except RunError as error:
                 raise Stopped(str(error)) from error
     return dict(zip(names, arrays, strict=True))
@@ -117,4 +129,3 @@ def _cut(model: Any, names: Iterable[str]) -> Any:
     declared = {value.name: value for value in model.graph.output}
     cut.graph.output.extend(declared.get(name, onnx.ValueInfoProto(name=name)) for name in wanted)
     return cut
-

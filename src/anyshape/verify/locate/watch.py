@@ -7,6 +7,7 @@ since a file may hold their parts: what they are made of is then known too, and 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,23 +16,26 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.findings import Source
-from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.frames import is_users, make_source
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.tensors import to_array
 
 _MOST_BYTES = 1 << 28
 _DEEPEST = 3
-_LEAST_DEPTH = 2  # this module's own frames on the stack
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One tensor; `takes` are the positions of those steps whose tensors it was computed from."""
+    """One tensor; `takes` are the positions of those steps whose tensors it was computed from.
+
+    `is_data`: the numbers of the inputs went into it, rather than weights and sizes alone.
+    """
 
     value: Array
     source: Source | None
     takes: tuple[int, ...]
+    is_data: bool
 
 
 class TooMuch(Exception):
@@ -40,7 +44,7 @@ class TooMuch(Exception):
 
 def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[Step]] | None:
     """The module's answer and the steps to it, in order; None where it refuses, or makes too much to be kept."""
-    looking = _Looking()
+    looking = _Looking(reference.module)
     try:
         with looking:
             answer = reference.run(inputs)
@@ -52,9 +56,11 @@ def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[St
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     """Keeps what each operator gives; tensors are told apart by identity, so all of them are kept alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
-        self.steps: list[Step] = []
+        weights = (*module.parameters(), *module.buffers())
+        self._weights = {tensor.untyped_storage().data_ptr() for tensor in weights if tensor.layout is torch.strided}
+        self.steps: list[Step] = [Step(_shared(tensor), None, (), is_data=False) for tensor in weights]
         self.is_full = False
         self._known: dict[int, int] = {}
         self._alive: list[torch.Tensor] = []
@@ -64,7 +70,7 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._depth == 0:
-            self._source = source_of_running_code(_LEAST_DEPTH)
+            self._source = _running_line()
         result = func(*args, **(kwargs or {}))
         if not self.is_full:
             self._take_apart(func, args, kwargs or {})
@@ -84,15 +90,23 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
 
     def _keep(self, result: Any, given: Sequence[torch.Tensor]) -> None:
         takes = tuple(dict.fromkeys(self._known[id(tensor)] for tensor in given if id(tensor) in self._known))
+        is_data = any(self.steps[step].is_data for step in takes) or any(
+            id(tensor) not in self._known and not self._is_weight(tensor) for tensor in given
+        )
         for tensor in _tensors(result):
-            self._bytes += tensor.numel() * tensor.element_size()
+            is_weight = self._is_weight(tensor)
+            self._bytes += 0 if is_weight else tensor.numel() * tensor.element_size()
             if self._bytes > _MOST_BYTES:
                 self.is_full = True
                 return
             with contextlib.suppress(Exception):  # a kind of tensor that numpy cannot hold
-                self.steps.append(Step(to_array(tensor), self._source, takes))
+                value = _shared(tensor) if is_weight else to_array(tensor)
+                self.steps.append(Step(value, self._source, takes, is_data))
                 self._known[id(tensor)] = len(self.steps) - 1
                 self._alive.append(tensor)
+
+    def _is_weight(self, tensor: torch.Tensor) -> bool:
+        return tensor.layout is torch.strided and tensor.untyped_storage().data_ptr() in self._weights
 
 
 def _parts(func: Any) -> Any:
@@ -108,6 +122,24 @@ def _parts(func: Any) -> Any:
 
 def _convolution_without_bias(images: Any, weight: Any, bias: Any, *rest: Any) -> Any:
     return None if bias is None else torch.ops.aten.convolution.default(images, weight, None, *rest)
+
+
+def _running_line() -> Source | None:
+    """The innermost line of the user's code that runs inside the module; who called us is no part of it."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code is not Reference.run.__code__:
+        if is_users(frame.f_code.co_filename):
+            return make_source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back
+    return None
+
+
+def _shared(tensor: torch.Tensor) -> Array:
+    """Of the same memory where numpy can: weights may be large, and are not written to while we look."""
+    try:
+        return tensor.detach().numpy()
+    except (TypeError, RuntimeError):
+        return to_array(tensor)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

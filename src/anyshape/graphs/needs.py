@@ -1,0 +1,25 @@
+"""The custom nodes of a model: what a runtime needs beside ONNX's own operators and onnxruntime's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+_RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
+
+def find_needs(model: ir.Model) -> tuple[str, ...]:
+    """`mylib::Scale` for each, in the order of their names; functions that the file itself has are not among them."""
+    import onnx_ir as ir
+
+    own = {(function.domain, function.name) for function in model.functions.values()}
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    nodes = (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph))
+    needed = {
+        f"{node.domain}::{node.op_type}"
+        for node in nodes
+        if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own
+    }
+    return tuple(sorted(needed))

@@ -1,0 +1,38 @@
+"""ReduceSum(x, axes=[-1])  ->  ReduceSum(x, axes=[2]), where the number of axes of x is known.
+
+onnxruntime (1.31) gives another shape than it should for a negative axis of an empty tensor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+
+def count_axes_from_the_front(model: ir.Model) -> int:
+    """Makes the axes of reductions positive. Says how many nodes were changed."""
+    changed = 0
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        if not node.op_type.startswith("Reduce") or len(node.inputs) < 2:
+            continue
+        data, axes = node.inputs[0], node.inputs[1]
+        if data is None or axes is None or data.shape is None or axes.const_value is None:
+            continue
+        counted = axes.const_value.numpy()
+        if (counted >= 0).all():
+            continue
+        positive = np.where(counted < 0, counted + len(data.shape), counted)
+        node.replace_input_with(1, _constant(model, positive))
+        changed += 1
+    return changed
+
+
+def _constant(model: ir.Model, axes: np.ndarray) -> ir.Value:
+    name = f"axes_{'_'.join(str(axis) for axis in axes.reshape(-1))}"
+    known = model.graph.initializers.get(name)
+    if known is not None:
+        return known
+    tensor = ir.Tensor(axes.astype(np.int64), name=name)
+    value = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(axes.shape), const_value=tensor)
+    model.graph.register_initializer(value)
+    return value

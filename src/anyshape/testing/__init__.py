@@ -1,0 +1,1 @@
+"""anyshape in the user's own tests."""

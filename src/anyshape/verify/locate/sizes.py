@@ -1,0 +1,128 @@
+"""Which of a file's values are mere sizes, which come from the file alone, and which size is frozen among them.
+
+A size that is computed from an input's shape has no counterpart among the module's tensors: Python computed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.locate.opened import FileNode
+
+_ARITHMETIC = frozenset(
+    {
+        "Gather",
+        "Slice",
+        "Concat",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+        "Cast",
+        "Identity",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Mod",
+        "Neg",
+        "Max",
+        "Min",
+        "Abs",
+        "Floor",
+        "Ceil",
+        "Sum",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceMax",
+        "Split",
+        "Where",
+        "Equal",
+        "Less",
+        "Greater",
+        "Not",
+        "And",
+        "Or",
+    }
+)
+_LONGEST = 8
+_RANDOM = ("Random", "Bernoulli", "Multinomial")
+
+
+class Roles:
+    """`constant`: values that no input reaches. `sizes`: small integers made of shapes alone. `data`: neither shapes nor
+    the file alone made them, but the numbers of an input."""
+
+    def __init__(
+        self, nodes: Sequence[FileNode], weights: set[str], inputs: Collection[str], values: Mapping[str, Array]
+    ) -> None:
+        self.maker = {name: node for node in nodes for name in node.gives}
+        self.constant = set(weights)
+        self.sizes: set[str] = set()
+        self.data = set(inputs)
+        for node in nodes:
+            if _is_constant(node, self.constant):
+                self.constant.update(node.gives)
+            elif self._is_size(node, values):
+                self.sizes.update(node.gives)
+            elif self.data.intersection(node.reads):
+                self.data.update(node.gives)
+
+    def _is_size(self, node: FileNode, values: Mapping[str, Array]) -> bool:
+        if node.op_type in ("Shape", "Size"):
+            return True
+        if node.op_type not in _ARITHMETIC or not all(_is_small(values.get(name)) for name in node.gives):
+            return False
+        return all(name in self.constant or name in self.sizes for name in node.reads)
+
+
+def _is_constant(node: FileNode, constant: set[str]) -> bool:
+    if node.op_type == "Constant":
+        return True
+    is_fed = bool(node.reads) and all(name in constant for name in node.reads)
+    return is_fed and not node.loop and not node.op_type.startswith(_RANDOM)
+
+
+def _is_small(value: Array | None) -> bool:
+    return value is not None and value.ndim <= 1 and value.dtype.kind in "iub"
+
+
+def earliest_frozen(node: FileNode, roles: Roles) -> FileNode:
+    """The node where a size first comes from the file alone, above the one that it makes wrong; else that one."""
+    seen: set[str] = set()
+    waiting = list(node.reads)
+    found: list[FileNode] = []
+    while waiting:
+        name = waiting.pop()
+        maker = roles.maker.get(name)
+        if name in seen or maker is None:
+            continue
+        seen.add(name)
+        if name in roles.sizes or (name in roles.constant and maker.op_type != "Constant"):
+            waiting.extend(maker.reads)
+        if name in roles.constant and maker.op_type in _ARITHMETIC:
+            found.append(maker)
+    return min(found, key=lambda each: list(roles.maker.values()).index(each), default=node)
+
+
+def frozen_constant(
+    node: FileNode, values: Mapping[str, Array], roles: Roles, frozen: Collection[int]
+) -> tuple[int, ...] | None:
+    """The constant integers that a node reads, directly or through sizes, and that hold one of these sizes."""
+    seen: set[str] = set()
+    waiting = list(node.reads)
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        value = values.get(name)
+        if name in roles.constant and _is_small(value) and value is not None and value.dtype.kind == "i":
+            numbers = tuple(int(number) for number in np.atleast_1d(value))
+            if any(number in frozen for number in numbers) and len(numbers) <= _LONGEST:
+                return numbers
+        if name in roles.sizes and name in roles.maker:
+            waiting.extend(roles.maker[name].reads)
+    return None

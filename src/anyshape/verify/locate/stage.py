@@ -1,0 +1,224 @@
+"""From a failing trial to the node at fault. A failure to find it is None, never an error: it is a help, not a proof."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.compare import compare_arrays
+from anyshape.verify.locate.find import Seen, first_out_of_shape, first_wrong, first_wrong_constant
+from anyshape.verify.locate.known import KnownValues
+from anyshape.verify.locate.lines import line_in_file, line_in_run
+from anyshape.verify.locate.opened import (
+    LOOPS,
+    FileNode,
+    first_doubtful_turn,
+    list_nodes,
+    open_branches,
+    open_loops,
+    take_other_side,
+)
+from anyshape.verify.locate.referee import judge
+from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
+from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant
+from anyshape.verify.locate.watch import watch
+from anyshape.verify.locate.weights import find_wrong_weights
+from anyshape.verify.reference import CallInputs
+from anyshape.verify.request import VerifyRequest
+from anyshape.verify.values import edge_called, with_values
+
+_LOCATABLE = (FailureKind.DIFFERS, FailureKind.RAISED, FailureKind.REJECTED)
+_MOST_BYTES = 1 << 30
+_SLIGHT = 100.0
+_SMALL = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """The inputs at which the file fails, what the module makes of them, and what the file is given."""
+
+    request: VerifyRequest
+    failure: Failure
+    answers: tuple[Array, ...]
+    known: KnownValues
+    given: Given
+
+
+def locate(request: VerifyRequest, path: str, failures: Collection[Failure], smallest: Failure) -> Located | None:
+    """The node at fault for the smallest failure; looked for where its values differ enough to be told apart."""
+    if request.options.locate_s <= 0 or smallest.kind not in _LOCATABLE or _bytes(path) > _MOST_BYTES:
+        return None
+    deadline = monotonic() + request.options.locate_s
+    try:
+        for failure in _telling(failures, smallest):
+            scene = _scene(request, failure, deadline)
+            found = None if scene is None else _located(scene, path)
+            if found is not None or monotonic() > deadline:
+                return found
+    except Exception:  # whatever a strange file does to a copy of it that nobody will run
+        return None
+    return None
+
+
+def _telling(failures: Collection[Failure], smallest: Failure) -> list[Failure]:
+    """Failures of the same kind, the likeliest to tell values apart first: random ones, no size of 1, but few elements."""
+    alike = [
+        failure for failure in failures if failure.kind is smallest.kind and _mismatch(failure) is _mismatch(smallest)
+    ]
+
+    def rank(failure: Failure) -> tuple[bool, int, int]:
+        ones = sum(size <= 1 for size in failure.sizes.values())
+        return failure.values != "random", ones, prod(size + 1 for size in failure.sizes.values())
+
+    return [*sorted(alike, key=rank)[:1], smallest]
+
+
+def _mismatch(failure: Failure) -> Mismatch | None:
+    return failure.difference.mismatch if failure.difference is not None else None
+
+
+def _scene(request: VerifyRequest, failure: Failure, deadline: float) -> _Scene | None:
+    inputs: CallInputs = with_values(request.make(failure.sizes, failure.seed), edge_called(failure.values))
+    watched = watch(request.reference, inputs)
+    if watched is None:
+        return None
+    answer, steps = watched
+    is_slight = failure.difference is not None and failure.difference.excess < _SLIGHT
+    given = Given(request.feeds(inputs), request.operators, deadline)
+    return _Scene(request, failure, answer.arrays, KnownValues(steps, is_slight), given)
+
+
+def _located(scene: _Scene, path: str) -> Located | None:
+    model = load_named(path)
+    outputs = [value.name for value in model.graph.output]
+    if len(outputs) != len(scene.answers):
+        return None
+    opened = copy.deepcopy(model)
+    origin = open_branches(opened, scene.given)
+    nodes = list_nodes(opened, with_loops=False)
+    try:
+        seen = _look(scene, opened, nodes, outputs)
+    except Stopped as stopped:
+        return _at_the_stop(scene, opened, nodes, stopped.node)
+    wrong = _wrong_outputs(scene, outputs, seen.values)
+    made = [seen.roles.maker[name] for name in wrong if name in seen.roles.maker]
+    if not made:
+        return None if wrong else _without_a_node(scene)
+    node = first_wrong_constant(seen, first_wrong(seen, made))
+    if _mismatch(scene.failure) is Mismatch.SHAPE:
+        node = first_out_of_shape(seen, node)
+    if node.name in origin and _is_right_on_the_other_side(scene, model, origin[node.name], outputs):
+        node = _condition_of(list_nodes(model, with_loops=False), origin[node.name])
+    return _described(scene, opened, seen, node)
+
+
+def _is_right_on_the_other_side(scene: _Scene, model: Any, name: str, outputs: list[str]) -> bool:
+    """Whether it is the condition of an If that is wrong: with its sides swapped the file answers rightly."""
+    swapped = copy.deepcopy(model)
+    take_other_side(swapped, name)
+    try:
+        return not _wrong_outputs(scene, outputs, show(swapped, outputs, scene.given))
+    except Stopped:
+        return False
+
+
+def _condition_of(nodes: list[FileNode], name: str) -> FileNode:
+    """The node that decides which side of an If is taken; the If itself where it is none."""
+    branch = next(node for node in nodes if node.name == name)
+    return next((node for node in nodes if branch.proto.input[0] in node.gives), branch)
+
+
+def _wrong_outputs(scene: _Scene, outputs: list[str], values: Mapping[str, Array]) -> list[str]:
+    pairs = zip(outputs, scene.answers, strict=True)
+    return [name for name, expected in pairs if compare_arrays(expected, values[name], scene.known.rule)[0] is not None]
+
+
+def _look(scene: _Scene, model: Any, nodes: list[FileNode], wanted: Collection[str]) -> Seen:
+    """What the file's nodes give. Loops are opened too, where the runtime can do it. Raises Stopped."""
+    opened = copy.deepcopy(model)
+    open_loops(opened)
+    if any(node.op_type in LOOPS for node in opened.graph.node):
+        inside = list_nodes(opened, with_loops=True)
+        with contextlib.suppress(Stopped):
+            return _shown(scene, opened, inside, wanted)
+    return _shown(scene, model, nodes, wanted)
+
+
+def _shown(scene: _Scene, model: Any, nodes: list[FileNode], wanted: Collection[str]) -> Seen:
+    names = [name for node in nodes if gives_tensors(node.proto) for name in node.gives]
+    shown = show(model, list(dict.fromkeys([*wanted, *names])), scene.given)
+    return _seen(scene, model, nodes, shown)
+
+
+def _seen(scene: _Scene, model: Any, nodes: list[FileNode], shown: Mapping[str, Array]) -> Seen:
+    from onnx import numpy_helper
+
+    weights = {tensor.name for tensor in model.graph.initializer}
+    small = [tensor for tensor in model.graph.initializer if prod(tensor.dims) <= _SMALL]
+    values = {
+        **{tensor.name: numpy_helper.to_array(tensor) for tensor in small},
+        **scene.given.feeds,
+        **first_doubtful_turn(nodes, shown, lambda value: scene.known.find(value) is not None),
+    }
+    roles = Roles(nodes, weights, scene.given.feeds, values)
+    wrong = find_wrong_weights(model, scene.request.reference.module)
+    return Seen(nodes, values, roles, scene.known, wrong)
+
+
+def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) -> Located | None:
+    """The node at which the file stops, or the one before it that gave it something wrong."""
+    stop = next((node for node in nodes if node.name == name), None)
+    if scene.failure.kind is FailureKind.DIFFERS:
+        return None
+    if stop is None:
+        inner = next((node for node in every_node(model.graph) if node.name == name), None)
+        return None if inner is None else Located(inner.name, inner.op_type, line_in_file(inner))
+    before = _ancestors(nodes, stop)
+    names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
+    seen = _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
+    return _described(scene, model, seen, first_out_of_shape(seen, first_wrong(seen, [stop])))
+
+
+def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
+    needed = set(stop.reads)
+    found: list[FileNode] = []
+    for node in reversed(nodes[: nodes.index(stop)]):
+        if needed.intersection(node.gives):
+            needed.update(node.reads)
+            found.append(node)
+    return found[::-1]
+
+
+def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located:
+    sizes = scene.failure.sizes
+    frozen = [size for name, size in scene.request.example.items() if size > 1 and sizes.get(name) != size]
+    constant = frozen_constant(node, seen.values, seen.roles, frozen)
+    origin = earliest_frozen(node, seen.roles)
+    return Located(
+        node=origin.name,
+        op_type=origin.op_type,
+        source=line_in_file(node.proto) or line_in_file(origin.proto) or line_in_run(node, seen.values, seen.known),
+        constant=constant,
+        fault=judge(model, node, seen.values, seen.known),
+    )
+
+
+def _without_a_node(scene: _Scene) -> Located | None:
+    """Each node for itself is right: it is what onnxruntime makes of them together, unless the difference is slight."""
+    difference = scene.failure.difference
+    is_clear = difference is None or difference.excess >= _SLIGHT
+    is_measured = scene.request.options.rtol is None and scene.request.options.atol is None
+    return Located("", "", fault=Fault.RUNTIME) if is_clear and is_measured else None
+
+
+def _bytes(path: str) -> int:
+    """Of the file and of what lies beside it: weights may be there."""
+    return sum(each.stat().st_size for each in Path(path).parent.glob(f"{Path(path).name}*"))

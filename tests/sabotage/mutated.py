@@ -1,0 +1,55 @@
+"""Which nodes a mutation touched, and which read from them: where a locator may point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+from mutations import graphs
+
+
+def places(good: onnx.ModelProto, mutant: onnx.ModelProto) -> set[str]:
+    """The names of the mutated nodes and of their direct consumers."""
+    before = {_text(node) for graph in graphs(good.graph) for node in graph.node}
+    weights = {tensor.name: tensor.SerializeToString() for tensor in good.graph.initializer}
+    values = {
+        tensor.name for tensor in mutant.graph.initializer if weights.get(tensor.name) != tensor.SerializeToString()
+    }
+    mutated = [
+        node for graph in graphs(mutant.graph) for node in graph.node if _text(_unwired(node, good)) not in before
+    ]
+    values.update(name for node in mutated for name in node.output)
+    return {_name(node) for node in mutated} | {_name(node) for node in _consumers(mutant.graph, values)}
+
+
+def _consumers(graph: onnx.GraphProto, values: set[str]) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        answers = {value.name for each in inner for value in each.output}
+        if values.intersection(node.input) or values.intersection(answers):
+            yield node
+        for each in inner:
+            yield from _consumers(each, values)
+
+
+def _name(node: onnx.NodeProto) -> str:
+    return node.name or node.output[0]
+
+
+def _unwired(node: onnx.NodeProto, good: onnx.ModelProto) -> onnx.NodeProto:
+    """The node as it was before an output was put behind another node, under the name `inner`."""
+    fresh = onnx.NodeProto()
+    fresh.CopyFrom(node)
+    outer = good.graph.output[0].name
+    fresh.input[:] = [outer if name == "inner" else name for name in fresh.input]
+    fresh.output[:] = [outer if name == "inner" else name for name in fresh.output]
+    return fresh
+
+
+def _text(node: onnx.NodeProto) -> bytes:
+    """Without its graphs: a node inside them is one of its own."""
+    fresh = onnx.NodeProto()
+    fresh.CopyFrom(node)
+    for attribute in fresh.attribute:
+        attribute.ClearField("g")
+    return fresh.SerializeToString(deterministic=True)
