@@ -44,7 +44,9 @@ def test_an_example_prints_what_stands_beside_it(script: Path, tmp_path: Path) -
     assert list(tmp_path.glob("*.onnx"))
 
 
-@pytest.mark.parametrize("folder", [each for each in FOLDERS if (each / "model.py").exists()], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "folder", [each for each in FOLDERS if (each / "model.py").exists()], ids=lambda each: each.name
+)
 def test_an_example_is_exported_by_the_command_line(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "anyshape", "export", str(folder / "model.py"), "-o", "model.onnx", "--quiet"]
     assert run(command, tmp_path).startswith("kept: model.onnx ")

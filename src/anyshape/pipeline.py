@@ -34,7 +34,7 @@ from anyshape.diagnose.modes import diagnose_training, find_scripted
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
-from anyshape.domain import choose_sizes, sizes_near
+from anyshape.domain import choose_sizes, dims_of, sizes_near
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
 from anyshape.graphs.needs import find_needs
@@ -143,7 +143,13 @@ def check(
     promised = find_contract(path)
     unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
     differences = diagnose_differences(verdict, declared.domain, replay=replay)
-    return verdict, (*differences, *diagnose_answers(unpromised, replay))
+    answers = diagnose_answers(unpromised, replay)
+    if verdict.tried:
+        return verdict, (*differences, *answers)
+    return (
+        verdict,
+        answers if sizes is not None and answers else differences,
+    )  # a model that always refuses says nothing
 
 
 @dataclass(frozen=True)
@@ -282,7 +288,14 @@ def _sizes_to_verify(
     declared: Declared, guards: Iterable[Guard], cost: Callable[[Sizes], int], seed: int
 ) -> list[dict[str, int]]:
     """The most telling sizes first: those that break a guard which the domain does not imply."""
-    open_guards = [guard for guard in guards if guard.status != "proved" and guard.condition is not None]
+    names = declared.domain.names
+    open_guards = [
+        guard
+        for guard in guards
+        if guard.status != "proved"
+        and guard.condition is not None
+        and set(dims_of(guard.condition)) <= set(names)  # a loop's body has conditions on its counter, too
+    ]
     chosen = choose_sizes(
         declared.domain,
         example=declared.example_sizes,
@@ -292,7 +305,7 @@ def _sizes_to_verify(
         limit=_SIZES,
         seed=seed,
     )
-    against = [dict(guard.counterexample) for guard in open_guards if guard.counterexample]
+    against = [{name: guard.counterexample[name] for name in names} for guard in open_guards if guard.counterexample]
     return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
 
 

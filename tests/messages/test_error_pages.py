@@ -23,7 +23,7 @@ FOLDER = ROOT / "docs" / "errors"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("AS*.md"))}
 
 _ROW = re.compile(r"^\| \[(AS\d{3})\]\((AS\d{3})\.md\) \| ([a-z-]+) \| \S.*\. \|$", re.MULTILINE)
-_LONGEST_PAGE = 60
+_LONGEST_PAGE = 65
 _LONGEST_FIRST_LINE = 120
 
 

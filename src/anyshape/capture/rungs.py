@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.regions import cover_domain
+from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.symbolic import Decompose, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.inputs import Declared
@@ -48,4 +50,16 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     return cover_domain(capture(sizes), workshop.declared, capture, workshop.answers, apart)
 
 
-RUNGS = (Rung("symbolic", _symbolic, has_regions=True),)
+def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+    return capture_generalized(workshop.module, workshop.declared, workshop.answers, workshop.decompose)
+
+
+def _rerolled(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+    return capture_rerolled(workshop.module, workshop.declared, workshop.answers, workshop.decompose)
+
+
+RUNGS = (
+    Rung("symbolic", _symbolic, has_regions=True),
+    Rung("generalized", _generalized),
+    Rung("rerolled", _rerolled),
+)

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from importlib import metadata
 
-from anyshape.domain import holds
+from anyshape.domain import Condition, dims_of, holds
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
@@ -71,12 +71,21 @@ def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
 def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
     if verdict is None:
         return Tested((), capture_proved=captured.is_proved)
-    conditions = [guard.condition for guard in captured.guards if guard.status != "proved" and guard.condition]
+    conditions = [
+        guard.condition
+        for guard in captured.guards
+        if guard.status != "proved" and guard.condition is not None and not _is_of_a_body(guard.condition, verdict)
+    ]
     against = [sizes for sizes in verdict.tried if not all(holds(condition, sizes) for condition in conditions)]
     largest = {
         name: max(sizes[name] for sizes in verdict.tried) for name in (verdict.tried[0] if verdict.tried else ())
     }
     return Tested(tuple(verdict.tried), captured.is_proved, largest, against_guards=len(against))
+
+
+def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:
+    """Whether it speaks of a loop's counter, which no size tells."""
+    return any(name not in sizes for sizes in verdict.tried[:1] for name in dims_of(condition))
 
 
 def _versions() -> dict[str, str]:

@@ -50,7 +50,9 @@ def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
     broken = [
         guard
         for guard in (answering.guards if answering is not None else ())
-        if guard.condition is not None and not holds(guard.condition, failure.sizes)
+        if guard.condition is not None
+        and set(dims_of(guard.condition)) <= set(failure.sizes)
+        and not holds(guard.condition, failure.sizes)
     ]
     return min(broken, key=lambda guard: (not guard.by_user, guard.source is None), default=None)
 

@@ -104,12 +104,13 @@ def _reasons(found: Untranslatable, near: str | None) -> Iterator[str]:
 
 def _template(found: Untranslatable) -> str:
     values = ", ".join(["..."] * found.outputs)
+    one = next(iter(found.tensors), "x")
     return "\n".join(
         (
             "say how, with onnxscript (from onnxscript import opset18 as op):",
             f'@anyshape.translation("{found.operator}")',
             f"def {_identifier(found)}({', '.join((*found.tensors, *found.others))}):",
-            f"    return {values}    # such as op.Add({', '.join([*found.tensors, 'x', 'y'][:2])})",
+            f"    return {values}    # such as op.Mul({one}, {one})",
         )
     )
 

@@ -29,7 +29,7 @@ def costing(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], in
         sizes = dict(point)
         values = declared.open_values(declared.make(sizes, 0))
         with kept(module):
-            found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values)
+            found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values, AFFORDABLE)
         # Where nothing can be measured, the worst that is common: every element meets every position.
         return declared.elements(sizes) * max(sizes.values()) if found is None else found
 

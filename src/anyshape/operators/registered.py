@@ -49,11 +49,9 @@ class Registration:
         _REGISTERED[translation.operator] = translation
 
     def remove(self) -> None:
-        """Put back what was registered before; nothing happens if another registration has come since."""
-        if _REGISTERED.get(self.translation.operator) is not self.translation:
-            return
+        """Put back what was registered before, whatever has come since."""
         if self._before is None:
-            del _REGISTERED[self.translation.operator]
+            _REGISTERED.pop(self.translation.operator, None)
         else:
             _REGISTERED[self.translation.operator] = self._before
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Decomposition = Callable[..., Any]
 
-_OUR_OWN = "anyshape"
+_NOT_USERS = ("aten", "prim", "prims", "anyshape")  # torch has Python kernels too, and they lead back to themselves
 _KERNELS = ("CPU", "CompositeExplicitAutograd")
 
 
@@ -55,7 +55,7 @@ class Inliner:
 
     def _bodies(self, program: ExportedProgram) -> Iterator[tuple[OpOverload, Decomposition]]:
         for target in operators_of(program):
-            if target.namespace == _OUR_OWN or target.name() in self.refusals or self._is_translated(target):
+            if target.namespace in _NOT_USERS or target.name() in self.refusals or self._is_translated(target):
                 continue
             kernel = find_python_kernel(target)
             if kernel is not None and not target._schema.is_mutable:

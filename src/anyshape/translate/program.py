@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from anyshape.records.captured import Answer, Region
 from anyshape.records.exported import Exported
 from anyshape.translate.leaves import admit_empty_batch, fold_leaf_weights
+from anyshape.translate.loops import build_loops
 from anyshape.translate.names import name_dims, name_inputs, name_outputs, name_weights
 from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.registry import Translator
@@ -30,6 +31,7 @@ def translate(
     `may_be_empty` says that the domain has sizes of 0, which onnxruntime's recurrent kernels do not survive.
     """
     model = translator.translate(region.program)
+    build_loops(model, region.loops, translator)
     fold_leaf_weights(model)
     if may_be_empty:
         admit_empty_batch(model)

@@ -19,6 +19,7 @@ from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
 from anyshape.translate.leaves import leaf_translations
+from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import complex_translations, operator_translations
 from anyshape.translate.opsets import WRITTEN_OPSET
 
@@ -104,7 +105,7 @@ def _registry() -> Any:
 
     with quiet_logger("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
         registry = _registration.ONNXRegistry.from_torchlib(opset_version=WRITTEN_OPSET)
-    for target, translation in (operator_translations() | leaf_translations()).items():
+    for target, translation in (operator_translations() | leaf_translations() | loop_translations()).items():
         registry.register_op(target, translation)
     for target, translation in complex_translations().items():
         registry.register_op(target, translation, is_complex=True)

@@ -22,6 +22,7 @@ from anyshape.records.captured import Answer, Captured
 _FIRST = 14
 _UNSEEN = 10
 _PROBES = 14
+_MANY = 5
 _MODULI = range(2, 9)
 
 Family = int
@@ -33,6 +34,8 @@ def find_split(recorder: Recorder, declared: Declared, answers: Answers, largest
     search = _Search(recorder, declared, answers)
     for sizes in first_sizes(declared, answers, largest, _FIRST):
         search.look(sizes)
+        if search.looks_like_a_loop:
+            return None
     for sizes in telling_sizes(declared, answers, (), [sizes for sizes, _ in search.seen], None, _UNSEEN):
         search.look(sizes)
     for expr in _expressions(declared.domain):
@@ -73,6 +76,11 @@ class _Search:
         family = self._families.setdefault(letters, len(self._families))
         self.seen.append((sizes, family))
         return family
+
+    @property
+    def looks_like_a_loop(self) -> bool:
+        """Whether nearly every size has a structure of its own: a loop over a size, which no condition splits."""
+        return len(self._families) >= _MANY
 
     def threshold(self, expr: Expr) -> Condition | None:
         """`expr >= c`, where what is done below is never done above."""

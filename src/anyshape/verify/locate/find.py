@@ -7,12 +7,14 @@ that stretch. Values that the file computes in its own way and that come out rig
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from anyshape.runtime.dtypes import Array
-from anyshape.verify.locate.known import KnownValues
+from anyshape.verify.locate.known import KnownValues, union
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.locate.sizes import Roles
+
+_FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +26,29 @@ class Seen:
     roles: Roles
     known: KnownValues
     wrong_weights: frozenset[str] = frozenset()
+    _steps: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def is_right(self, name: str) -> bool:
         """Whether a value raises no doubt: the module has it too, or it comes from elsewhere than a node on data."""
-        if name not in self.roles.maker or name in self.roles.constant or name in self.roles.sizes:
+        if not self._is_computed(name):
             return True
-        return name in self.values and self.known.find(self.values[name], name in self.roles.data) is not None
+        before = [union(1 << step for step in self.steps_of(read)) for read in self.roles.maker[name].reads]
+        # The same numbers are no proof: the module must have made them out of what this node takes.
+        return any(
+            all(not among or self.known.follows(step, among) for among in before) for step in self.steps_of(name)
+        )
+
+    def steps_of(self, name: str) -> tuple[int, ...]:
+        """The module's steps that have the content of this value; none for sizes and constants."""
+        if name not in self._steps:
+            looked_for = name in self.values and (self._is_computed(name) or name in self.roles.data)
+            found = self.known.find_all(self.values[name]) if looked_for else ()
+            is_data = name in self.roles.data
+            self._steps[name] = tuple(step for step in found if self.known.steps[step].is_data or not is_data)
+        return self._steps[name]
+
+    def _is_computed(self, name: str) -> bool:
+        return name in self.roles.maker and name not in self.roles.constant and name not in self.roles.sizes
 
     def is_in_shape(self, name: str) -> bool:
         """Whether the module has such a value in this very shape."""
@@ -37,6 +56,21 @@ class Seen:
             return True
         value = self.values[name]
         return any(self.known.steps[step].value.shape == value.shape for step in self.known.find_all(value))
+
+
+def first_with_wrong_weight(seen: Seen, wrong: Iterable[FileNode]) -> FileNode | None:
+    """The earliest node on the way to one of these that reads a weight which has other numbers than the module's.
+
+    An exporter may fold one operator's weights into another's, under the same name: what then comes out is right.
+    """
+    needed = {name for node in wrong for name in node.gives}
+    found = None
+    for node in reversed(seen.nodes):
+        if needed.intersection(node.gives):
+            needed.update(node.reads)
+            is_folded = node.op_type in _FOLDED_INTO and all(map(seen.is_right, node.gives))
+            found = node if seen.wrong_weights.intersection(node.reads) and not is_folded else found
+    return found
 
 
 def first_wrong(seen: Seen, wrong: Iterable[FileNode]) -> FileNode:
@@ -80,8 +114,6 @@ def first_wrong_constant(seen: Seen, node: FileNode) -> FileNode:
         name = waiting.pop()
         maker = seen.roles.maker.get(name)
         value = seen.values.get(name)
-        if maker is not None and seen.wrong_weights.intersection(maker.reads):
-            return maker
         if maker is None or maker.op_type == "Constant" or value is None or value.dtype.kind != "f":
             continue
         if seen.known.find(value) is None:

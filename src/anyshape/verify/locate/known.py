@@ -7,7 +7,9 @@ number throughout says little and must have the same shape as well.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -26,12 +28,18 @@ class KnownValues:
         self.steps = steps
         self.rule = OutputRule("", Tolerance(noise=0.0) if tight else Tolerance())
         self._by_count: dict[int, list[int]] = defaultdict(list)
+        self._sources: list[int] = []  # of each step, all that went into it: bits of an integer
         for position, step in enumerate(steps):
             self._by_count[step.value.size].append(position)
+            self._sources.append(union(self._sources[taken] | 1 << taken for taken in step.takes))
 
     def find(self, value: Array, is_data: bool = False) -> int | None:
         """The first step that has the same content; None if no step has. Data is never found among weights."""
         return next((step for step in self.find_all(value) if self.steps[step].is_data or not is_data), None)
+
+    def follows(self, step: int, among: int) -> bool:
+        """Whether a step is one of these, or one of these went into it."""
+        return bool((self._sources[step] | 1 << step) & among)
 
     def find_all(self, value: Array) -> Iterator[int]:
         """Every step that has the same content, in order."""
@@ -53,6 +61,11 @@ class KnownValues:
             finer, coarser = (one, other) if _width(one) >= _width(other) else (other, one)
             return compare_arrays(coarser, finer.astype(coarser.dtype), self.rule)[0] is None
         return bool(np.array_equal(one.astype(np.float64), other.astype(np.float64)))
+
+
+def union(sets: Iterable[int]) -> int:
+    """Of sets of steps, each held as the bits of an integer."""
+    return reduce(or_, sets, 0)
 
 
 def _may_be_same(one: Array, other: Array) -> bool:

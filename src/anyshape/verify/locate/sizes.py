@@ -107,6 +107,14 @@ def earliest_frozen(node: FileNode, roles: Roles) -> FileNode:
     return min(found, key=lambda each: list(roles.maker.values()).index(each), default=node)
 
 
+def maker_of_sizes(node: FileNode, roles: Roles) -> FileNode:
+    """The node that computes the sizes which this one takes; this one itself where it takes constant ones as well."""
+    if any(name in roles.constant for name in node.reads):
+        return node
+    makers = (roles.maker[name] for name in node.reads if name in roles.sizes)
+    return next((maker for maker in makers if maker.op_type in _ARITHMETIC), node)
+
+
 def frozen_constant(
     node: FileNode, values: Mapping[str, Array], roles: Roles, frozen: Collection[int]
 ) -> tuple[int, ...] | None:

@@ -14,7 +14,13 @@ from typing import Any
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import compare_arrays
-from anyshape.verify.locate.find import Seen, first_out_of_shape, first_wrong, first_wrong_constant
+from anyshape.verify.locate.find import (
+    Seen,
+    first_out_of_shape,
+    first_with_wrong_weight,
+    first_wrong,
+    first_wrong_constant,
+)
 from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.lines import line_in_file, line_in_run
 from anyshape.verify.locate.opened import (
@@ -28,7 +34,7 @@ from anyshape.verify.locate.opened import (
 )
 from anyshape.verify.locate.referee import judge
 from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
-from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant
+from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, maker_of_sizes
 from anyshape.verify.locate.watch import watch
 from anyshape.verify.locate.weights import find_wrong_weights
 from anyshape.verify.reference import CallInputs
@@ -112,7 +118,7 @@ def _located(scene: _Scene, path: str) -> Located | None:
     made = [seen.roles.maker[name] for name in wrong if name in seen.roles.maker]
     if not made:
         return None if wrong else _without_a_node(scene)
-    node = first_wrong_constant(seen, first_wrong(seen, made))
+    node = first_with_wrong_weight(seen, made) or first_wrong_constant(seen, first_wrong(seen, made))
     if _mismatch(scene.failure) is Mismatch.SHAPE:
         node = first_out_of_shape(seen, node)
     if node.name in origin and _is_right_on_the_other_side(scene, model, origin[node.name], outputs):
@@ -183,7 +189,10 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
         return None if inner is None else Located(inner.name, inner.op_type, line_in_file(inner))
     before = _ancestors(nodes, stop)
     names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
-    seen = _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
+    try:
+        seen = _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
+    except Stopped as earlier:
+        return _at_the_stop(scene, model, nodes[: nodes.index(stop)], earlier.node)
     return _described(scene, model, seen, first_out_of_shape(seen, first_wrong(seen, [stop])))
 
 
@@ -202,6 +211,8 @@ def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located
     frozen = [size for name, size in scene.request.example.items() if size > 1 and sizes.get(name) != size]
     constant = frozen_constant(node, seen.values, seen.roles, frozen)
     origin = earliest_frozen(node, seen.roles)
+    if origin is node and (scene.failure.kind is not FailureKind.DIFFERS or _mismatch(scene.failure) is Mismatch.SHAPE):
+        origin = maker_of_sizes(node, seen.roles)
     return Located(
         node=origin.name,
         op_type=origin.op_type,

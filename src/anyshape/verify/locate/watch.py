@@ -73,8 +73,10 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
             self._source = _running_line()
         result = func(*args, **(kwargs or {}))
         if not self.is_full:
+            before = len(self.steps)
             self._take_apart(func, args, kwargs or {})
-            self._keep(result, tuple(_tensors((args, kwargs or {}))))
+            parts = range(before, len(self.steps))
+            self._keep(result, tuple(_tensors((args, kwargs or {}))), parts)
         return result
 
     def _take_apart(self, func: Any, args: Any, kwargs: Any) -> None:
@@ -88,8 +90,9 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._depth -= 1
 
-    def _keep(self, result: Any, given: Sequence[torch.Tensor]) -> None:
-        takes = tuple(dict.fromkeys(self._known[id(tensor)] for tensor in given if id(tensor) in self._known))
+    def _keep(self, result: Any, given: Sequence[torch.Tensor], parts: Sequence[int]) -> None:
+        known = (self._known[id(tensor)] for tensor in given if id(tensor) in self._known)
+        takes = tuple(dict.fromkeys((*known, *parts)))
         is_data = any(self.steps[step].is_data for step in takes) or any(
             id(tensor) not in self._known and not self._is_weight(tensor) for tensor in given
         )

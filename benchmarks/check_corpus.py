@@ -1,0 +1,179 @@
+"""Does `anyshape check` flag the files that torch.onnx.export gets wrong, and no others?
+
+    python benchmarks/check_corpus.py CORPUS                       all cases, three exporters
+    python benchmarks/check_corpus.py CORPUS -e torchscript -c a,b
+
+CORPUS is the folder of the corpus' `run.py`, whose exporters and whose verdict (PASS, WRONG, ...) are used as they are.
+Each file is checked at the case's own sizes and at sizes of our choice; every flag elsewhere is replayed at its sizes.
+Writes benchmarks/results/check_corpus.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import inspect
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results" / "check_corpus.json"
+EXPORTERS = ("torchscript", "dynamo", "dynamo_auto")
+LIMIT_S = 300
+BUDGET_S = 20.0
+
+
+def main() -> None:
+    arguments = parsed()
+    sys.path[:0] = [str(arguments.corpus), str(Path(__file__).parent)]
+    run = importlib.import_module("run")
+    importlib.import_module("anyshape.pipeline")  # once, here: what follows are forks
+    cases = [case for case in run.corpus.CASES if not arguments.cases or case.name in arguments.cases.split(",")]
+    rows = []
+    for exporter in arguments.exporters.split(","):
+        for case in cases:
+            rows.append(in_a_fork(run, case, exporter))
+            print(said(rows[-1]), flush=True)
+    print(summary(rows))
+    if not arguments.cases:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("-e", "--exporters", default=",".join(EXPORTERS))
+    parser.add_argument("-c", "--cases", default="")
+    return parser.parse_args()
+
+
+def in_a_fork(run: Any, case: Any, exporter: str) -> dict[str, Any]:
+    """An exporter may crash, hang, or leave torch in another state."""
+    ours, theirs = multiprocessing.Pipe(False)
+    process = multiprocessing.get_context("fork").Process(target=send_row, args=(theirs, run, case, exporter))
+    process.start()
+    theirs.close()
+    row: dict[str, Any] = {"case": case.name, "exporter": exporter, "runner": "died"}
+    with contextlib.suppress(EOFError):
+        if ours.poll(LIMIT_S):
+            row = ours.recv()
+    process.kill()
+    process.join()
+    return row
+
+
+def send_row(pipe: Any, run: Any, case: Any, exporter: str) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # the exporters' C++ writes there too
+        os.dup2(nowhere, stream)
+    warnings.simplefilter("ignore")
+    pipe.send(row_of(run, case, exporter))
+    pipe.close()
+    os._exit(0)
+
+
+def row_of(run: Any, case: Any, exporter: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"case": case.name, "exporter": exporter, "truth": case.truth}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.onnx"
+        args, kwargs = case.examples[0]
+        names = [name for name, value in case.leaves(args, kwargs) if hasattr(value, "shape")]
+        write = run.get_exporter(exporter, "")
+        try:
+            write(
+                case.make(),
+                run.clone(args),
+                run.clone(kwargs),
+                dynamic=case.dynamic,
+                names=names,
+                path=str(path),
+                case=case,
+            )
+        except BaseException as error:
+            return {**row, "runner": "EXPORT_FAIL", "message": str(error)[:200]}
+        kept = Path(folder) / "kept"
+        shutil.copytree(folder, kept, ignore=lambda _, inside: ["kept"] if "kept" in inside else [])
+        run.get_exporter = lambda *_: lambda *a, path, **k: shutil.copytree(kept, Path(path).parent, dirs_exist_ok=True)
+        row["runner"] = run.run_one(case, exporter, "")["status"]
+        return {**row, **checked(case, path)}
+
+
+def checked(case: Any, path: Path) -> dict[str, Any]:
+    from corpus_plugin import function_of_sizes
+
+    import anyshape
+    from anyshape.inputs import declare
+
+    inputs = function_of_sizes(case)
+    dims = declare(case.make(), inputs, where=case.where).domain.names
+    parameters = list(inspect.signature(case.inputs).parameters)
+    began = time.perf_counter()
+
+    def flags(sizes: dict[str, int] | None) -> list[dict[str, Any]]:
+        try:
+            anyshape.check(path, case.make(), inputs, where=case.where, sizes=sizes, budget=BUDGET_S)
+        except anyshape.AnyshapeError as error:
+            return [flag(finding) for finding in error.findings]
+        return []
+
+    own = []
+    for size in case.sizes:
+        given = dict(zip(parameters, size if isinstance(size, tuple) else (size,), strict=True))
+        own += flags({name: given[name] for name in dims if name in given})
+    chosen = flags(None)
+    replayed = [bool(flags(found["sizes"])) for found in chosen if found["sizes"]]
+    return {"own": own, "chosen": chosen, "replayed": all(replayed), "seconds": round(time.perf_counter() - began, 1)}
+
+
+def flag(finding: Any) -> dict[str, Any]:
+    source = finding.source or (finding.where if hasattr(finding.where, "line") else None)
+    return {
+        "code": finding.code,
+        "sizes": dict(finding.sizes or {}),
+        "where": str(finding.where or ""),
+        "line": f"{source.file}:{source.line}" if source else "",
+        "why": finding.why,
+    }
+
+
+def said(row: dict[str, Any]) -> str:
+    found = row.get("chosen") or row.get("own") or []
+    text = f"{row['exporter']:12} {row['case']:28} {row['runner']:13}"
+    if "own" not in row:
+        return text
+    first = f" {found[0]['code']} at {found[0]['sizes']} {found[0]['where']}" if found else ""
+    own, chosen = ("FLAG" if row[which] else "pass" for which in ("own", "chosen"))
+    return f"{text} own {own}, chosen {chosen} {row['seconds']} s{first}"
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for exporter in dict.fromkeys(row["exporter"] for row in rows):
+        mine = [row for row in rows if row["exporter"] == exporter and "own" in row]
+        wrong = [row for row in mine if row["runner"] == "WRONG"]
+        right = [row for row in mine if row["runner"] == "PASS"]
+        flagged = [row for row in wrong if row["own"] or row["chosen"]]
+        alarms = [row["case"] for row in right if row["own"]]
+        missed = [row["case"] for row in wrong if row not in flagged]
+        named = sum(any(found["line"] for found in row["own"] + row["chosen"]) for row in flagged)
+        elsewhere = [row["case"] for row in right if row["chosen"] and not row["own"]]
+        unreplayed = [row["case"] for row in mine if not row["replayed"]]
+        lines += [
+            f"{exporter}: {len(flagged)} of {len(wrong)} wrong files flagged ({named} with a line), missed {missed}",
+            f"  of {len(right)} that pass, flagged at the corpus's own sizes: {alarms}; elsewhere: {elsewhere}",
+            f"  flags that do not replay: {unreplayed}",
+        ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
