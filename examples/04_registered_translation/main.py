@@ -23,7 +23,7 @@ class Scores(torch.nn.Module):
 
 
 def inputs(batch=2, seq=5, past=3):
-    return dict(query=torch.randn(batch, seq, 16), key=torch.randn(batch, past + seq, 16))
+    return {"query": torch.randn(batch, seq, 16), "key": torch.randn(batch, past + seq, 16)}
 
 
 # The operator's own arguments come in: tensors are ONNX values, numbers are numbers.

@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
 
 
 def inputs(batch=3, seq=5):
-    return dict(x=torch.randn(batch, seq, 8))
+    return {"x": torch.randn(batch, seq, 8)}
 
 
 result = anyshape.export(Model(), inputs, "inlined.onnx")

@@ -34,7 +34,7 @@ class Paths(torch.nn.Module):
 
 
 def inputs(points=5):
-    return dict(points=torch.randn(points, 3))
+    return {"points": torch.randn(points, 3)}
 
 
 # What the node does, in numpy: it is what anyshape compares with the model, and what anyshape.load runs.

@@ -64,12 +64,15 @@ class Workshop:
     """Runs scripts; `kept` has the files that exports wrote, by the lines that wrote them."""
 
     kept: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    # torch takes an operator's definition back when it is collected, even where a later script has defined it anew.
+    modules: list[ModuleType] = field(default_factory=list)
 
     def run(self, script: str, folder: Path) -> Said:
         """What the script printed, or the error that it raised: ours alone, others go through."""
         file = folder / "model.py"
         file.write_text(script, encoding="utf-8")
         module = ModuleType("model")
+        self.modules.append(module)
         printed = io.StringIO()
         torch.manual_seed(0)
         with _inside(folder):

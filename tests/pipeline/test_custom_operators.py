@@ -282,11 +282,13 @@ def test_the_refusal_shows_the_template() -> None:
 
 
 def test_the_refusal_names_the_line_of_the_call() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return opaque(x) + 1
+
     with pytest.raises(AnyshapeError) as refused:
-        export(lambda x: opaque(x) + 1)
-    where = refused.value.finding.where
-    assert isinstance(where, anyshape.findings.Source)
-    assert where.text == "export(lambda x: opaque(x) + 1)"
+        anyshape.export(Model(), inputs)
+    assert str(refused.value.finding.where).endswith("in forward:   return opaque(x) + 1")
 
 
 def test_the_templates_work_when_they_are_filled_in() -> None:

@@ -15,7 +15,7 @@ from anyshape.runtime import RunError, Session
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.tensors import to_array
 
-QUICK = VerifyOptions(shrink_tries=0, stop_at_failure=True)
+QUICK = VerifyOptions(shrink_tries=0, stop_at_failure=True, locate_s=0.0)
 
 
 class Everything:
@@ -31,7 +31,7 @@ def sizes_of(twin: Twin) -> list[dict[str, int]]:
     return [{"b": b, "s": s} for b, s in twin.sizes]
 
 
-def verdict_on(twin: Twin, model: onnx.ModelProto, reference: Reference) -> Verdict:
+def verdict_on(twin: Twin, model: onnx.ModelProto, reference: Reference, options: VerifyOptions = QUICK) -> Verdict:
     names = [value.name for value in model.graph.input]
     return verify(
         VerifyRequest(
@@ -42,7 +42,8 @@ def verdict_on(twin: Twin, model: onnx.ModelProto, reference: Reference) -> Verd
             feeds=lambda inputs: dict(zip(names, map(to_array, inputs.args), strict=True)),
             domain=Everything(),
             sizes=sizes_of(twin),
-            options=QUICK,
+            example={"b": 2, "s": 5},
+            options=options,
         )
     )
 

@@ -13,7 +13,13 @@ from anyshape.runtime import ChildRunner, PiecedSession, RuntimeFailed, RuntimeR
 from anyshape.runtime.pieces import Call, Choice, Piece, plan_pieces
 
 HEAD = '<ir_version: 10, opset_import: ["": 18, "mylib": 1]> '
-CHAIN = "g (float[n] x) => (float[n] y, float[n] a) { a = Neg(x) b = mylib.Twice(a) c = Abs(b) d = mylib.Twice(c) y = Add(d, a) }"
+CHAIN = """g (float[n] x) => (float[n] y, float[n] a) {
+    a = Neg(x)
+    b = mylib.Twice(a)
+    c = Abs(b)
+    d = mylib.Twice(c)
+    y = Add(d, a)
+}"""
 ONE = "g (float[n] x) => (float[n] y) { a = Neg(x) y = mylib.Twice(a) }"
 BRANCHES = """g (float[n] x, bool c) => (float[n] y) {
     a = Neg(x)
@@ -122,9 +128,9 @@ def test_what_a_function_does_wrong_is_said(function: Any, message: str, tmp_pat
     with pytest.raises(RuntimeFailed, match=message):
         run(ONE, {"mylib::Twice": function}, x=X)
     (tmp_path / "m.onnx").write_bytes(model(ONE))
-    with ChildRunner(tmp_path / "m.onnx", operators={"mylib::Twice": function}) as runner:
-        with pytest.raises(RuntimeFailed, match=message):
-            runner.run({"x": X})
+    runner = ChildRunner(tmp_path / "m.onnx", operators={"mylib::Twice": function})
+    with runner, pytest.raises(RuntimeFailed, match=message):
+        runner.run({"x": X})
 
 
 def test_the_body_of_a_loop_cannot_be_run_in_pieces() -> None:

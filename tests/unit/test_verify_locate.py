@@ -142,7 +142,8 @@ def test_a_frozen_shape_is_named_with_its_constant() -> None:
 def test_the_branch_that_is_not_to_be_taken_is_traced_to_its_condition() -> None:
     graph = """g (float[b, 4] x) => (float[b, 4] y) { four = Constant<value_ints = [4]>()
         n = Shape<start = 0, end = 1>(x) many = Greater(n, four)
-        y = If(many) <then_branch = t () => (float[b, 4] a) { a = Exp(x) }, else_branch = e () => (float[b, 4] c) { c = Sin(x) }> }"""
+        y = If(many) <then_branch = t () => (float[b, 4] a) { a = Exp(x) },
+                      else_branch = e () => (float[b, 4] c) { c = Sin(x) }> }"""
     found = located(lambda x: torch.exp(x) if x.shape[0] > 2 else torch.sin(x), graph)
     assert found.node == "many"
 
@@ -150,7 +151,7 @@ def test_the_branch_that_is_not_to_be_taken_is_traced_to_its_condition() -> None
 def test_a_node_inside_a_branch_is_found() -> None:
     graph = """g (float[b, 4] x) => (float[b, 4] y) { four = Constant<value_ints = [4]>()
         n = Shape<start = 0, end = 1>(x) many = Greater(n, four)
-        y = If(many) <then_branch = t () => (float[b, 4] a) { q = Exp(x) a = Neg(q) },
+        y = If(many) <then_branch = t () => (float[b, 4] a) { a = Neg(x) },
                       else_branch = e () => (float[b, 4] c) { p = Exp(x) c = Sin(p) }> }"""
     assert located(lambda x: -torch.exp(x), graph).node == "c"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.domain import Dim, format_condition, is_always
+from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Export
@@ -72,6 +72,7 @@ def describe_inspection(contract: Contract, path: str, has_contract: bool) -> st
         return "\n".join([f"{path}: no contract; what its graph declares:", *describe_contract(contract)])
     made = f"opset {contract.opset}, strategy {contract.strategy}"
     lines = [f"{contract.status}: {path} {say_evidence(contract.tested)} ({made})", *describe_contract(contract)]
+    lines += [f"  behind  {dim.name}: {_provenance(dim, contract)}" for dim in contract.domain.dims]
     for rule in contract.rules:
         source = f", {rule.source.file}:{rule.source.line}" if rule.source else ""
         lines.append(f"  because {format_condition(rule.condition)}   ({rule.origin}{source})")
@@ -90,6 +91,25 @@ def say_evidence(tested: Tested) -> str:
 
 def _with_findings(lines: list[str], findings: Sequence[Finding]) -> str:
     return "\n".join(lines) + ("\n\n" + render_all(findings) if findings else "")
+
+
+def _provenance(dim: Dim, contract: Contract) -> str:
+    """What the user declared of a dim, what the file keeps of it, and what stands behind that."""
+    written = [
+        format_condition(rule.condition)
+        for rule in contract.rules
+        if rule.origin == "declared" and dims_of(rule.condition) == (dim.name,)
+    ]
+    found = [
+        format_condition(rule.condition)
+        for rule in contract.rules
+        if rule.origin != "declared" and dims_of(rule.condition) == (dim.name,)
+    ]
+    declared = " and ".join(written) if written else "any size"
+    obtained = f", obtained {' and '.join(found)}" if found else ", obtained all of it"
+    largest = contract.tested.largest.get(dim.name)
+    behind = "capture proved" if contract.tested.capture_proved else "capture not proved"
+    return f"declared {declared}{obtained}; {behind}, file tested up to {largest}"
 
 
 def _dim(dim: Dim, tested: Tested) -> str:

@@ -35,4 +35,4 @@ def line_in_run(node: FileNode, values: Mapping[str, Array], known: KnownValues)
 
 
 def _has(values: Iterable[Array], wanted: Array, known: KnownValues) -> bool:
-    return any(value.size == wanted.size and known.is_same(wanted, value) for value in values)
+    return any(value.shape == wanted.shape and known.is_same(wanted, value) for value in values)

@@ -6,9 +6,12 @@ A size that is computed from an input's shape has no counterpart among the modul
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+from math import prod
 
 import numpy as np
 
+from anyshape.records.verdict import Sizes
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.locate.opened import FileNode
 
@@ -48,6 +51,7 @@ _ARITHMETIC = frozenset(
     }
 )
 _LONGEST = 8
+_MOST_DIMS = 3
 _RANDOM = ("Random", "Bernoulli", "Multinomial")
 
 
@@ -113,6 +117,14 @@ def maker_of_sizes(node: FileNode, roles: Roles) -> FileNode:
         return node
     makers = (roles.maker[name] for name in node.reads if name in roles.sizes)
     return next((maker for maker in makers if maker.op_type in _ARITHMETIC), node)
+
+
+def frozen_sizes(example: Sizes, sizes: Sizes) -> set[int]:
+    """What a file may hold of its example, and must not: sizes, and products of sizes, that are others here."""
+    names = [name for name in example if name in sizes]
+    groups = [group for count in range(1, _MOST_DIMS + 1) for group in combinations(names, count)]
+    pairs = {(prod(example[name] for name in group), prod(sizes[name] for name in group)) for group in groups}
+    return {frozen for frozen, here in pairs if frozen > 1 and frozen != here}
 
 
 def frozen_constant(

@@ -34,7 +34,7 @@ from anyshape.verify.locate.opened import (
 )
 from anyshape.verify.locate.referee import judge
 from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
-from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, maker_of_sizes
+from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, frozen_sizes, maker_of_sizes
 from anyshape.verify.locate.watch import watch
 from anyshape.verify.locate.weights import find_wrong_weights
 from anyshape.verify.reference import CallInputs
@@ -207,8 +207,7 @@ def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
 
 
 def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located:
-    sizes = scene.failure.sizes
-    frozen = [size for name, size in scene.request.example.items() if size > 1 and sizes.get(name) != size]
+    frozen = frozen_sizes(scene.request.example, scene.failure.sizes)
     constant = frozen_constant(node, seen.values, seen.roles, frozen)
     origin = earliest_frozen(node, seen.roles)
     if origin is node and (scene.failure.kind is not FailureKind.DIFFERS or _mismatch(scene.failure) is Mismatch.SHAPE):
