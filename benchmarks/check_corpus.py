@@ -110,27 +110,27 @@ def row_of(run: Any, case: Any, exporter: str) -> dict[str, Any]:
 def checked(case: Any, path: Path) -> dict[str, Any]:
     from corpus_plugin import function_of_sizes
 
-    import anyshape
+    from anyshape import pipeline
     from anyshape.inputs import declare
+    from anyshape.verify import VerifyOptions
 
-    inputs = function_of_sizes(case)
-    dims = declare(case.make(), inputs, where=case.where).domain.names
+    module = case.make()
+    declared = declare(module, function_of_sizes(case), where=case.where)
     parameters = list(inspect.signature(case.inputs).parameters)
     began = time.perf_counter()
 
-    def flags(sizes: dict[str, int] | None) -> list[dict[str, Any]]:
-        try:
-            anyshape.check(path, case.make(), inputs, where=case.where, sizes=sizes, budget=BUDGET_S)
-        except anyshape.AnyshapeError as error:
-            return [flag(finding) for finding in error.findings]
-        return []
+    def flags(sizes: dict[str, int] | None, seed: int = 0) -> list[dict[str, Any]]:
+        options = VerifyOptions(budget_s=BUDGET_S, seed=seed)
+        verdict, findings = pipeline.check(path, module, declared, options, sizes, lambda *_: None)
+        used = verdict.smallest_failure.seed if verdict.smallest_failure is not None else seed
+        return [{**flag(finding), "seed": used} for finding in findings if finding.severity.value == "error"]
 
     own = []
     for size in case.sizes:
         given = dict(zip(parameters, size if isinstance(size, tuple) else (size,), strict=True))
-        own += flags({name: given[name] for name in dims if name in given})
+        own += flags({name: given[name] for name in declared.domain.names if name in given})
     chosen = flags(None)
-    replayed = [bool(flags(found["sizes"])) for found in chosen if found["sizes"]]
+    replayed = [bool(flags(found["sizes"], found["seed"])) for found in chosen if found["sizes"]]
     return {"own": own, "chosen": chosen, "replayed": all(replayed), "seconds": round(time.perf_counter() - began, 1)}
 
 

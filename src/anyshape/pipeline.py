@@ -30,11 +30,11 @@ from anyshape.diagnose.captures import (
 )
 from anyshape.diagnose.consent import accept_refusals, narrowed_by_consent, narrower_condition, pinned_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training, find_scripted
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refusals
-from anyshape.domain import choose_sizes, dims_of, sizes_near
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
 from anyshape.graphs.needs import find_needs
@@ -51,7 +51,8 @@ from anyshape.translate.join import join_regions
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
-from anyshape.verify import Reference, Refused, VerifyOptions, VerifyRequest, verify
+from anyshape.verify import Reference, Refused, VerifyOptions, verify
+from anyshape.verify.asking import Cost, request_for, sizes_to_check, sizes_to_verify
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
 Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
-_SIZES = 30
 _MORE_REGIONS = 3
 _MOST_NARROWINGS = 6
 
@@ -86,7 +86,8 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         tell("trying the model", 0, 0)
         cost = costing(module, declared)
         explored = explore(declared, _trying(declared, reference), cost, seed=options.verify.seed)
-        findings = [*declared.notes, *training, *diagnose_refusals(declared, explored)]
+        refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
+        findings = [*declared.notes, *training, *refusals]
         if options.accept_narrower:
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
@@ -130,9 +131,13 @@ def check(
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         cost = costing(module, declared)
-        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(declared, cost, options.seed)
+        tried = (
+            [dict(sizes)]
+            if sizes is not None
+            else sizes_to_check(declared, Cost(cost, CHEAP, AFFORDABLE), options.seed)
+        )
         request = replace(
-            _request(path, matched.outputs, declared, reference),
+            request_for(path, matched.outputs, declared, reference),
             sizes=tried,
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
             operators=needed_operators(str(path), matched.needs, operators),
@@ -146,10 +151,8 @@ def check(
     answers = diagnose_answers(unpromised, replay)
     if verdict.tried:
         return verdict, (*differences, *answers)
-    return (
-        verdict,
-        answers if sizes is not None and answers else differences,
-    )  # a model that always refuses says nothing
+    # A model that always refuses says nothing.
+    return verdict, answers if sizes is not None and answers else differences
 
 
 @dataclass(frozen=True)
@@ -266,8 +269,8 @@ def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
         save_model(exported.model, path)
-        request = _request(path, exported.output_names, site.declared, site.reference)
-        sizes = _sizes_to_verify(site.declared, captured.guards, site.cost, options.seed)
+        request = request_for(path, exported.output_names, site.declared, site.reference)
+        sizes = sizes_to_verify(site.declared, captured.guards, Cost(site.cost, CHEAP, AFFORDABLE), options.seed)
         far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
         sizes += [point for point in far if point not in sizes]
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
@@ -284,61 +287,14 @@ def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refus
     return try_sizes
 
 
-def _sizes_to_verify(
-    declared: Declared, guards: Iterable[Guard], cost: Callable[[Sizes], int], seed: int
-) -> list[dict[str, int]]:
-    """The most telling sizes first: those that break a guard which the domain does not imply."""
-    names = declared.domain.names
-    open_guards = [
-        guard
-        for guard in guards
-        if guard.status != "proved"
-        and guard.condition is not None
-        and set(dims_of(guard.condition)) <= set(names)  # a loop's body has conditions on its counter, too
-    ]
-    chosen = choose_sizes(
-        declared.domain,
-        example=declared.example_sizes,
-        conditions=[guard.condition for guard in open_guards if guard.condition is not None],
-        cost=cost,
-        budget=CHEAP,
-        limit=_SIZES,
-        seed=seed,
-    )
-    against = [{name: guard.counterexample[name] for name in names} for guard in open_guards if guard.counterexample]
-    return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
-
-
-def _sizes_to_check(declared: Declared, cost: Callable[[Sizes], int], seed: int) -> list[dict[str, int]]:
-    """Those near the example too: a file of another exporter is most at home there, and may be wrong one step away."""
-    chosen = _sizes_to_verify(declared, (), cost, seed)
-    near = [point for point in sizes_near(declared.domain, declared.example_sizes) if cost(point) <= AFFORDABLE]
-    return [*chosen, *(point for point in near if point not in chosen)]
-
-
-def _request(model: Path, names: Iterable[str], declared: Declared, reference: Reference) -> VerifyRequest:
-    return VerifyRequest(
-        model=model,
-        output_names=tuple(names),
-        reference=reference,
-        make=declared.make,
-        feeds=declared.feeds,
-        domain=declared.domain,
-        sizes=(),
-        example=declared.example_sizes,
-    )
-
-
 def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:
     return replace(options, progress=lambda done, total, sizes: tell("comparing", done, total))
 
 
 def _stop_at_errors(findings: Iterable[Finding]) -> None:
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if errors:
+    if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
         raise PromiseBroken(*errors)
 
 
 def _device(module: torch.nn.Module) -> str:
-    parameter = next(iter(module.parameters()), None)
-    return "cpu" if parameter is None else str(parameter.device)
+    return next((str(parameter.device) for parameter in module.parameters()), "cpu")

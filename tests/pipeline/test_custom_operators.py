@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import torch
@@ -190,7 +193,10 @@ def test_a_kept_node_is_compared_and_loaded(tmp_path: Path) -> None:
     assert "  needs   mylib::Opaque" in describe_export(result)
     written = find_contract(path)
     assert written is not None and written.needs == result.contract.needs
-    assert contract_as_plain(written)["needs"] == ["mylib::Opaque"]
+    schema = json.loads(resources.files("anyshape.contract").joinpath("contract-v1.schema.json").read_text("utf-8"))
+    jsonschema.validate(contract_as_plain(written), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**contract_as_plain(written), "needs": ["Opaque"]}, schema)
     with pytest.raises(AnyshapeError, match="AS058"):
         anyshape.load(path)
     with pytest.raises(AnyshapeError, match="AS058"):

@@ -27,11 +27,14 @@ def line_in_file(node: Any) -> Source | None:
 
 
 def line_in_run(node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Source | None:
-    """The line that took what the node takes, and made of it what the file does not have."""
-    taken = {step for name in node.reads if name in values for step in known.find_all(values[name])}
-    following = [step for step in known.steps if taken.intersection(step.takes) and step.source is not None]
-    missing = [step for step in following if not _has(values.values(), step.value, known)]
-    return next((step.source for step in missing), None)
+    """The line that took what the node takes, or what it gives, and made of it what the file does not have."""
+    for names in (node.reads, node.gives):
+        taken = {step for name in names if name in values for step in known.find_all(values[name])}
+        following = (step for step in known.steps if taken.intersection(step.takes) and step.source is not None)
+        missing = next((step for step in following if not _has(values.values(), step.value, known)), None)
+        if missing is not None:
+            return missing.source
+    return None
 
 
 def _has(values: Iterable[Array], wanted: Array, known: KnownValues) -> bool:

@@ -120,7 +120,7 @@ def _located(scene: _Scene, path: str) -> Located | None:
         return None if wrong else _without_a_node(scene)
     node = first_with_wrong_weight(seen, made) or first_wrong_constant(seen, first_wrong(seen, made))
     if _mismatch(scene.failure) is Mismatch.SHAPE:
-        node = first_out_of_shape(seen, node)
+        node = _out_of_shape(scene, seen, node)
     if node.name in origin and _is_right_on_the_other_side(scene, model, origin[node.name], outputs):
         node = _condition_of(list_nodes(model, with_loops=False), origin[node.name])
     return _described(scene, opened, seen, node)
@@ -193,7 +193,9 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
         seen = _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
     except Stopped as earlier:
         return _at_the_stop(scene, model, nodes[: nodes.index(stop)], earlier.node)
-    return _described(scene, model, seen, first_out_of_shape(seen, first_wrong(seen, [stop])))
+    if _constant(scene, seen, stop) is not None:
+        return _described(scene, model, seen, stop)
+    return _described(scene, model, seen, _out_of_shape(scene, seen, first_wrong(seen, [stop])))
 
 
 def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
@@ -207,8 +209,6 @@ def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
 
 
 def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located:
-    frozen = frozen_sizes(scene.request.example, scene.failure.sizes)
-    constant = frozen_constant(node, seen.values, seen.roles, frozen)
     origin = earliest_frozen(node, seen.roles)
     if origin is node and (scene.failure.kind is not FailureKind.DIFFERS or _mismatch(scene.failure) is Mismatch.SHAPE):
         origin = maker_of_sizes(node, seen.roles)
@@ -216,9 +216,19 @@ def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located
         node=origin.name,
         op_type=origin.op_type,
         source=line_in_file(node.proto) or line_in_file(origin.proto) or line_in_run(node, seen.values, seen.known),
-        constant=constant,
+        constant=_constant(scene, seen, node),
         fault=judge(model, node, seen.values, seen.known),
     )
+
+
+def _constant(scene: _Scene, seen: Seen, node: FileNode) -> tuple[int, ...] | None:
+    frozen = frozen_sizes(scene.request.example, scene.failure.sizes)
+    return frozen_constant(node, seen.values, seen.roles, frozen)
+
+
+def _out_of_shape(scene: _Scene, seen: Seen, node: FileNode) -> FileNode:
+    """Where a shape first went wrong; a node that holds a frozen size needs no further explanation."""
+    return node if _constant(scene, seen, node) is not None else first_out_of_shape(seen, node)
 
 
 def _without_a_node(scene: _Scene) -> Located | None:
