@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.regions import EndlessRegions
+from anyshape.capture.regions import EndlessRegions, first_alone
 from anyshape.capture.rungs import RUNGS, Rung, Workshop
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
@@ -109,7 +109,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         verdict=best.verdict,
         findings=tuple(findings),
         attempts=attempts,
-        device=_device(module),
+        device=next((str(parameter.device) for parameter in module.parameters()), "cpu"),
         seconds=time.monotonic() - began,
     )
 
@@ -198,10 +198,12 @@ def _climb(site: _Site) -> tuple[Attempt, ...]:
 def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator) -> Attempt:
     """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
     apart: tuple[Guard, ...] = ()
+    alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
     while True:
         site.tell(f"capturing ({rung.name})", 0, 0)
         try:
             captured = rung.capture(workshop, apart)
+            captured = first_alone(captured, site.declared.domain) if alone else captured
         except AnyshapeError as error:
             return Attempt(rung.name, error.findings)
         except EndlessRegions as error:
@@ -213,6 +215,9 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
         try:
             exported = _translated(captured, site, translator)
         except AnyshapeError as error:
+            if len(captured.regions) > 1 and not alone:
+                alone = True
+                continue
             return Attempt(rung.name, error.findings, captured)
         verdict = _verified(captured, exported, site)
         findings = (
@@ -228,9 +233,7 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
 
 def _translated(captured: Captured, site: _Site, translator: Translator) -> Exported:
     """One model of all regions, which refuses sizes outside the contract. Raises PromiseBroken."""
-    missing = {
-        found.operator: found for region in captured.regions for found in translator.find_untranslatable(region.program)
-    }
+    missing = {found.operator: found for each in captured.programs for found in translator.find_untranslatable(each)}
     if missing:
         raise PromiseBroken(*(diagnose_untranslatable(found, site.options.translations) for found in missing.values()))
     site.tell("translating", 0, 0)
@@ -294,7 +297,3 @@ def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:
 def _stop_at_errors(findings: Iterable[Finding]) -> None:
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
         raise PromiseBroken(*errors)
-
-
-def _device(module: torch.nn.Module) -> str:
-    return next((str(parameter.device) for parameter in module.parameters()), "cpu")

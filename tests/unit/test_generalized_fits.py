@@ -23,6 +23,7 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "floor": lambda b, t: t // 4,
     "ceiling": lambda b, t: -(-t // 4),
     "multiple below": lambda b, t: t - t % 3,
+    "twice a remainder": lambda b, t: 2 * (t % 6) + 3,
     "pad to a multiple": lambda b, t: (8 - t % 8) % 8,
     "product with a ceiling": lambda b, t: b * ((t + 3) // 4),
     "least": lambda b, t: min(t, 8),

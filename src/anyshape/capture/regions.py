@@ -15,6 +15,7 @@ from dataclasses import replace
 from anyshape.capture.guards import decide_guard
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import (
+    TRUE,
     Compare,
     Condition,
     Domain,
@@ -81,6 +82,11 @@ def cover_domain(
     return replace(
         first, regions=tuple(_redecided(region, domain.with_relations(region.condition)) for region in regions)
     )
+
+
+def first_alone(captured: Captured, domain: Domain) -> Captured:
+    """The first region for the whole domain, its guards decided there: verification has the last word."""
+    return replace(captured, regions=(_redecided(replace(captured.regions[0], condition=TRUE), domain),))
 
 
 def _bounded(region: Region, extra: set[Condition | None]) -> Region:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
-from anyshape.capture.regions import cover_domain
+from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.symbolic import Decompose, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
@@ -47,7 +47,15 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
         return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
-    return cover_domain(capture(sizes), workshop.declared, capture, workshop.answers, apart)
+    first = capture(sizes)
+    try:
+        return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
+    except EndlessRegions:
+        raise
+    except Exception:
+        # The other side cannot be captured. The first program may serve it all the same: its guards stay unproved, and
+        # verification runs on both sides of each.
+        return first
 
 
 def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:

@@ -45,6 +45,11 @@ class Loop:
     carried: int
     loops: Mapping[str, Loop] = field(default_factory=dict, hash=False)
 
+    @property
+    def programs(self) -> tuple[ExportedProgram, ...]:
+        """The body's program, and those of the loops inside it."""
+        return (self.program, *(program for loop in self.loops.values() for program in loop.programs))
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -90,6 +95,12 @@ class Captured:
     def guards(self) -> tuple[Guard, ...]:
         """Every region's guards; each holds only as far as its region reaches."""
         return tuple(guard for region in self.regions for guard in region.guards)
+
+    @property
+    def programs(self) -> tuple[ExportedProgram, ...]:
+        """Every program of the capture, the bodies of loops included."""
+        loops = [loop for region in self.regions for loop in region.loops.values()]
+        return (*(region.program for region in self.regions), *(program for loop in loops for program in loop.programs))
 
     @property
     def is_proved(self) -> bool:

@@ -93,6 +93,7 @@ class Translator:
         from torch.fx.experimental import _config
         from torch.onnx._internal.exporter import _core, _fx_passes
 
+        _view_as_reshape(program)
         with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
@@ -118,6 +119,17 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
     translated = set(_decomp.get_onnx_implemented_overloads(_registry()))
     return _decomp.create_onnx_friendly_decomposition_table(translated)
+
+
+def _view_as_reshape(program: ExportedProgram) -> None:
+    """view(x, sizes)  ->  reshape(x, sizes). torch.onnx runs the program once more on fake tensors, where an operator may
+    lay its answer out otherwise than when it was captured; ONNX knows no layouts, so both are the same to the file."""
+    import torch
+
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            if node.target is torch.ops.aten.view.default:
+                node.target = torch.ops.aten.reshape.default
 
 
 def _is_assertion(target: OpOverload) -> bool:

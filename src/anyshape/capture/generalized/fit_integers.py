@@ -153,6 +153,16 @@ def _divided(values: Integers, expr: Expr, column: Integers) -> Expr | None:
     return None
 
 
+def _remainder(values: Integers, points: Points) -> Expr | None:
+    """a * (e % k) + b"""
+    for expr, column in points.atoms[: len(points.names) + 4]:
+        for divisor in range(2, _LARGEST_DIVISOR + 1):
+            found = combine(values, ((expr % divisor, column % divisor),))
+            if found is not None:
+                return found
+    return None
+
+
 def _natural(right: NDArray[np.bool_], divisor: int) -> int:
     """Rounding down or up is what people write; other offsets only where neither explains the values."""
     for offset in (0, divisor - 1):
@@ -237,6 +247,7 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _learned,
     _product,
     _quotient,
+    _remainder,
     _extreme,
     _factored,
     _between,

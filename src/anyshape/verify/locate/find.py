@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.locate.known import KnownValues, union
-from anyshape.verify.locate.opened import FileNode
+from anyshape.verify.locate.opened import LOOPS, FileNode
 from anyshape.verify.locate.sizes import Roles
 
 _FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
@@ -32,11 +34,20 @@ class Seen:
         """Whether a value raises no doubt: the module has it too, or it comes from elsewhere than a node on data."""
         if not self._is_computed(name):
             return True
+        if self.roles.maker[name].op_type in LOOPS and self._is_known_turn_by_turn(name):
+            return True
         before = [union(1 << step for step in self.steps_of(read)) for read in self.roles.maker[name].reads]
         # The same numbers are no proof: the module must have made them out of what this node takes.
         return any(
             all(not among or self.known.follows(step, among) for among in before) for step in self.steps_of(name)
         )
+
+    def _is_known_turn_by_turn(self, name: str) -> bool:
+        """A loop stacks what its turns give along an axis of its own choice."""
+        value = self.values.get(name)
+        if value is None or value.ndim == 0 or value.shape[0] == 0:
+            return False
+        return all(self.known.find(np.asarray(turn)) is not None for turn in value)
 
     def steps_of(self, name: str) -> tuple[int, ...]:
         """The module's steps that have the content of this value; none for sizes and constants."""
@@ -69,7 +80,9 @@ def first_with_wrong_weight(seen: Seen, wrong: Iterable[FileNode]) -> FileNode |
         if needed.intersection(node.gives):
             needed.update(node.reads)
             is_folded = node.op_type in _FOLDED_INTO and all(map(seen.is_right, node.gives))
-            found = node if seen.wrong_weights.intersection(node.reads) and not is_folded else found
+            is_around_it = node.op_type in LOOPS and any(each.loop == node.name for each in seen.nodes)
+            reads_it = seen.wrong_weights.intersection(node.reads) and not is_around_it
+            found = node if reads_it and not is_folded else found
     return found
 
 

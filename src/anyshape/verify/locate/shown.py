@@ -17,7 +17,7 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import RunError
 
-_NODE = re.compile(r"running \w+ node\. Name:'([^']*)'|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
+_NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
 _NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 

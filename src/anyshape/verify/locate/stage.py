@@ -33,7 +33,7 @@ from anyshape.verify.locate.opened import (
     take_other_side,
 )
 from anyshape.verify.locate.referee import judge
-from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
+from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show, subgraphs
 from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, frozen_sizes, maker_of_sizes
 from anyshape.verify.locate.watch import watch
 from anyshape.verify.locate.weights import find_wrong_weights
@@ -172,7 +172,7 @@ def _seen(scene: _Scene, model: Any, nodes: list[FileNode], shown: Mapping[str, 
     values = {
         **{tensor.name: numpy_helper.to_array(tensor) for tensor in small},
         **scene.given.feeds,
-        **first_doubtful_turn(nodes, shown, lambda value: scene.known.find(value) is not None),
+        **first_doubtful_turn(nodes, shown, lambda value: _is_known(scene, value)),
     }
     roles = Roles(nodes, weights, scene.given.feeds, values)
     wrong = find_wrong_weights(model, scene.request.reference.module)
@@ -185,8 +185,7 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
     if scene.failure.kind is FailureKind.DIFFERS:
         return None
     if stop is None:
-        inner = next((node for node in every_node(model.graph) if node.name == name), None)
-        return None if inner is None else Located(inner.name, inner.op_type, line_in_file(inner))
+        return _at_the_inner_stop(scene, model, nodes, name)
     before = _ancestors(nodes, stop)
     names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
     try:
@@ -196,6 +195,20 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
     if _constant(scene, seen, stop) is not None:
         return _described(scene, model, seen, stop)
     return _described(scene, model, seen, _out_of_shape(scene, seen, first_wrong(seen, [stop])))
+
+
+def _at_the_inner_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) -> Located | None:
+    """A node inside a loop or a branch, unless it is the loop that turns a frozen number of times."""
+    for outer in nodes:
+        inner = next(
+            (node for graph in subgraphs(outer.proto) for node in every_node(graph) if node.name == name), None
+        )
+        if inner is not None:
+            seen = _seen(scene, model, nodes, {})
+            frozen = earliest_frozen(outer, seen.roles)
+            found = inner if frozen is outer else frozen.proto
+            return Located(found.name, found.op_type, line_in_file(inner) or line_in_file(found))
+    return None
 
 
 def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
@@ -229,6 +242,11 @@ def _constant(scene: _Scene, seen: Seen, node: FileNode) -> tuple[int, ...] | No
 def _out_of_shape(scene: _Scene, seen: Seen, node: FileNode) -> FileNode:
     """Where a shape first went wrong; a node that holds a frozen size needs no further explanation."""
     return node if _constant(scene, seen, node) is not None else first_out_of_shape(seen, node)
+
+
+def _is_known(scene: _Scene, value: Array) -> bool:
+    """Whether a loop's value raises no doubt: counters and conditions have no counterpart, and raise none."""
+    return value.dtype.kind in "iub" or scene.known.find(value) is not None
 
 
 def _without_a_node(scene: _Scene) -> Located | None:
