@@ -12,7 +12,7 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 test: lint types
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit tests/messages

@@ -226,7 +226,8 @@ def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator
             *diagnose_differences(verdict, site.declared.domain, captured.regions),
         )
         blamed = blamed_guard(verdict, captured.regions)
-        if blamed is None or not rung.has_regions or blamed.by_user or len(apart) >= _MORE_REGIONS:
+        is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
+        if blamed is None or is_settled or not rung.has_regions or len(apart) >= _MORE_REGIONS:
             return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
         apart = (*apart, blamed)
 

@@ -19,7 +19,7 @@ from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.locate.referee import judge
 from anyshape.verify.locate.shown import Given, Stopped, load_named, show
-from anyshape.verify.locate.watch import watch
+from anyshape.verify.locate.watch import Step, watch
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -249,6 +249,20 @@ def test_the_same_number_throughout_must_have_the_same_shape() -> None:
     known = known_of(lambda x: torch.zeros(2, 3) + 0 * x.sum(), np.ones((1, 2), np.float32))
     assert known.find(np.zeros((2, 3), np.float32)) is not None
     assert known.find(np.zeros((3, 2), np.float32)) is None
+
+
+def test_numbers_of_any_kind_are_compared_without_a_warning() -> None:
+    signalling = np.frombuffer(b"\x01\x00\xa0\x7f" * 6, np.float32).reshape(2, 3)
+    known = KnownValues([Step(signalling, None, (), is_data=False)])
+    assert known.find(np.zeros((2, 3), np.float32)) is None
+
+
+def test_memory_that_nobody_has_written_to_is_no_value_of_the_module() -> None:
+    with Reference(Of(lambda x: torch.empty(7, 9).fill_(2.0)[0, 0] + x), flatten) as reference:
+        watched = watch(reference, Call((torch.ones(2),)))
+    assert watched is not None
+    filled = [step.value for step in watched[1] if step.value.shape == (7, 9)]
+    assert filled and all((value == 2.0).all() for value in filled)
 
 
 def test_inner_values_are_shown_and_the_node_that_stops_is_named(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from anyshape.domain import (
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard, Region
 
+FEW_REGIONS = 2
 MOST_REGIONS = 16
 _MOST_PINNED = 2
 _FEW_SIZES = 12
@@ -42,12 +43,13 @@ Capture = Callable[[Sizes], Captured]
 class EndlessRegions(Exception):
     """The regions do not cover the domain: too many, one for each size, or the other side cannot be traced.
 
-    `guard` is the condition that separates them.
+    `guard` is the condition that separates them; `is_loop` says that there is a region for each size.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, *, is_loop: bool = False) -> None:
         super().__init__(guard.text)
         self.guard = guard
+        self.is_loop = is_loop
 
 
 def cover_domain(
@@ -59,14 +61,17 @@ def cover_domain(
 ) -> Captured:
     """Regions that cover the domain. Raises EndlessRegions; whatever capture raises on the other side goes through.
 
-    `also` are conditions beyond the user's own that verification has shown to separate answers.
+    `also` are conditions that verification has shown to separate answers. Without any, only few regions are made: many
+    conditions in a model's code choose between ways to the same answer, and each region is a program in the file.
     """
+    most = MOST_REGIONS if also else FEW_REGIONS
     extra = {guard.condition for guard in also}
     regions = [_bounded(first.regions[0], extra)]
     while (left := _uncovered(declared, regions)) is not None:
         blamed = next(guard for region in reversed(regions) for guard in _separating(region, extra))
-        if len(regions) >= MOST_REGIONS or _pins_size_by_size(regions, declared.domain):
-            raise EndlessRegions(blamed)
+        is_loop = _pins_size_by_size(regions, declared.domain)
+        if len(regions) >= most or is_loop:
+            raise EndlessRegions(blamed, is_loop=is_loop)
         outside = [negate(region.condition) for region in regions]
         sizes = choose_trace_sizes(declared, answers, *outside) or left
         other = capture(sizes)
@@ -119,16 +124,17 @@ def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | No
 
 def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
     """Whether regions differ by the constant that a dim of many sizes equals: the sign of a loop."""
-    pinned = Counter(
-        part.left.name
+    pinned = {
+        (part.left.name, part.right.value)
         for region in regions
         for part in conjuncts(region.condition)
         if isinstance(part, Compare)
         and part.op == "=="
         and isinstance(part.left, Ref)
         and isinstance(part.right, Number)
-    )
-    return any(count >= _MOST_PINNED and not _has_few_sizes(domain, name) for name, count in pinned.items())
+    }
+    constants = Counter(name for name, _ in pinned)
+    return any(count >= _MOST_PINNED and not _has_few_sizes(domain, name) for name, count in constants.items())
 
 
 def _has_few_sizes(domain: Domain, name: str) -> bool:

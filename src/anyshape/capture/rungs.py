@@ -50,8 +50,10 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     first = capture(sizes)
     try:
         return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
-    except EndlessRegions:
-        raise
+    except EndlessRegions as endless:
+        if endless.is_loop:
+            raise
+        return first
     except Exception:
         # The other side cannot be captured. The first program may serve it all the same: its guards stay unproved, and
         # verification runs on both sides of each.

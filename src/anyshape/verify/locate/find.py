@@ -63,7 +63,7 @@ class Seen:
 
     def is_in_shape(self, name: str) -> bool:
         """Whether the module has such a value in this very shape."""
-        if name not in self.roles.maker or name not in self.values:
+        if name not in self.roles.maker or name not in self.values or self.roles.maker[name].op_type in LOOPS:
             return True
         value = self.values[name]
         return any(self.known.steps[step].value.shape == value.shape for step in self.known.find_all(value))

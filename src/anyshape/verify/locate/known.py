@@ -54,9 +54,10 @@ class KnownValues:
             return False
         if known.shape != value.shape and (value.size <= 1 or _is_one_number(value)):
             return False
-        if not _may_be_same(known, value):
-            return False
-        one, other = known.reshape(-1), value.reshape(-1)
+        with np.errstate(all="ignore"):  # a module may well compute NaN on its way
+            return _may_be_same(known, value) and self._is_equal(known.reshape(-1), value.reshape(-1))
+
+    def _is_equal(self, one: Array, other: Array) -> bool:
         if is_float(one) and is_float(other):
             finer, coarser = (one, other) if _width(one) >= _width(other) else (other, one)
             return compare_arrays(coarser, finer.astype(coarser.dtype), self.rule)[0] is None
@@ -72,9 +73,8 @@ def _may_be_same(one: Array, other: Array) -> bool:
     """A glance at a few elements: nearly all candidates end here."""
     places = np.linspace(0, max(one.size - 1, 0), _SAMPLES).astype(int) if one.size else np.zeros(0, int)
     left, right = one.flat[places].astype(np.float64), other.flat[places].astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        scale = np.abs(np.where(np.isfinite(left), left, 0.0)).max(initial=1.0)
-        return bool(np.allclose(left, right, rtol=1e-2, atol=1e-2 * scale, equal_nan=True))
+    scale = np.abs(np.where(np.isfinite(left), left, 0.0)).max(initial=1.0)
+    return bool(np.allclose(left, right, rtol=1e-2, atol=1e-2 * scale, equal_nan=True))
 
 
 def _is_one_number(value: Array) -> bool:
