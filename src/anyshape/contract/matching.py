@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anyshape.contract.metadata import read_model
 from anyshape.findings import Finding, UsageError
-from anyshape.graphs.needs import find_needs
+from anyshape.graphs.needs import find_needs_of_proto
 from anyshape.inputs import Declared
 from anyshape.runtime.dtypes import Array
 
@@ -31,10 +31,9 @@ class Matched:
 
 def match_file(path: Path, declared: Declared) -> Matched:
     """Raises UsageError where the file's inputs are not those of the model."""
-    import onnx_ir as ir
 
     model = read_model(path)
-    graph, needs = model.graph, find_needs(ir.from_proto(model))
+    graph, needs = model.graph, find_needs_of_proto(model)
     weights = {tensor.name for tensor in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
     leaves = declared.open_leaves

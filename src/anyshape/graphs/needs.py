@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import onnx
     import onnx_ir as ir
 
 _RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
@@ -22,4 +23,19 @@ def find_needs(model: ir.Model) -> tuple[str, ...]:
         for node in nodes
         if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own
     }
+    return tuple(sorted(needed))
+
+
+def find_needs_of_proto(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The same of a file's own form, which onnx-ir may refuse: torch writes outputs that are named like inputs."""
+    own = {(function.domain, function.name) for function in model.functions}
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    needed = set()
+    while nodes:
+        node = nodes.pop()
+        nodes += [
+            inner for attribute in node.attribute for graph in (attribute.g, *attribute.graphs) for inner in graph.node
+        ]
+        if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own:
+            needed.add(f"{node.domain}::{node.op_type}")
     return tuple(sorted(needed))
