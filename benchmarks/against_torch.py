@@ -62,10 +62,10 @@ def image(batch: int = 2, h: int = 20, w: int = 24) -> dict[str, torch.Tensor]:
 
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[..., dict[str, torch.Tensor]], dict[str, Any]]] = {
-    "linear": (lambda: nn.Linear(10, 5), lambda batch=3: {"input": torch.randn(batch, 10)}, {"input": {0: "batch"}}),
-    "encoder, 2 layers of 64": (lambda: Encoder(2, 64), ids_and_mask, {"ids": "b s", "mask": "b s"}),
-    "encoder, 6 layers of 256": (lambda: Encoder(6, 256), ids_and_mask, {"ids": "b s", "mask": "b s"}),
-    "convolutions, 8 blocks": (Convolutions, image, {"image": {0: "b", 2: "h", 3: "w"}}),
+    "linear": (lambda: nn.Linear(10, 5), lambda batch=3: {"input": torch.randn(batch, 10)}, {"input": (0,)}),
+    "encoder, 2 layers of 64": (lambda: Encoder(2, 64), ids_and_mask, {"ids": (0, 1), "mask": (0, 1)}),
+    "encoder, 6 layers of 256": (lambda: Encoder(6, 256), ids_and_mask, {"ids": (0, 1), "mask": (0, 1)}),
+    "convolutions, 8 blocks": (Convolutions, image, {"image": (0, 2, 3)}),
 }
 
 
@@ -81,14 +81,11 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, answer
 
 
-def by_torch(module: nn.Module, inputs: Callable[..., dict[str, torch.Tensor]]) -> float:
+def by_torch(
+    module: nn.Module, inputs: Callable[..., dict[str, torch.Tensor]], axes: dict[str, tuple[int, ...]]
+) -> float:
     example = inputs()
-    dynamic = {
-        name: {
-            axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(value.shape) if size not in (3, 10) or axis == 0
-        }
-        for name, value in example.items()
-    }
+    dynamic = {name: dict.fromkeys(axes[name], torch.export.Dim.DYNAMIC) for name in example}
     return timed(
         lambda: torch.onnx.export(module, (), kwargs=example, dynamic_shapes=dynamic, dynamo=True, verbose=False)
     )[0]
@@ -109,11 +106,11 @@ def by_anyshape(module: nn.Module, inputs: Callable[..., dict[str, torch.Tensor]
 
 def main() -> None:
     rows = []
-    by_torch(nn.Linear(4, 4).eval(), lambda batch=3: {"input": torch.randn(batch, 4)})
+    by_torch(nn.Linear(4, 4).eval(), lambda batch=3: {"input": torch.randn(batch, 4)}, {"input": (0,)})
     by_anyshape(nn.Linear(4, 4).eval(), lambda batch=3: {"input": torch.randn(batch, 4)})
-    for name, (build, inputs, _) in MODELS.items():
+    for name, (build, inputs, axes) in MODELS.items():
         module = build().eval()
-        torch_s = statistics.median(by_torch(module, inputs) for _ in range(REPEATS))
+        torch_s = statistics.median(by_torch(module, inputs, axes) for _ in range(REPEATS))
         runs = [by_anyshape(module, inputs) for _ in range(REPEATS)]
         file_s, whole_s = (statistics.median(run[index] for run in runs) for index in (0, 1))
         rows.append(
