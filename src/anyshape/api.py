@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyshape import pipeline
 from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
 from anyshape.inputs import declare
+from anyshape.ladder import Options
 from anyshape.operators.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.saving import check_writable, save_model
@@ -78,7 +79,7 @@ def export(
         input_names=input_names,
         output_names=output_names,
     )
-    options = pipeline.Options(
+    options = Options(
         opset=opset,
         translations=collect_translations(translations),
         optimize=optimize,

@@ -1,81 +1,38 @@
 """The stages in order, on one screen: the only place where they meet.
 
 declared -> explored -> [ captured -> exported -> verified ] for each rung, until one is right -> contract
-
-A rung that cannot capture, translate or pass is a note; the findings that a user sees are those of the first rung, since
-it knows the user's code best.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.regions import EndlessRegions, first_alone
-from anyshape.capture.rungs import RUNGS, Rung, Workshop
 from anyshape.contract.build import build_contract
-from anyshape.contract.defend import defend
 from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract, write_contract
+from anyshape.decided import asks_for_values, decide_by_values
 from anyshape.diagnose.answers import diagnose_answers
-from anyshape.diagnose.captures import (
-    diagnose_capture_error,
-    diagnose_endless_regions,
-    diagnose_translation_error,
-)
-from anyshape.diagnose.consent import accept_refusals, narrowed_by_consent, narrower_condition, pinned_condition
-from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.consent import accept_refusals, pinned_condition
+from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.made_values import diagnose_made_values
-from anyshape.diagnose.modes import diagnose_training, find_scripted
-from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
-from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
-from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Severity
-from anyshape.graphs.needs import find_needs
+from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.operators.registered import Translation, collect_operators
-from anyshape.optimize import optimize
-from anyshape.records.captured import Captured, Guard
-from anyshape.records.explored import Explored
-from anyshape.records.export import Attempt, Export
-from anyshape.records.exported import Exported
-from anyshape.records.verdict import Refusal, Verdict
-from anyshape.saving import save_model
-from anyshape.translate.join import join_regions
-from anyshape.translate.opsets import convert_opset
-from anyshape.translate.program import translate
-from anyshape.translate.registry import Translator
-from anyshape.verify import Reference, Refused, VerifyOptions, verify
-from anyshape.verify.asking import Cost, request_for, sizes_to_check, sizes_to_verify
+from anyshape.ladder import Options, Site, Sizes, Tell, climb, climb_to_consent, telling, trying
+from anyshape.records.export import Export
+from anyshape.records.verdict import Verdict
+from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.asking import Cost, request_for, sizes_to_check
 
 if TYPE_CHECKING:
     import torch
-
-Tell = Callable[[str, int, int], None]
-Sizes = Mapping[str, int]
-
-_MORE_REGIONS = 3
-_MOST_NARROWINGS = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How to export: what of the file, what of the checking."""
-
-    opset: int = 18
-    translations: Mapping[Any, Translation] = field(default_factory=dict)
-    optimize: bool = True
-    enforce: str = "graph"
-    force: bool = False
-    accept_narrower: bool = False
-    strategy: str | None = None
-    verify: VerifyOptions = field(default_factory=VerifyOptions)
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
@@ -85,15 +42,17 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
         cost = costing(module, declared)
-        explored = explore(declared, _trying(declared, reference), cost, seed=options.verify.seed)
+        explored = explore(declared, trying(declared, reference), cost, seed=options.verify.seed)
         refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
         findings = [*declared.notes, *training, *refusals]
         if options.accept_narrower:
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
         _stop_at_errors(findings)
-        site = _Site(module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell)
-        attempts, narrowings = _climb_to_consent(site) if options.accept_narrower else (_climb(site), ())
+        site = Site(module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell)
+        attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
+        if asks_for_values(attempts, options.strategy):
+            attempts = (*attempts, decide_by_values(site))
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
     findings += (*narrowings, *best.findings)
     narrowed = best.declared or site.declared
@@ -141,7 +100,7 @@ def check(
             sizes=tried,
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
             operators=needed_operators(str(path), matched.needs, operators),
-            options=_telling(options, tell),
+            options=telling(options, tell),
         )
         verdict = verify(request)
     replay = f"{path} --model {spelled}"
@@ -153,146 +112,6 @@ def check(
         return verdict, (*differences, *answers)
     # A model that always refuses says nothing.
     return verdict, answers if sizes is not None and answers else differences
-
-
-@dataclass(frozen=True)
-class _Site:
-    """What every rung works with."""
-
-    module: torch.nn.Module
-    declared: Declared
-    explored: Explored
-    reference: Reference
-    cost: Callable[[Sizes], int]
-    options: Options
-    tell: Tell
-
-
-def _climb_to_consent(site: _Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
-    """The same on smaller and smaller domains, as the user accepted, until a file is right."""
-    narrowings: list[Finding] = []
-    while True:
-        attempts = _climb(site)
-        blamed = attempts[0].blamed
-        if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
-            return attempts, tuple(narrowings)
-        condition = narrower_condition(blamed, site.declared.example_sizes)
-        narrowings.append(narrowed_by_consent(blamed, condition))
-        site = replace(site, declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)))
-
-
-def _climb(site: _Site) -> tuple[Attempt, ...]:
-    """Rung after rung, until one gives a file that is right."""
-    translator = Translator(users=site.options.translations)
-    trying = _trying(site.declared, site.reference)
-    workshop = Workshop(site.module, site.declared, lambda sizes: trying(sizes) is None, translator.decompose)
-    attempts: list[Attempt] = []
-    for rung in RUNGS:
-        if site.options.strategy in (None, rung.name):
-            attempts.append(_attempt(rung, workshop, site, translator))
-            if attempts[-1].is_right:
-                break
-    return tuple(attempts)
-
-
-def _attempt(rung: Rung, workshop: Workshop, site: _Site, translator: Translator) -> Attempt:
-    """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
-    apart: tuple[Guard, ...] = ()
-    alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
-    while True:
-        site.tell(f"capturing ({rung.name})", 0, 0)
-        try:
-            captured = rung.capture(workshop, apart)
-            captured = first_alone(captured, site.declared.domain) if alone else captured
-        except AnyshapeError as error:
-            return Attempt(rung.name, error.findings)
-        except EndlessRegions as error:
-            return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
-        except Exception as error:  # whatever torch raises; Ctrl-C goes through
-            return Attempt(
-                rung.name, (find_scripted(site.module) or find_missing_fake(error) or diagnose_capture_error(error),)
-            )
-        try:
-            exported = _translated(captured, site, translator)
-        except AnyshapeError as error:
-            if len(captured.regions) > 1 and not alone:
-                alone = True
-                continue
-            return Attempt(rung.name, error.findings, captured)
-        verdict = _verified(captured, exported, site)
-        findings = (
-            *diagnose_unknown(translator.find_unknown()),
-            *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
-            *diagnose_differences(verdict, site.declared.domain, captured.regions),
-        )
-        blamed = blamed_guard(verdict, captured.regions)
-        is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
-        if blamed is None or is_settled or not rung.has_regions or len(apart) >= _MORE_REGIONS:
-            return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
-        apart = (*apart, blamed)
-
-
-def _translated(captured: Captured, site: _Site, translator: Translator) -> Exported:
-    """One model of all regions, which refuses sizes outside the contract. Raises PromiseBroken."""
-    missing = {found.operator: found for each in captured.programs for found in translator.find_untranslatable(each)}
-    if missing:
-        raise PromiseBroken(*(diagnose_untranslatable(found, site.options.translations) for found in missing.values()))
-    site.tell("translating", 0, 0)
-    declared, options = site.declared, site.options
-    output_names = declared.name_outputs([answer.path for answer in captured.answers])
-    input_names = [leaf.name for leaf in declared.open_leaves]
-    try:
-        parts = [
-            translate(
-                region,
-                region.answers or captured.answers,
-                translator,
-                input_names,
-                output_names,
-                may_be_empty=any(dim.min == 0 for dim in declared.domain.dims),
-            )
-            for region in captured.regions
-        ]
-        if options.optimize:
-            parts = [optimize(part) for part in parts]
-        joined = join_regions(parts, [region.condition for region in captured.regions], declared)
-        exported = convert_opset(joined, options.opset)
-    except AnyshapeError:
-        raise
-    except Exception as error:
-        raise PromiseBroken(diagnose_translation_error(error)) from error
-    check_runnable(find_needs(exported.model), collect_operators())
-    if options.enforce == "graph":
-        defend(exported.model, build_contract(declared, site.explored, captured, exported))
-    return exported
-
-
-def _verified(captured: Captured, exported: Exported, site: _Site) -> Verdict:
-    """The file that will be written, compared with the module at the most telling sizes."""
-    options = site.options.verify
-    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
-        path = Path(folder) / "model.onnx"
-        save_model(exported.model, path)
-        request = request_for(path, exported.output_names, site.declared, site.reference)
-        sizes = sizes_to_verify(site.declared, captured.guards, Cost(site.cost, CHEAP, AFFORDABLE), options.seed)
-        far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
-        sizes += [point for point in far if point not in sizes]
-        needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
-        return verify(replace(request, sizes=sizes, operators=needed, options=_telling(options, site.tell)))
-
-
-def _trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
-    """The module's refusal at some sizes, or None where it answers."""
-
-    def try_sizes(sizes: Sizes) -> Refusal | None:
-        answer = reference.run(declared.make(sizes, 0))
-        return Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
-
-    return try_sizes
-
-
-def _telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:
-    return replace(options, progress=lambda done, total, sizes: tell("comparing", done, total))
 
 
 def _stop_at_errors(findings: Iterable[Finding]) -> None:

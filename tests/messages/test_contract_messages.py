@@ -264,6 +264,13 @@ AS418 not-a-container: 'past' is a ndarray, but holds several inputs.
   Why:    they are past.0, past.1.
   Fix:    give them in the structure that the PyTorch module takes.""",
     ),
+    "AS419": (
+        say.values_refused("AssertionError: too large (model.py:7)", {"batch": 3}),
+        """\
+AS419 values-refused: the model itself refuses the values of this call, and so does the file.
+  Why:    AssertionError: too large (model.py:7)
+  Fix:    give other values: PyTorch would raise the same.""",
+    ),
     "AS040 folder": (
         file_messages.not_a_file("models"),
         """\

@@ -17,7 +17,7 @@ from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_graphs, quiet_logger
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer, Captured, Region
 
@@ -37,7 +37,7 @@ def capture_symbolically(
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
-        with leaves():
+        with leaves(), quiet_graphs():
             program = torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
         paths = flat.seen.paths
         decomposed = decompose(program)

@@ -179,6 +179,17 @@ def run_failed(message: str, bindings: Mapping[str, str], sizes: Mapping[str, in
     )
 
 
+def values_refused(message: str, sizes: Mapping[str, int]) -> Finding:
+    return Finding(
+        code="AS419",
+        name="values-refused",
+        what="the model itself refuses the values of this call, and so does the file.",
+        why=message,
+        fix="give other values: PyTorch would raise the same.",
+        sizes=dict(sizes),
+    )
+
+
 def not_an_array(tensor: TensorPromise, kind: str) -> Finding:
     return Finding(
         code="AS413",

@@ -6,6 +6,7 @@ answer.
 
 from __future__ import annotations
 
+import re
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Source = str | PathLike[str] | bytes
 
 _IN_MEMORY = "the model in memory"
+_REFUSED_VALUES = re.compile(r"Name:'anyshape AS419: the model refuses these values: (.*?)' Status Message")
 
 
 def load(
@@ -95,6 +97,8 @@ class Loaded:
         try:
             return self._session.run(feeds)
         except RuntimeFailed as error:
+            if refused := _REFUSED_VALUES.search(error.message):
+                raise PromiseBroken(say.values_refused(refused[1], sizes)) from error
             raise PromiseBroken(say.run_failed(error.message, self._checker.bindings(feeds), sizes)) from error
 
     def __repr__(self) -> str:

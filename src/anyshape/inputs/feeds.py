@@ -20,6 +20,8 @@ def as_array(value: Any, dtype: str) -> Array:
     if not isinstance(value, torch.Tensor):
         return np.asarray(value, dtype=dtype)
     plain = value.detach().cpu().resolve_conj().resolve_neg()
+    if plain.is_complex():  # runtimes have no complex numbers: pairs, on a last axis of 2
+        return torch.view_as_real(plain).numpy()
     if dtype != "bfloat16" and not dtype.startswith("float8"):
         return plain.numpy()
     import ml_dtypes

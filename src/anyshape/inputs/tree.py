@@ -36,11 +36,19 @@ def flatten(value: Any, root: str = "") -> tuple[Leaves, Structure]:
 
 
 def flatten_outputs(value: Any) -> Leaves:
-    """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict."""
+    """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict.
+
+    Runtimes have no complex numbers: such a tensor comes out as pairs, on a last axis of 2 (`torch.view_as_real`).
+    """
     named = (
         isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
     )
-    return flatten(value, "" if named else "output")[0]
+    return [(path, _in_pairs(leaf)) for path, leaf in flatten(value, "" if named else "output")[0]]
+
+
+def _in_pairs(leaf: Any) -> Any:
+    is_complex = isinstance(leaf, torch.Tensor) and leaf.is_complex()
+    return torch.view_as_real(leaf.resolve_conj()) if is_complex else leaf
 
 
 class _Walker:

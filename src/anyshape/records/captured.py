@@ -85,11 +85,15 @@ class Region:
 
 @dataclass(frozen=True)
 class Captured:
-    """Regions that together answer for the domain, the rung that found them, and what is answered."""
+    """Regions that together answer for the domain, the rung that found them, and what is answered.
+
+    `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
+    """
 
     strategy: str
     regions: tuple[Region, ...]
     answers: tuple[Answer, ...]
+    decisions: tuple[Source, ...] = ()
 
     @property
     def guards(self) -> tuple[Guard, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Severity, Source
 from anyshape.records.captured import Captured, Guard, Region
 from anyshape.records.contract import Contract
 from anyshape.records.exported import Exported
@@ -77,8 +77,17 @@ class Export:
     @property
     def regions(self) -> tuple[Region, ...]:
         """The programs of the capture, each with the condition under which it answers."""
-        captured = next((each.captured for each in self.attempts if each.strategy == self.strategy), None)
+        captured = self._captured()
         return captured.regions if captured is not None else ()
+
+    @property
+    def decisions(self) -> tuple[Source, ...]:
+        """The lines at which the values of a call, not its sizes, choose what runs."""
+        captured = self._captured()
+        return captured.decisions if captured is not None else ()
+
+    def _captured(self) -> Captured | None:
+        return next((each.captured for each in self.attempts if each.strategy == self.strategy), None)
 
     @property
     def is_kept(self) -> bool:

@@ -35,7 +35,9 @@ def describe_ladder(result: Export) -> str:
             else "not right"
         )
         lines.append(f"  rung    {attempt.strategy}: {outcome}")
-    lines += [f"  region  {format_condition(region.condition)}" for region in result.regions if len(result.regions) > 1]
+    lines += [f"  decides by values: {line}" for line in result.decisions]
+    conditions = [region.condition for region in result.regions if len(result.regions) > 1]
+    lines += [f"  region  {format_condition(condition)}" for condition in conditions if not is_always(condition)]
     for guard in result.guards:
         if guard.condition is None or is_always(guard.condition):
             continue

@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from anyshape.capture.generalized.indexing import assign, basic_index
 from anyshape.findings import Source
@@ -47,7 +48,9 @@ class AskedValues(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if func in _ASKING and isinstance(args[0], torch.Tensor):
-            return func(_real_value(args[0], func), *args[1:], **(kwargs or {}))
+            value = _real_value(args[0], func)
+            with _disable_current_modes():  # else asking would itself be traced
+                return func(value, *args[1:], **(kwargs or {}))
         if func is torch.Tensor.__getitem__:
             view = basic_index(args[0], args[1])
             if view is not None:
@@ -58,8 +61,6 @@ class AskedValues(TorchFunctionMode):
 
 
 def _real_value(tensor: torch.Tensor, func: Callable[..., Any]) -> torch.Tensor:
-    from torch.utils._python_dispatch import _disable_current_modes
-
     tracer = _tracer()
     slot = get_proxy_slot(tensor, tracer, None) if tracer is not None else None
     if tracer is None or (slot is None and not _is_traced(tensor, tracer)):

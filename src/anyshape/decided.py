@@ -1,0 +1,206 @@
+"""The rung for models that decide by values: each question and each way on is exported by itself, then put together.
+
+    if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
+    return x - 1                    ->    If(question, then: x * 2, else: x - 1)
+
+Every part goes up the whole ladder and is verified by itself, against the module with its questions answered so; the
+file as a whole is then verified against the module as it is. A number that the model asks for is a size to its parts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from anyshape.contract.build import build_contract
+from anyshape.contract.defend import defend
+from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.diagnose.differences import diagnose_differences
+from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.explore import costing, explore
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
+from anyshape.inputs import flatten_outputs
+from anyshape.inputs.numbers import with_numbers
+from anyshape.ladder import Site, climb, trying, verified
+from anyshape.modules.answered import AnsweredModule, Heard, QuestionModule, Script, Times, hear
+from anyshape.modules.questions import Asked
+from anyshape.modules.state import kept
+from anyshape.optimize.shared import share_outer_values
+from anyshape.records.captured import Captured
+from anyshape.records.export import Attempt
+from anyshape.records.exported import Exported
+from anyshape.records.verdict import Refusal as Refused
+from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
+from anyshape.verify import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+STRATEGY = "decided"
+_VALUES_DECIDE = ("AS111", "AS121")
+_MOST_PARTS = 24
+_DRAWS = 4
+_PLACES = 4
+_SURELY_A_LOOP = 4
+
+
+def asks_for_values(attempts: Sequence[Attempt], strategy: str | None) -> bool:
+    """Whether the rungs below came to nothing because the model decides by values."""
+    if strategy is not None:
+        return strategy == STRATEGY
+    codes = {finding.code for attempt in attempts for finding in attempt.findings}
+    return not any(attempt.is_right for attempt in attempts) and any(code in codes for code in _VALUES_DECIDE)
+
+
+def decide_by_values(site: Site) -> Attempt:
+    """The whole rung, from the first question to the verdict."""
+    tree = _Tree(replace(site, options=replace(site.options, strategy=None)))
+    try:
+        exported = compose(tree.grow(()), site.declared)
+        if site.options.optimize:
+            share_outer_values(exported.model)
+        regions = tuple(region for part in tree.captured for region in part.regions)
+        answers = tuple(answer for _, answer in exported.outputs)
+        captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))
+        if site.options.enforce == "graph":
+            defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
+    except AnyshapeError as error:
+        return Attempt(STRATEGY, error.findings)
+    except Exception as error:  # a rung that crashes is a note, not the end
+        return Attempt(STRATEGY, (diagnose_translation_error(error),))
+    verdict = verified(captured, exported, site)
+    findings = (
+        *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
+        *diagnose_differences(verdict, site.declared.domain),
+    )
+    return Attempt(STRATEGY, findings, captured, exported, verdict, declared=site.declared)
+
+
+@dataclass
+class _Tree:
+    """The tree of decisions while it grows, and what was captured for it."""
+
+    site: Site
+    captured: list[Captured] = field(default_factory=list)
+    decisions: list[Source] = field(default_factory=list)
+    parts: int = 0
+
+    def grow(self, script: Script) -> Tree:
+        """What follows after these answers. Raises PromiseBroken where a part has no right file."""
+        heard = list(self._heard(script))
+        numbers = next((each.numbers for each in heard), {})
+        questions = [each.asked for each in heard if each.asked is not None]
+        if not questions:
+            return self._exported(AnsweredModule(self.site.module, script), numbers, answers=True)
+        asked = questions[0]
+        if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
+            raise PromiseBroken(_too_many_questions(asked.source))
+        if asked.source is not None and asked.source not in self.decisions:
+            self.decisions.append(asked.source)
+        if asked.kind == "number":
+            name = self._free_name(script)
+            return Number(self._question(script, asked, numbers), name, self.grow((*script, name)))
+        repeated = next((answer for answer in (True, False) if self._is_asked_again(script, answer, asked)), None)
+        if repeated is not None:
+            times = Times(self._free_name(script), repeated)
+            question = self._question((*script, times), asked, {**numbers, times.name: 1})
+            return Repeat(question, times.name, repeated, self.grow((*script, times, not repeated)))
+        question = self._question(script, asked, numbers)
+        return Choice(question, self.grow((*script, True)), self.grow((*script, False)))
+
+    def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
+        question = self._exported(QuestionModule(self.site.module, script, asked.kind), numbers)
+        if isinstance(question, Refusal):
+            raise PromiseBroken(_too_many_questions(asked.source))
+        return question
+
+    def _is_asked_again(self, script: Script, answer: bool, asked: Asked) -> bool:
+        """Whether the same line asks again and again while it is answered so, as that of a `while` does."""
+        for times in range(1, _SURELY_A_LOOP + 1):
+            later = [each.asked for each in self._heard((*script, *[answer] * times))]
+            if not any(other is not None and other.source == asked.source for other in later):
+                return False
+        return True
+
+    def _free_name(self, script: Script) -> str:
+        declared = self.site.declared
+        taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
+        names = (
+            f"value_{number}" for number in itertools.count(1 + sum(not isinstance(each, bool) for each in script))
+        )
+        return next(name for name in names if name not in taken)
+
+    def _heard(self, script: Script) -> Iterator[Heard]:
+        """What the module asks next, at several sizes and values; a module that raises there asks nothing."""
+        import torch
+
+        declared = self.site.declared
+        points = [sizes for sizes in self.site.explored.answered if declared.domain.contains(sizes)][:_PLACES]
+        for sizes in points:
+            for seed in range(_DRAWS):
+                inputs = declared.make(sizes, seed)
+                try:
+                    with kept(self.site.module), torch.no_grad():
+                        yield hear(self.site.module, inputs.args, inputs.kwargs, script)
+                except Exception:
+                    continue
+
+    def _exported(
+        self, module: torch.nn.Module, numbers: Mapping[str, int], *, answers: bool = False
+    ) -> Exported | Refusal:
+        """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
+        site = self.site
+        self.parts += 1
+        declared = with_numbers(site.declared, numbers)
+        with Reference(module, flatten_outputs) as reference:
+            cost = costing(module, declared)
+            explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
+            if not explored.answered:
+                return Refusal(_spoken(explored.refused[0]))
+            if not explored.is_explained:
+                raise PromiseBroken(_refuses_somewhere(explored.refused[0]))
+            part = replace(
+                site,
+                module=module,
+                declared=replace(declared, domain=explored.domain),
+                explored=explored,
+                reference=reference,
+                cost=cost,
+            )
+            attempts = climb(part)
+        right = next((attempt for attempt in attempts if attempt.is_right), None)
+        if right is None or right.exported is None or right.captured is None:
+            raise PromiseBroken(*attempts[0].findings)
+        if answers:
+            self.captured.append(right.captured)
+        return right.exported
+
+
+def _spoken(refused: Refused) -> str:
+    line = f" ({refused.source.file}:{refused.source.line})" if refused.source else ""
+    return f"the model refuses these values: {refused.message.splitlines()[0]}{line}"
+
+
+def _too_many_questions(source: Source | None) -> Finding:
+    return Finding(
+        code="AS116",
+        name="endless-questions",
+        what="the model decides by values again and again.",
+        where=source,
+        why=f"more than {_MOST_PARTS} ways lead through it, or what it asks changes with the sizes.",
+        fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
+    )
+
+
+def _refuses_somewhere(refused: Refused) -> Finding:
+    return Finding(
+        code="AS117",
+        name="way-refuses-somewhere",
+        what=f"one way through the model answers at some sizes only: {refused.message.splitlines()[0]}",
+        where=refused.source,
+        why="no simple rule tells where.",
+        fix="let every way through forward answer at all sizes.",
+        sizes=dict(refused.sizes),
+    )

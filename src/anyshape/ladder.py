@@ -1,0 +1,211 @@
+"""The ladder: rung after rung, each from capture to verdict, until one gives a file that is right.
+
+captured -> translated -> verified
+
+A rung that cannot capture, translate or pass is a note; the findings that a user sees are those of the first rung, since
+it knows the user's code best.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyshape.capture.regions import EndlessRegions, first_alone
+from anyshape.capture.rungs import RUNGS, Rung, Workshop
+from anyshape.contract.build import build_contract
+from anyshape.contract.defend import defend
+from anyshape.diagnose.captures import (
+    diagnose_capture_error,
+    diagnose_endless_regions,
+    diagnose_translation_error,
+)
+from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
+from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.modes import find_scripted
+from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
+from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.explore import AFFORDABLE, CHEAP
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken
+from anyshape.graphs.needs import find_needs
+from anyshape.inputs import Declared
+from anyshape.operators.registered import Translation, collect_operators
+from anyshape.optimize import optimize
+from anyshape.records.captured import Captured, Guard
+from anyshape.records.explored import Explored
+from anyshape.records.export import Attempt
+from anyshape.records.exported import Exported
+from anyshape.records.verdict import Refusal, Verdict
+from anyshape.saving import save_model
+from anyshape.translate.join import join_regions
+from anyshape.translate.opsets import convert_opset
+from anyshape.translate.program import translate
+from anyshape.translate.registry import Translator
+from anyshape.verify import Reference, Refused, VerifyOptions, verify
+from anyshape.verify.asking import Cost, request_for, sizes_to_verify
+
+if TYPE_CHECKING:
+    import torch
+
+Tell = Callable[[str, int, int], None]
+Sizes = Mapping[str, int]
+
+_MORE_REGIONS = 3
+_MOST_NARROWINGS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to export: what of the file, what of the checking."""
+
+    opset: int = 18
+    translations: Mapping[Any, Translation] = field(default_factory=dict)
+    optimize: bool = True
+    enforce: str = "graph"
+    force: bool = False
+    accept_narrower: bool = False
+    strategy: str | None = None
+    verify: VerifyOptions = field(default_factory=VerifyOptions)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every rung works with."""
+
+    module: torch.nn.Module
+    declared: Declared
+    explored: Explored
+    reference: Reference
+    cost: Callable[[Sizes], int]
+    options: Options
+    tell: Tell
+
+
+def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """The same on smaller and smaller domains, as the user accepted, until a file is right."""
+    narrowings: list[Finding] = []
+    while True:
+        attempts = climb(site)
+        blamed = attempts[0].blamed
+        if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
+            return attempts, tuple(narrowings)
+        condition = narrower_condition(blamed, site.declared.example_sizes)
+        narrowings.append(narrowed_by_consent(blamed, condition))
+        site = replace(site, declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)))
+
+
+def climb(site: Site) -> tuple[Attempt, ...]:
+    """Rung after rung, until one gives a file that is right."""
+    translator = Translator(users=site.options.translations)
+    try_sizes = trying(site.declared, site.reference)
+    workshop = Workshop(site.module, site.declared, lambda sizes: try_sizes(sizes) is None, translator.decompose)
+    attempts: list[Attempt] = []
+    for rung in RUNGS:
+        if site.options.strategy in (None, rung.name):
+            attempts.append(_attempt(rung, workshop, site, translator))
+            if attempts[-1].is_right:
+                break
+    return tuple(attempts)
+
+
+def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
+    """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
+    apart: tuple[Guard, ...] = ()
+    alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
+    while True:
+        site.tell(f"capturing ({rung.name})", 0, 0)
+        try:
+            captured = rung.capture(workshop, apart)
+            captured = first_alone(captured, site.declared.domain) if alone else captured
+        except AnyshapeError as error:
+            return Attempt(rung.name, error.findings)
+        except EndlessRegions as error:
+            return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
+        except Exception as error:  # whatever torch raises; Ctrl-C goes through
+            return Attempt(
+                rung.name, (find_scripted(site.module) or find_missing_fake(error) or diagnose_capture_error(error),)
+            )
+        try:
+            exported = translated(captured, site, translator)
+        except AnyshapeError as error:
+            if len(captured.regions) > 1 and not alone:
+                alone = True
+                continue
+            return Attempt(rung.name, error.findings, captured)
+        verdict = verified(captured, exported, site)
+        findings = (
+            *diagnose_unknown(translator.find_unknown()),
+            *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
+            *diagnose_differences(verdict, site.declared.domain, captured.regions),
+        )
+        blamed = blamed_guard(verdict, captured.regions)
+        is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
+        if blamed is None or is_settled or not rung.has_regions or len(apart) >= _MORE_REGIONS:
+            return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
+        apart = (*apart, blamed)
+
+
+def translated(captured: Captured, site: Site, translator: Translator) -> Exported:
+    """One model of all regions, which refuses sizes outside the contract. Raises PromiseBroken."""
+    missing = {found.operator: found for each in captured.programs for found in translator.find_untranslatable(each)}
+    if missing:
+        raise PromiseBroken(*(diagnose_untranslatable(found, site.options.translations) for found in missing.values()))
+    site.tell("translating", 0, 0)
+    declared, options = site.declared, site.options
+    output_names = declared.name_outputs([answer.path for answer in captured.answers])
+    input_names = [leaf.name for leaf in declared.open_leaves]
+    try:
+        parts = [
+            translate(
+                region,
+                region.answers or captured.answers,
+                translator,
+                input_names,
+                output_names,
+                may_be_empty=any(dim.min == 0 for dim in declared.domain.dims),
+            )
+            for region in captured.regions
+        ]
+        if options.optimize:
+            parts = [optimize(part) for part in parts]
+        joined = join_regions(parts, [region.condition for region in captured.regions], declared)
+        exported = convert_opset(joined, options.opset)
+    except AnyshapeError:
+        raise
+    except Exception as error:
+        raise PromiseBroken(diagnose_translation_error(error)) from error
+    check_runnable(find_needs(exported.model), collect_operators())
+    if options.enforce == "graph":
+        defend(exported.model, build_contract(declared, site.explored, captured, exported))
+    return exported
+
+
+def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
+    """The file that will be written, compared with the module at the most telling sizes."""
+    options = site.options.verify
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        save_model(exported.model, path)
+        request = request_for(path, exported.output_names, site.declared, site.reference)
+        sizes = sizes_to_verify(site.declared, captured.guards, Cost(site.cost, CHEAP, AFFORDABLE), options.seed)
+        far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
+        sizes += [point for point in far if point not in sizes]
+        needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
+        return verify(replace(request, sizes=sizes, operators=needed, options=telling(options, site.tell)))
+
+
+def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
+    """The module's refusal at some sizes, or None where it answers."""
+
+    def try_sizes(sizes: Sizes) -> Refusal | None:
+        answer = reference.run(declared.make(sizes, 0))
+        return Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
+
+    return try_sizes
+
+
+def telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:
+    return replace(options, progress=lambda done, total, sizes: tell("comparing", done, total))

@@ -1,0 +1,140 @@
+"""The user's module with its questions answered beforehand, and the questions themselves, each as a module.
+
+    AnsweredModule(m, (True, "value_1"))      m, where the first question is answered True and the second by a number
+    QuestionModule(m, (True,), "number")      what m asks after one answer, as its only output
+
+A number is given as the length of an input of that name, so that to whoever captures the module it is a size like any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from anyshape.modules.questions import Asked, Kind, Questions
+
+
+@dataclass(frozen=True)
+class Times:
+    """The same answer again and again, as many times as the number `name` says: what a `while` hears."""
+
+    name: str
+    answer: bool
+
+
+Entry = bool | str | Times
+Script = tuple[Entry, ...]
+"""Answers in the order of the questions: truths as they are, numbers by the name of the input that has them."""
+
+_DTYPES = {"truth": torch.bool, "number": torch.int64}
+_LONGEST_HEARD = 100
+
+
+class _Scripted(torch.nn.Module):
+    def __init__(self, module: torch.nn.Module, script: Script) -> None:
+        super().__init__()
+        self.module = module
+        self._script = script
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        answers = [answer for entry in self._script for answer in _answers(entry, kwargs)]
+        with Questions((args, kwargs), answers):
+            return self.module(*args, **kwargs)
+
+
+def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
+    if isinstance(entry, bool):
+        yield entry
+    elif isinstance(entry, str):
+        yield kwargs.pop(entry).shape[0]
+    else:
+        yield from [entry.answer] * int(kwargs.pop(entry.name).shape[0])
+
+
+class AnsweredModule(_Scripted):
+    """The module where its questions are answered so. A question more is an error: no value may be baked in."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._run(args, kwargs)
+        except Asked as asked:
+            raise RuntimeError(f"the model asks for one more value at {asked.source}") from None
+
+
+class QuestionModule(_Scripted):
+    """What the module asks after these answers; false or 0 where it asks no more and nobody will read it."""
+
+    def __init__(self, module: torch.nn.Module, script: Script, kind: Kind) -> None:
+        super().__init__(module, script)
+        self._kind = kind
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        try:
+            self._run(args, kwargs)
+        except Asked as asked:
+            _leave_modules(asked)
+            if asked.kind != self._kind:
+                raise RuntimeError(f"the model asks another question at {asked.source}") from None
+            return asked.value
+        return torch.zeros((), dtype=_DTYPES[self._kind])
+
+
+def _leave_modules(error: BaseException) -> None:
+    """Tell torch's tracer that it has left the modules that the error came through: it does not notice by itself."""
+    from torch.fx import Tracer
+
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code is Tracer.call_module.__code__:
+            frame.f_locals["self"].module_stack.pop(frame.f_locals["module_key"], None)
+        traceback = traceback.tb_next
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way."""
+
+    asked: Asked | None
+    numbers: Mapping[str, int]
+
+
+def hear(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], script: Script) -> Heard:
+    """Run the module: truths are answered by the script, numbers are what they are. What the module raises goes on."""
+    answers: list[Any] = []
+    numbers: dict[str, int] = {}
+
+    def ask() -> Asked | None:
+        return _first_question(module, args, kwargs, answers)
+
+    for entry in script:
+        if isinstance(entry, bool):
+            answers.append(entry)
+        elif isinstance(entry, str):
+            asked = ask()
+            if asked is None or asked.kind != "number":
+                return Heard(asked, numbers)
+            numbers[entry] = int(asked.value)
+            answers.append(numbers[entry])
+        else:
+            numbers[entry.name] = 0
+            while (asked := ask()) is not None and bool(asked.value) == entry.answer:
+                answers.append(entry.answer)
+                numbers[entry.name] += 1
+                if numbers[entry.name] > _LONGEST_HEARD:
+                    return Heard(asked, numbers)
+    return Heard(ask(), numbers)
+
+
+def _first_question(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any]
+) -> Asked | None:
+    try:
+        with Questions((args, kwargs), answers):
+            module(*args, **kwargs)
+    except Asked as asked:
+        return asked
+    return None

@@ -1,0 +1,181 @@
+"""Models that decide by values: each way through them is in the file, and the values of a call choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.report.text import describe_ladder
+
+
+class Branch(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(40, 40), nn.Linear(40, 40)
+
+    def forward(self, x, flag):
+        hidden = self.first(x)
+        if flag:
+            hidden = hidden + 1
+            if hidden.mean().item() > 0.9:
+                hidden = self.second(hidden)
+        return hidden.relu()
+
+
+class Early(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).sin()
+            if x.abs().mean() < 0.3:
+                break
+        return x
+
+
+class Repeated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, n):
+        for step in range(int(n)):
+            x = self.linear(x).sin() + step
+        return x
+
+
+class Halved(nn.Module):
+    def forward(self, x):
+        while x.abs().max() > 0.1:
+            x = x / 2
+        return x + 1
+
+
+class Shortened(nn.Module):
+    def forward(self, x, lengths):
+        longest = int(lengths.max())
+        return x[:, :longest].cumsum(1)
+
+
+class Asserted(nn.Module):
+    def forward(self, x):
+        assert (x < 50).all(), "too large"
+        return x * 2
+
+
+def export(model, inputs, path, **options):
+    torch.manual_seed(0)
+    result = anyshape.export(model.eval(), inputs, path, **options)
+    assert result.strategy == "decided"
+    return result
+
+
+def assert_same(model, path, *inputs: torch.Tensor) -> None:
+    with torch.no_grad():
+        expected = model.eval()(*inputs)
+    session = onnxruntime.InferenceSession(str(path))
+    feeds = {given.name: value.numpy() for given, value in zip(session.get_inputs(), inputs, strict=True)}
+    (actual,) = session.run(None, feeds)
+    np.testing.assert_allclose(actual, expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_both_sides_of_a_branch_on_values_are_in_the_file(tmp_path) -> None:
+    model, path = Branch(), tmp_path / "m.onnx"
+    result = export(model, lambda b=2, t=3: torch.randn(b, t), path)
+    for offset in (3.0, -3.0):
+        assert_same(model, path, torch.randn(5, 7) * 0.1 + offset)
+    told = describe_ladder(result)
+    assert "rung    decided: right" in told
+    assert "decides by values: " in told and "if x.sum() > 0:" in told
+
+
+def test_a_branch_inside_a_branch_and_its_weights_once(tmp_path) -> None:
+    model, path = Nested(), tmp_path / "m.onnx"
+    result = export(model, (torch.randn(2, 40), torch.tensor(True)), path, dynamic={"x": "b _"})
+    assert len([name for name in result.model.graph.initializers if name.endswith("weight")]) == 2
+    for offset in (0.0, 9.0, -9.0):
+        for flag in (True, False):
+            assert_same(model, path, torch.randn(3, 40) + offset, torch.tensor(flag))
+
+
+def test_a_loop_that_a_value_may_end_early(tmp_path) -> None:
+    model, path = Early(), tmp_path / "m.onnx"
+    export(model, lambda b=2: torch.randn(b, 4), path)
+    for scale in (0.0, 1.0, 5.0):
+        assert_same(model, path, torch.randn(3, 4) * scale)
+
+
+def test_a_number_of_steps_that_is_a_value(tmp_path) -> None:
+    model, path = Repeated(), tmp_path / "m.onnx"
+    export(model, lambda b, n=3: (torch.randn(b, 4), torch.tensor(n)), path)
+    for steps in (0, 1, 2, 13, 40):
+        assert_same(model, path, torch.randn(3, 4), torch.tensor(steps))
+
+
+def test_a_number_of_steps_below_zero_is_refused_by_the_file(tmp_path) -> None:
+    model, path = Repeated(), tmp_path / "m.onnx"
+    export(model, lambda b, n=3: (torch.randn(b, 4), torch.tensor(n)), path)
+    with pytest.raises(anyshape.AnyshapeError):
+        anyshape.load(path)(torch.randn(3, 4), torch.tensor(-1))
+
+
+def test_a_while_that_asks_a_value_each_time(tmp_path) -> None:
+    model, path = Halved(), tmp_path / "m.onnx"
+    export(model, lambda b=2: torch.randn(b, 4), path)
+    for scale in (0.0, 0.01, 1.0, 300.0):
+        assert_same(model, path, torch.randn(3, 4) * scale)
+
+
+def test_a_length_that_is_a_value_becomes_an_axis_without_a_name(tmp_path) -> None:
+    model, path = Shortened(), tmp_path / "m.onnx"
+    result = export(model, lambda b, t: (torch.randn(b, t, 2), torch.randint(1, t + 1, (b,))), path)
+    assert str(result.contract.outputs[0]) == "output: float32[b, ?, 2]"
+    for lengths in ([1, 1], [4, 2], [6, 6]):
+        assert_same(model, path, torch.randn(2, 6, 2), torch.tensor(lengths))
+
+
+def test_what_the_model_asserts_the_file_asserts_too(tmp_path) -> None:
+    model, path = Asserted(), tmp_path / "m.onnx"
+    export(model, lambda b=2: torch.randn(b, 4), path)
+    assert_same(model, path, torch.randn(3, 4))
+    with pytest.raises(anyshape.AnyshapeError) as caught:
+        anyshape.load(path)(torch.full((3, 4), 99.0))
+    assert caught.value.finding.code == "AS419" and "too large" in str(caught.value)
+
+
+def test_questions_that_change_their_kind_are_refused_with_their_line() -> None:
+    class Either(nn.Module):
+        def forward(self, x):
+            if x.shape[0] > 3:
+                return x * int(x.sum())
+            return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(anyshape.AnyshapeError) as caught:
+        anyshape.export(Either(), lambda b=2: torch.randn(b, 4))
+    assert caught.value.finding.where is not None
+
+
+def test_what_follows_from_weights_alone_is_no_question() -> None:
+    class Switched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("switch", torch.tensor(1.0))
+
+        def forward(self, x):
+            return x * 2 if self.switch > 0 else x
+
+    result = anyshape.export(Switched(), lambda b=2: torch.randn(b, 4))
+    assert result.strategy != "decided"

@@ -1,0 +1,107 @@
+"""Questions that Python asks of tensors: only what depends on the inputs is one, and answers come from the script."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.modules.answered import AnsweredModule, QuestionModule, Times, hear
+from anyshape.modules.questions import Asked, Questions
+
+
+class Model(nn.Module):
+    def forward(self, x, n):
+        if x.sum() > 0:
+            x = x + 1
+        for _ in range(int(n)):
+            x = x * 2
+        return x
+
+
+def run(function, *inputs, answers=()):
+    with Questions(inputs, answers):
+        return function(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (lambda x: bool(x.sum()), "truth"),
+        (lambda x: not (x > 0).any(), "truth"),
+        (lambda x: int(x.sum()), "number"),
+        (lambda x: x.argmax().item(), "number"),
+        (lambda x: range(x.argmax()), "number"),
+        (lambda x: torch.equal(x, x + 1), "truth"),
+        (lambda x: torch.allclose(x, x + 1), "truth"),
+        (lambda x: x.max().item() > 3, None),
+    ],
+)
+def test_what_is_asked(function, kind) -> None:
+    if kind is None:
+        run(function, torch.ones(3))
+        return
+    with pytest.raises(Asked) as caught:
+        run(function, torch.ones(3))
+    assert caught.value.kind == kind and caught.value.value.shape == ()
+
+
+def test_a_float_is_asked_for_when_it_decides() -> None:
+    with pytest.raises(Asked):
+        run(lambda x: 1 if x.max().item() > 3 else 2, torch.ones(3))
+
+
+def test_what_does_not_depend_on_the_inputs_is_not_asked() -> None:
+    assert run(lambda x: bool(torch.ones(2).sum() > 0), torch.ones(3)) is True
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, x: table.add_(x),
+        lambda table, x: table.__setitem__(0, x[0]),
+        lambda table, x: table[1:].copy_(x[1:]),
+        lambda table, x: torch.add(x, 1, out=table),
+    ],
+)
+def test_a_tensor_that_inputs_are_written_into_depends_on_them(write) -> None:
+    def function(x):
+        table = torch.zeros(3)
+        write(table, x)
+        return bool(table.sum() > 0)
+
+    with pytest.raises(Asked):
+        run(function, torch.ones(3))
+
+
+def test_answers_are_taken_in_order() -> None:
+    x, n = torch.ones(3), torch.tensor(5)
+    assert run(Model(), x, n, answers=[True, 2]).tolist() == [8.0, 8.0, 8.0]
+    assert run(Model(), x, n, answers=[False, 1]).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_an_answer_of_another_kind_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="other questions"):
+        run(Model(), torch.ones(3), torch.tensor(5), answers=[2])
+
+
+def test_a_script_gives_numbers_by_the_length_of_inputs() -> None:
+    answered = AnsweredModule(Model(), (True, "value_1"))
+    assert answered(torch.ones(2), torch.tensor(9), value_1=torch.zeros(3)).tolist() == [16.0, 16.0]
+    question = QuestionModule(Model(), (True,), "number")
+    assert question(torch.ones(2), torch.tensor(9)).item() == 9
+    with pytest.raises(RuntimeError, match="one more value"):
+        AnsweredModule(Model(), (True,))(torch.ones(2), torch.tensor(9))
+
+
+def test_hearing_finds_the_real_numbers() -> None:
+    class Halved(nn.Module):
+        def forward(self, x):
+            while x.max() > 1:
+                x = x / 2
+            return x
+
+    heard = hear(Halved(), (torch.tensor([5.0]),), {}, (Times("value_1", True), False))
+    assert heard.asked is None and heard.numbers == {"value_1": 3}
+    heard = hear(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
+    assert heard.asked is None and heard.numbers == {"value_1": 9}
