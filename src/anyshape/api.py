@@ -13,6 +13,7 @@ from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
 from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.operators.registered import collect_translations
+from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
 from anyshape.saving import check_writable, save_model
 from anyshape.verify import VerifyOptions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 
-OLDEST_OPSET = 18
+OLDEST_OPSET = 17
 NEWEST_OPSET = 23
 DEFAULT_OPSET = 18
 
@@ -47,6 +48,7 @@ def export(
     force: bool = False,
     accept_narrower: bool = False,
     strategy: str | None = None,
+    time_limit: float = 300.0,
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -65,9 +67,10 @@ def export(
     nodes by which the graph itself refuses sizes outside its contract. `accept_narrower=True` is your word that a smaller
     domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
-    None puts weights into a second file above 2 GB only.
+    None puts weights into a second file above 2 GB only. `time_limit` is in seconds, for each rung of the ladder.
     """
     _check_opset(opset)
+    _check_strategy(strategy)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -87,6 +90,7 @@ def export(
         force=force,
         accept_narrower=accept_narrower,
         strategy=strategy,
+        time_limit_s=time_limit,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
     )
     result = pipeline.export(model, declared, options, progress or _silent)
@@ -133,6 +137,19 @@ def check(
 
 def _silent(stage: str, done: int, total: int) -> None:
     """Nobody listens."""
+
+
+def _check_strategy(strategy: str | None) -> None:
+    if strategy is not None and strategy not in STRATEGIES:
+        raise UsageError(
+            Finding(
+                code="AS059",
+                name="unknown-strategy",
+                what=f"there is no rung {strategy!r} on the ladder.",
+                why=f"the rungs are {', '.join(STRATEGIES)}.",
+                fix="leave strategy out: each is tried in turn, until one is right.",
+            )
+        )
 
 
 def _check_opset(opset: int) -> None:

@@ -14,16 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from anyshape.contract.build import build_contract
-from anyshape.contract.defend import defend
 from anyshape.diagnose.captures import diagnose_translation_error
-from anyshape.diagnose.differences import diagnose_differences
-from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
 from anyshape.inputs import flatten_outputs
 from anyshape.inputs.numbers import with_numbers
-from anyshape.ladder import Site, climb, trying, verified
+from anyshape.ladder import Site, climb, judged, trying
 from anyshape.modules.answered import AnsweredModule, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
@@ -64,18 +60,11 @@ def decide_by_values(site: Site) -> Attempt:
         regions = tuple(region for part in tree.captured for region in part.regions)
         answers = tuple(answer for _, answer in exported.outputs)
         captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))
-        if site.options.enforce == "graph":
-            defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
+        return judged(captured, exported, site)
     except AnyshapeError as error:
         return Attempt(STRATEGY, error.findings)
     except Exception as error:  # a rung that crashes is a note, not the end
         return Attempt(STRATEGY, (diagnose_translation_error(error),))
-    verdict = verified(captured, exported, site)
-    findings = (
-        *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
-        *diagnose_differences(verdict, site.declared.domain),
-    )
-    return Attempt(STRATEGY, findings, captured, exported, verdict, declared=site.declared)
 
 
 @dataclass

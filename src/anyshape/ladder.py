@@ -9,6 +9,7 @@ it knows the user's code best.
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from anyshape.contract.defend import defend
 from anyshape.diagnose.captures import (
     diagnose_capture_error,
     diagnose_endless_regions,
+    diagnose_time,
     diagnose_translation_error,
 )
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
@@ -41,6 +43,7 @@ from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal, Verdict
 from anyshape.saving import save_model
 from anyshape.translate.join import join_regions
+from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
+LEGACY = "legacy"
 _MORE_REGIONS = 3
 _MOST_NARROWINGS = 6
 
@@ -68,6 +72,7 @@ class Options:
     force: bool = False
     accept_narrower: bool = False
     strategy: str | None = None
+    time_limit_s: float = 300.0
     verify: VerifyOptions = field(default_factory=VerifyOptions)
 
 
@@ -89,7 +94,7 @@ def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ..
     narrowings: list[Finding] = []
     while True:
         attempts = climb(site)
-        blamed = attempts[0].blamed
+        blamed = attempts[0].blamed if attempts else None
         if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
             return attempts, tuple(narrowings)
         condition = narrower_condition(blamed, site.declared.example_sizes)
@@ -113,6 +118,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
 
 def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
     """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
+    deadline = time.monotonic() + site.options.time_limit_s
+    workshop = replace(workshop, answers=_until(deadline, workshop.answers))
     apart: tuple[Guard, ...] = ()
     alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
     while True:
@@ -122,6 +129,8 @@ def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator)
             captured = first_alone(captured, site.declared.domain) if alone else captured
         except AnyshapeError as error:
             return Attempt(rung.name, error.findings)
+        except _OutOfTime:
+            return Attempt(rung.name, (diagnose_time(site.options.time_limit_s),))
         except EndlessRegions as error:
             return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
         except Exception as error:  # whatever torch raises; Ctrl-C goes through
@@ -143,9 +152,25 @@ def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator)
         )
         blamed = blamed_guard(verdict, captured.regions)
         is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
-        if blamed is None or is_settled or not rung.has_regions or len(apart) >= _MORE_REGIONS:
+        is_over = not rung.has_regions or len(apart) >= _MORE_REGIONS or time.monotonic() > deadline
+        if blamed is None or is_settled or is_over:
             return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
         apart = (*apart, blamed)
+
+
+class _OutOfTime(Exception):
+    """A rung has had its time."""
+
+
+def _until(deadline: float, answers: Callable[[Sizes], bool]) -> Callable[[Sizes], bool]:
+    """The same answers until the deadline: every rung asks before it traces at other sizes, so it hears of it there."""
+
+    def asked(sizes: Sizes) -> bool:
+        if time.monotonic() > deadline:
+            raise _OutOfTime
+        return answers(sizes)
+
+    return asked
 
 
 def translated(captured: Captured, site: Site, translator: Translator) -> Exported:
@@ -195,6 +220,34 @@ def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
         sizes += [point for point in far if point not in sizes]
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         return verify(replace(request, sizes=sizes, operators=needed, options=telling(options, site.tell)))
+
+
+def attempt_legacy(site: Site) -> Attempt:
+    """The last rung: torch's TorchScript exporter, which gives a file without a program that we could look into."""
+    site.tell(f"exporting ({LEGACY})", 0, 0)
+    try:
+        exported = export_legacy(site.module, site.declared)
+        exported = optimize(exported) if site.options.optimize else exported
+        exported = convert_opset(exported, site.options.opset)
+        captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
+        return judged(captured, exported, site)
+    except AnyshapeError as error:
+        return Attempt(LEGACY, error.findings)
+    except Exception as error:  # a rung that crashes is a note, not the end
+        return Attempt(LEGACY, (diagnose_translation_error(error),))
+
+
+def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
+    """A file from outside the rungs of capture, made to refuse sizes outside the contract, and verified."""
+    check_runnable(find_needs(exported.model), collect_operators())
+    if site.options.enforce == "graph":
+        defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
+    verdict = verified(captured, exported, site)
+    findings = (
+        *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
+        *diagnose_differences(verdict, site.declared.domain),
+    )
+    return Attempt(captured.strategy, findings, captured, exported, verdict, declared=site.declared)
 
 
 def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:

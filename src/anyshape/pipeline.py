@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyshape.capture.rungs import RUNGS
 from anyshape.contract.build import build_contract
 from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract, write_contract
+from anyshape.decided import STRATEGY as DECIDED
 from anyshape.decided import asks_for_values, decide_by_values
 from anyshape.diagnose.answers import diagnose_answers
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
@@ -25,14 +27,16 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.ladder import Options, Site, Sizes, Tell, climb, climb_to_consent, telling, trying
-from anyshape.records.export import Export
+from anyshape.ladder import LEGACY, Options, Site, Sizes, Tell, attempt_legacy, climb, climb_to_consent, telling, trying
+from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.asking import Cost, request_for, sizes_to_check
 
 if TYPE_CHECKING:
     import torch
+
+STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
@@ -53,11 +57,13 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
         if asks_for_values(attempts, options.strategy):
             attempts = (*attempts, decide_by_values(site))
+        if options.strategy == LEGACY or not (options.strategy or any(attempt.is_right for attempt in attempts)):
+            attempts = (*attempts, attempt_legacy(site))
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
     findings += (*narrowings, *best.findings)
     narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
-        _stop_at_errors(findings)
+        _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
     explored = replace(explored, domain=narrowed.domain)
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
@@ -114,6 +120,8 @@ def check(
     return verdict, answers if sizes is not None and answers else differences
 
 
-def _stop_at_errors(findings: Iterable[Finding]) -> None:
+def _stop_at_errors(findings: Iterable[Finding], attempts: tuple[Attempt, ...] = ()) -> None:
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
-        raise PromiseBroken(*errors)
+        broken = PromiseBroken(*errors)
+        broken.attempts = attempts
+        raise broken

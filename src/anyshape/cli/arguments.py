@@ -14,12 +14,14 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def parse_seconds(text: str) -> float:
+def parse_seconds(text: str, option: str = "--budget") -> float:
     """`60s`, `5m`, `1.5h` or plain seconds."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            Finding(code="AS036", name="argument", what=f"--budget {text!r} is no duration.", fix="--budget 60s, or 5m")
+            Finding(
+                code="AS036", name="argument", what=f"{option} {text!r} is no duration.", fix=f"{option} 60s, or 5m"
+            )
         )
     return float(match[1]) * _SECONDS[match[2] or "s"]
 

@@ -40,7 +40,11 @@ def export(
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
-    strategy: Annotated[str | None, typer.Option(help="Only this rung of the ladder: symbolic, generalized, …")] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="Only this rung of the ladder: symbolic, generalized, rerolled, decided or legacy."),
+    ] = None,
+    time_limit: Annotated[str, typer.Option(help="Time for each rung of the ladder, such as 60s or 5m.")] = "5m",
     accept_narrower: Annotated[
         bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
     ] = False,
@@ -67,29 +71,35 @@ def export(
     from anyshape.contract.text import contract_as_plain
     from anyshape.report.github import tell_github
     from anyshape.report.plain import export_as_plain
-    from anyshape.report.text import describe_export, describe_ladder, say_evidence
+    from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
 
     file = load_model_file(model)
-    with ProgressLine(quiet=quiet) as progress:
-        result = anyshape.export(
-            file.module,
-            file.inputs,
-            output,
-            dynamic=file.dynamic,
-            where=[*file.where, *where],
-            input_names=file.input_names,
-            output_names=file.output_names,
-            opset=opset,
-            enforce=enforce,  # type: ignore[arg-type]
-            force=force,
-            budget=parse_seconds(budget),
-            rtol=rtol,
-            atol=atol,
-            seed=seed,
-            strategy=strategy,
-            accept_narrower=accept_narrower,
-            progress=progress,
-        )
+    try:
+        with ProgressLine(quiet=quiet) as progress:
+            result = anyshape.export(
+                file.module,
+                file.inputs,
+                output,
+                dynamic=file.dynamic,
+                where=[*file.where, *where],
+                input_names=file.input_names,
+                output_names=file.output_names,
+                opset=opset,
+                enforce=enforce,  # type: ignore[arg-type]
+                force=force,
+                budget=parse_seconds(budget),
+                time_limit=parse_seconds(time_limit, "--time-limit"),
+                rtol=rtol,
+                atol=atol,
+                seed=seed,
+                strategy=strategy,
+                accept_narrower=accept_narrower,
+                progress=progress,
+            )
+    except anyshape.PromiseBroken as broken:
+        if verbose and not as_json and broken.attempts:
+            _print("\n".join(describe_attempts(broken.attempts)))
+        raise
     _print(export_as_plain(result, contract_as_plain(result.contract)) if as_json else describe_export(result))
     tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
     if verbose and not as_json:

@@ -5,7 +5,7 @@ The exit status of the command line is a property of the class: 1 a promise is b
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anyshape.findings.finding import Finding
 from anyshape.findings.render import render_all
@@ -30,7 +30,12 @@ class AnyshapeError(Exception):
 
 
 class PromiseBroken(AnyshapeError):
-    """The model, or the file, is not right on all of the domain that the user declared."""
+    """The model, or the file, is not right on all of the domain that the user declared.
+
+    `attempts` says what each rung of the ladder came to, if it was an export that failed.
+    """
+
+    attempts: tuple[Any, ...] = ()
 
 
 class DeclarationError(AnyshapeError):

@@ -108,5 +108,5 @@ class Captured:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the domain implies every condition of the capture."""
-        return all(guard.status == "proved" for guard in self.guards)
+        """Whether the domain implies every condition of the capture. Without a program, nothing is known of any."""
+        return bool(self.regions) and all(guard.status == "proved" for guard in self.guards)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
-from anyshape.records.export import Export
+from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 
 
@@ -25,16 +25,7 @@ def describe_export(result: Export) -> str:
 
 def describe_ladder(result: Export) -> str:
     """What each rung came to, and the conditions under which the capture holds, with their lines."""
-    lines = []
-    for attempt in result.attempts:
-        outcome = (
-            "right"
-            if attempt.is_right
-            else str(attempt.findings[0]).splitlines()[0]
-            if attempt.findings
-            else "not right"
-        )
-        lines.append(f"  rung    {attempt.strategy}: {outcome}")
+    lines = describe_attempts(result.attempts)
     lines += [f"  decides by values: {line}" for line in result.decisions]
     conditions = [region.condition for region in result.regions if len(result.regions) > 1]
     lines += [f"  region  {format_condition(condition)}" for condition in conditions if not is_always(condition)]
@@ -46,6 +37,19 @@ def describe_ladder(result: Export) -> str:
         against = f" (not at {_sizes(guard.counterexample)})" if guard.counterexample else ""
         lines.append(f"  guard   {guard.status}: {format_condition(guard.condition)}{against}, asked by {asked}{where}")
     return "\n".join(lines)
+
+
+def describe_attempts(attempts: Iterable[Attempt]) -> list[str]:
+    """What each rung of the ladder said, and of which line."""
+    lines = []
+    for attempt in attempts:
+        if attempt.is_right or not attempt.findings:
+            lines.append(f"  rung    {attempt.strategy}: {'right' if attempt.is_right else 'not right'}")
+            continue
+        finding = attempt.findings[0]
+        where = f"   {finding.where}" if finding.where else ""
+        lines.append(f"  rung    {attempt.strategy}: {finding.code} {finding.what}{where}")
+    return lines
 
 
 def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str) -> str:
