@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,11 @@ from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.modes import find_scripted
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
 from anyshape.diagnose.outputs import diagnose_outputs
-from anyshape.explore import AFFORDABLE, CHEAP
+from anyshape.explore import AFFORDABLE, CHEAP, sizes_at_numbers
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
+from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.operators.registered import Translation, collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str, int, int], None]
 Sizes = Mapping[str, int]
 
+SYMBOLIC = RUNGS[0].name
 LEGACY = "legacy"
 _MORE_REGIONS = 3
 _MOST_NARROWINGS = 6
@@ -88,6 +91,13 @@ class Site:
     options: Options
     tell: Tell
 
+    @cached_property
+    def suspects(self) -> list[dict[str, int]]:
+        """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
+        inputs = self.declared.example
+        numbers = numbers_in_code(self.module, lambda: self.reference.run(inputs))
+        return sizes_at_numbers(self.declared, numbers, self.cost)
+
 
 def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
     """The same on smaller and smaller domains, as the user accepted, until a file is right."""
@@ -106,7 +116,9 @@ def climb(site: Site) -> tuple[Attempt, ...]:
     """Rung after rung, until one gives a file that is right."""
     translator = Translator(users=site.options.translations)
     try_sizes = trying(site.declared, site.reference)
-    workshop = Workshop(site.module, site.declared, lambda sizes: try_sizes(sizes) is None, translator.decompose)
+    workshop = Workshop(
+        site.module, site.declared, lambda sizes: try_sizes(sizes) is None, translator.decompose, lambda: site.suspects
+    )
     attempts: list[Attempt] = []
     for rung in RUNGS:
         if site.options.strategy in (None, rung.name):
@@ -217,7 +229,8 @@ def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
         request = request_for(path, exported.output_names, site.declared, site.reference)
         sizes = sizes_to_verify(site.declared, captured.guards, Cost(site.cost, CHEAP, AFFORDABLE), options.seed)
         far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
-        sizes += [point for point in far if point not in sizes]
+        suspects = [] if captured.strategy == SYMBOLIC else site.suspects
+        sizes += [point for point in (*far, *suspects) if point not in sizes]
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         return verify(replace(request, sizes=sizes, operators=needed, options=telling(options, site.tell)))
 

@@ -24,10 +24,11 @@ from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
-from anyshape.explore import AFFORDABLE, CHEAP, costing, explore
+from anyshape.explore import AFFORDABLE, CHEAP, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.ladder import LEGACY, Options, Site, Sizes, Tell, attempt_legacy, climb, climb_to_consent, telling, trying
+from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
@@ -96,11 +97,7 @@ def check(
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         cost = costing(module, declared)
-        tried = (
-            [dict(sizes)]
-            if sizes is not None
-            else sizes_to_check(declared, Cost(cost, CHEAP, AFFORDABLE), options.seed)
-        )
+        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(module, declared, reference, cost, options.seed)
         request = replace(
             request_for(path, matched.outputs, declared, reference),
             sizes=tried,
@@ -118,6 +115,15 @@ def check(
         return verdict, (*differences, *answers)
     # A model that always refuses says nothing.
     return verdict, answers if sizes is not None and answers else differences
+
+
+def _sizes_to_check(
+    module: torch.nn.Module, declared: Declared, reference: Reference, cost: Callable[[Sizes], int], seed: int
+) -> list[dict[str, int]]:
+    """What any file is asked, and the numbers of the user's code: another exporter may have seen one side of them only."""
+    chosen = sizes_to_check(declared, Cost(cost, CHEAP, AFFORDABLE), seed)
+    numbers = numbers_in_code(module, lambda: reference.run(declared.example))
+    return [*chosen, *(sizes for sizes in sizes_at_numbers(declared, numbers, cost) if sizes not in chosen)]
 
 
 def _stop_at_errors(findings: Iterable[Finding], attempts: tuple[Attempt, ...] = ()) -> None:

@@ -5,7 +5,7 @@ Each rung takes the same workshop and gives the same record; the pipeline takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,16 +21,21 @@ if TYPE_CHECKING:
     import torch
 
 Answers = Callable[[Mapping[str, int]], bool]
+Suspects = Callable[[], Sequence[Mapping[str, int]]]
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed."""
+    """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed.
+
+    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions.
+    """
 
     module: torch.nn.Module
     declared: Declared
     answers: Answers
     decompose: Decompose
+    suspects: Suspects = tuple
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,9 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
 
 
 def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
-    return capture_generalized(workshop.module, workshop.declared, workshop.answers, workshop.decompose)
+    return capture_generalized(
+        workshop.module, workshop.declared, workshop.answers, workshop.decompose, workshop.suspects()
+    )
 
 
 def _rerolled(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:

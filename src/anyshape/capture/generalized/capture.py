@@ -13,7 +13,7 @@ from anyshape.capture.generalized.program import Decompose
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused
 from anyshape.capture.generalized.regions import find_split, join
-from anyshape.capture.generalized.sizes import Answers
+from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.domain import Condition, all_of, negate
@@ -24,14 +24,18 @@ _DEEPEST = 3
 
 
 def capture_generalized(
-    module: torch.nn.Module, declared: Declared, answers: Answers, decompose: Decompose
+    module: torch.nn.Module,
+    declared: Declared,
+    answers: Answers,
+    decompose: Decompose,
+    suspects: Sequence[Sizes] = (),
 ) -> Captured:
     """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
 
     `answers` says whether the module answers at given sizes in eager mode. Where the module does other things at other
-    sizes there are several regions, each with its condition.
+    sizes there are several regions, each with its condition. `suspects` are sizes at which it may.
     """
-    return _Generalizing(module, answers, decompose, Recorder(module, declared)).capture(declared, _DEEPEST)
+    return _Generalizing(module, answers, decompose, Recorder(module, declared), suspects).capture(declared, _DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,10 @@ class _Generalizing:
     answers: Answers
     decompose: Decompose
     recorder: Recorder
+    suspects: Sequence[Sizes]
 
     def capture(self, declared: Declared, depth: int) -> Captured:
-        plan = Plan(lay_over=_flat)
+        plan = Plan(lay_over=_flat, also=self.suspects)
         try:
             lesson = Learner(self.recorder, declared, self.answers, plan).learn()
         except CaptureRefused as refusal:
@@ -54,7 +59,7 @@ class _Generalizing:
         return build_captured("generalized", self.module, declared, lesson, self.decompose)
 
     def _both_sides(self, declared: Declared, depth: int, refusal: CaptureRefused) -> Captured:
-        condition = find_split(self.recorder, declared, self.answers, Plan(lay_over=_flat).largest)
+        condition = find_split(self.recorder, declared, self.answers, Plan(lay_over=_flat).largest, self.suspects)
         if condition is None:
             raise refusal
         first, second = (self._side(declared, side, depth) for side in (condition, negate(condition)))

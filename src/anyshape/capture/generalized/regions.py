@@ -23,14 +23,20 @@ _FIRST = 14
 _UNSEEN = 10
 _PROBES = 14
 _MANY = 5
+_AROUND = 3
 _MODULI = range(2, 9)
 
 Family = int
 Seen = tuple[Sizes, Family]
 
 
-def find_split(recorder: Recorder, declared: Declared, answers: Answers, largest: int) -> Condition | None:
-    """A condition on each of whose sides the model does things that it does not do on the other; None if none is found."""
+def find_split(
+    recorder: Recorder, declared: Declared, answers: Answers, largest: int, suspects: Sequence[Sizes] = ()
+) -> Condition | None:
+    """A condition on each of whose sides the model does things that it does not do on the other; None if none is found.
+
+    `suspects` are sizes at which it may do something else, though none next to them does.
+    """
     search = _Search(recorder, declared, answers)
     for sizes in first_sizes(declared, answers, largest, _FIRST):
         search.look(sizes)
@@ -38,8 +44,11 @@ def find_split(recorder: Recorder, declared: Declared, answers: Answers, largest
             return None
     for sizes in telling_sizes(declared, answers, (), [sizes for sizes, _ in search.seen], None, _UNSEEN):
         search.look(sizes)
+    for suspect in suspects:
+        if declared.domain.contains(suspect) and answers(suspect):
+            search.look(suspect)
     for expr in _expressions(declared.domain):
-        found = search.threshold(expr) or search.remainder(expr)
+        found = search.threshold(expr) or search.remainder(expr) or search.single(expr)
         if found is not None:
             return found
     return None
@@ -120,6 +129,29 @@ class _Search:
         except Undecided:
             return None
         return sizes if sizes is not None and self._answers(sizes) else None
+
+    def single(self, expr: Expr) -> Condition | None:
+        """`expr == c`, where what is done at this one value is done at no other."""
+        for value in sorted({evaluate(expr, sizes) for sizes, _ in self.seen}):
+            if self._is_apart(expr, value):
+                self._look_around(expr, value)
+                if self._is_apart(expr, value):
+                    return Compare("==", expr, Number(value))
+        return None
+
+    def _is_apart(self, expr: Expr, value: int) -> bool:
+        inside = {family for sizes, family in self.seen if evaluate(expr, sizes) == value}
+        outside = {family for sizes, family in self.seen if evaluate(expr, sizes) != value}
+        return bool(inside and outside) and not inside & outside
+
+    def _look_around(self, expr: Expr, value: int) -> None:
+        """Trace at this value with the other dims at other sizes: they, too, may have been at a size of their own."""
+        if not isinstance(expr, Ref):
+            return
+        others = [{**sizes, expr.name: value} for sizes, _ in self.seen[:_AROUND]]
+        for sizes in others:
+            if self._declared.domain.contains(sizes) and self._answers(sizes):
+                self.look(sizes)
 
     def remainder(self, expr: Expr) -> Condition | None:
         """`expr % k == r`, where what is done at these sizes is never done at others."""

@@ -1,0 +1,92 @@
+"""Rules that only look right at few sizes: the numbers in the user's code say where to look."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.explore import sizes_at_numbers
+from anyshape.inputs import declare
+from anyshape.modules.code_numbers import numbers_in_code
+
+LIMIT = 300
+
+
+class OneSize(nn.Module):
+    def forward(self, x):
+        length = int(x.shape[1])
+        return x * 2 if length == 97 else x + length
+
+
+class Sevenths(nn.Module):
+    def forward(self, x):
+        return torch.cat([x, x[:, : int(x.shape[1]) // 7]], 1)
+
+
+class Attribute(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.window = 61
+
+    def forward(self, x):
+        return x[:, -self.window :] if int(x.shape[1]) > LIMIT else x
+
+
+def inputs(b=2, t=6):
+    return torch.randn(b, t)
+
+
+@pytest.mark.parametrize(
+    ("model", "lengths"), [(OneSize(), (96, 97, 98)), (Sevenths(), (6, 7, 13, 14)), (Attribute(), (60, 300, 301))]
+)
+def test_a_line_that_matters_at_few_sizes_is_right_at_those(model, lengths, tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(model, inputs, path)
+    assert result.strategy == "generalized"
+    loaded = anyshape.load(path)
+    for length in lengths:
+        x = torch.randn(3, length)
+        torch.testing.assert_close(loaded(x), model(x))
+
+
+def test_a_condition_is_put_down_to_the_dim_that_has_it() -> None:
+    result = anyshape.export(OneSize(), inputs)
+    assert [str(region.condition) for region in result.regions] == ["t == 97", "t != 97"]
+
+
+def test_check_looks_at_the_numbers_of_the_code_too(tmp_path) -> None:
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x + x.shape[1]
+
+    anyshape.export(Plain(), inputs, tmp_path / "m.onnx")
+    with pytest.raises(anyshape.PromiseBroken) as caught:
+        anyshape.check(tmp_path / "m.onnx", OneSize(), inputs)
+    assert caught.value.finding.sizes["t"] == 97
+
+
+def test_numbers_of_code_globals_and_attributes_are_found() -> None:
+    model = Attribute()
+    found = numbers_in_code(model, lambda: model(torch.randn(2, 3)))
+    assert {61, 300} <= set(found)
+
+
+def test_a_module_that_raises_is_read_as_far_as_it_ran() -> None:
+    class Refusing(nn.Module):
+        def forward(self, x):
+            if x.shape[0] < 4321:
+                raise ValueError
+            return x
+
+    model = Refusing()
+    assert 4321 in numbers_in_code(model, lambda: model(torch.randn(2, 3)))
+
+
+def test_sizes_at_numbers_change_one_dim_at_a_time_and_stay_in_the_domain() -> None:
+    declared = declare(nn.Identity(), inputs, where=["t <= 50", "t % 2 == 0"])
+    points = sizes_at_numbers(declared, (30, 99), lambda sizes: 0)
+    assert {"b": 2, "t": 30} in points and all(declared.domain.contains(sizes) for sizes in points)
+    assert all(sum(sizes[name] != declared.example_sizes[name] for name in sizes) <= 1 for sizes in points)
+    assert {sizes["b"] for sizes in points} >= {29, 30, 31, 98, 99, 100}
