@@ -94,9 +94,7 @@ class Site:
     @cached_property
     def suspects(self) -> list[dict[str, int]]:
         """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
-        inputs = self.declared.example
-        numbers = numbers_in_code(self.module, lambda: self.reference.run(inputs))
-        return sizes_at_numbers(self.declared, numbers, self.cost)
+        return sizes_at_numbers(self.declared, numbers_in_code(self.module), self.cost)
 
 
 def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:

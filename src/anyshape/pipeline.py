@@ -97,7 +97,7 @@ def check(
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         cost = costing(module, declared)
-        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(module, declared, reference, cost, options.seed)
+        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(module, declared, cost, options.seed)
         request = replace(
             request_for(path, matched.outputs, declared, reference),
             sizes=tried,
@@ -118,12 +118,12 @@ def check(
 
 
 def _sizes_to_check(
-    module: torch.nn.Module, declared: Declared, reference: Reference, cost: Callable[[Sizes], int], seed: int
+    module: torch.nn.Module, declared: Declared, cost: Callable[[Sizes], int], seed: int
 ) -> list[dict[str, int]]:
     """What any file is asked, and the numbers of the user's code: another exporter may have seen one side of them only."""
     chosen = sizes_to_check(declared, Cost(cost, CHEAP, AFFORDABLE), seed)
-    numbers = numbers_in_code(module, lambda: reference.run(declared.example))
-    return [*chosen, *(sizes for sizes in sizes_at_numbers(declared, numbers, cost) if sizes not in chosen)]
+    suspects = sizes_at_numbers(declared, numbers_in_code(module), cost)
+    return [*chosen, *(sizes for sizes in suspects if sizes not in chosen)]
 
 
 def _stop_at_errors(findings: Iterable[Finding], attempts: tuple[Attempt, ...] = ()) -> None:

@@ -2,14 +2,14 @@
 
     if int(x.shape[1]) == 97: ...     self.window = 512     ->     97, 512
 
-A trace at other sizes does not show such a line, so the numbers themselves say at which sizes to look.
+A trace at other sizes does not show such a line, so the numbers themselves say at which sizes to look. The code is read, not
+run: the methods of every module, and the functions that they name.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -21,46 +21,49 @@ _LARGEST = 1 << 16
 _MOST = 16
 
 
-def numbers_in_code(module: torch.nn.Module, call: Callable[[], Any]) -> tuple[int, ...]:
-    """Numbers in the code that a call of the module runs, and in the module's own attributes; the first few."""
-    found = dict.fromkeys((*_in_frames(call), *_in_attributes(module)))
+def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
+    """Numbers in the code of a module and its parts, in what that names, and in their attributes; the first few."""
+    parts = [part for part in module.modules() if is_users(_file_of(type(part).forward))]
+    reader = _Reader()
+    for kind in dict.fromkeys(type(part) for part in parts):
+        for above in kind.__mro__:
+            for member in vars(above).values():
+                reader.read(member)
+    attributes = [number for part in parts for number in _whole(vars(part).values())]
+    found = dict.fromkeys((*reader.numbers, *attributes))
     return tuple(number for number in found if _SMALLEST <= number <= _LARGEST)[:_MOST]
 
 
-def _in_frames(call: Callable[[], Any]) -> list[int]:
-    codes: dict[CodeType, dict[str, Any]] = {}
+class _Reader:
+    """Functions of the user's, each read once."""
 
-    def watch(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code not in codes and is_users(frame.f_code.co_filename):
-            codes[frame.f_code] = frame.f_globals
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self._seen: set[CodeType] = set()
 
-    before = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        call()
-    except Exception:  # a refusal is for others to report; what ran until then was seen
-        pass
-    finally:
-        sys.setprofile(before)
-    return [number for code, names in codes.items() for number in _in_code(code, names)]
+    def read(self, member: Any) -> None:
+        """A function, whatever it is wrapped in, and those that it names."""
+        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+        function = getattr(function, "__wrapped__", function)
+        if isinstance(function, FunctionType) and is_users(_file_of(function)):
+            self._read_code(function.__code__, function.__globals__)
 
-
-def _in_code(code: CodeType, names: dict[str, Any]) -> Iterator[int]:
-    yield from _whole(code.co_consts)
-    yield from _whole(names.get(name) for name in code.co_names)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _in_code(inner, names)
-
-
-def _in_attributes(module: torch.nn.Module) -> Iterator[int]:
-    for part in module.modules():
-        if is_users(_file_of(part)):
-            yield from _whole(vars(part).values())
+    def _read_code(self, code: CodeType, names: dict[str, Any]) -> None:
+        if code in self._seen:
+            return
+        self._seen.add(code)
+        self.numbers += _whole(code.co_consts)
+        named = [names.get(name) for name in code.co_names]
+        self.numbers += _whole(named)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                self._read_code(inner, names)
+        for other in named:
+            self.read(other)
 
 
-def _file_of(part: torch.nn.Module) -> str:
-    return getattr(getattr(type(part).forward, "__code__", None), "co_filename", "<unknown>")
+def _file_of(function: Any) -> str:
+    return getattr(getattr(function, "__code__", None), "co_filename", "<unknown>")
 
 
 def _whole(values: Iterable[Any]) -> Iterator[int]:
