@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -231,6 +231,14 @@ def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
         sizes += [point for point in (*far, *suspects) if point not in sizes]
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         return verify(replace(request, sizes=sizes, operators=needed, options=telling(options, site.tell)))
+
+
+def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
+    """Whether the last rung is to be heard. It knows neither the user's translations nor what an axis of an output is."""
+    if options.strategy is not None or options.translations:
+        return options.strategy == LEGACY
+    is_right = any(attempt.is_right for attempt in attempts)
+    return not is_right and all(finding.code != "AS112" for attempt in attempts for finding in attempt.findings)
 
 
 def attempt_legacy(site: Site) -> Attempt:

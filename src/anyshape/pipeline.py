@@ -27,7 +27,19 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.ladder import LEGACY, Options, Site, Sizes, Tell, attempt_legacy, climb, climb_to_consent, telling, trying
+from anyshape.ladder import (
+    LEGACY,
+    Options,
+    Site,
+    Sizes,
+    Tell,
+    attempt_legacy,
+    climb,
+    climb_to_consent,
+    needs_legacy,
+    telling,
+    trying,
+)
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
@@ -58,7 +70,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
         if asks_for_values(attempts, options.strategy):
             attempts = (*attempts, decide_by_values(site))
-        if options.strategy == LEGACY or not (options.strategy or any(attempt.is_right for attempt in attempts)):
+        if needs_legacy(attempts, options):
             attempts = (*attempts, attempt_legacy(site))
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
     findings += (*narrowings, *best.findings)
