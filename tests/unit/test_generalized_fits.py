@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from anyshape.capture.generalized.fit_fractions import roundings
 from anyshape.capture.generalized.fit_integers import fit_integers
 from anyshape.capture.generalized.fit_reals import evaluate_real, fit_reals
 from anyshape.capture.generalized.samples import Points
-from anyshape.domain import evaluate
+from anyshape.domain import Ref, evaluate
 
 SEEN = [(3, 5), (7, 11), (5, 16), (2, 12), (11, 29), (13, 24), (1, 1), (2, 2), (4, 1), (1, 37), (6, 97), (9, 8)]
 UNSEEN = [(1, 64), (8, 3), (12, 250), (2, 7), (30, 21), (1, 9)]
@@ -32,6 +33,12 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "remainder of two": lambda b, t: t % b,
     "triangle": lambda b, t: t * (t - 1) // 2,
     "apart": lambda b, t: abs(b - t),
+    "share": lambda b, t: int(t * 0.7),
+    "share rounded up": lambda b, t: math.ceil(t / 1.5),
+    "share, one at least": lambda b, t: max(1, int(t * 0.3)),
+    "quotient, at most eight": lambda b, t: min(t // 3, 8),
+    "half of a padding": lambda b, t: (math.ceil(t / 4) * 4 - t) // 2,
+    "other half of a padding": lambda b, t: -t % 16 - (-t % 16) // 2,
 }
 REALS: dict[str, Callable[[int, int], float]] = {
     "root": lambda b, t: math.sqrt(t),
@@ -71,3 +78,10 @@ def test_numbers_without_a_rule_are_not_explained() -> None:
     numbers = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 58, 9])
     assert fit_integers(numbers, Points(_points(SEEN))) is None
     assert fit_reals(np.exp(-numbers / 7.0), Points(_points(SEEN))) is None
+
+
+def test_sizes_at_which_a_float_rounds_otherwise_than_its_fraction_are_told() -> None:
+    rule = (Ref("t") * 29) // 100
+    assert next(iter(roundings(rule))) == (Ref("t"), 100)
+    assert int(100 * 0.29) != evaluate(rule, {"t": 100})
+    assert list(roundings((Ref("t") * 3) // 4)) == []

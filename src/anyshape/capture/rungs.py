@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
+from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
+from anyshape.capture.rerolled.growth import find_growing
 from anyshape.capture.symbolic import Decompose, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 
@@ -53,6 +56,7 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
     first = capture(sizes)
+    _stop_at_loops(first, workshop, apart)
     try:
         return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
     except EndlessRegions as endless:
@@ -63,6 +67,24 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
         # The other side cannot be captured. The first program may serve it all the same: its guards stay unproved, and
         # verification runs on both sides of each.
         return first
+
+
+def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]) -> None:
+    """A condition on a dim with which traces grow is that of a loop: raise EndlessRegions before there are many.
+
+    Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
+    """
+    guards = [guard for guard in first.guards if guard.status != "proved" and (guard.by_user or _is_pin(guard))]
+    by_dim = {name: guard for guard in (*apart, *guards) if guard.condition for name in dims_of(guard.condition)}
+    if by_dim:
+        recorder = Recorder(workshop.module, workshop.declared)
+        growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)
+        if growing is not None:
+            raise EndlessRegions(by_dim[growing], is_loop=True)
+
+
+def _is_pin(guard: Guard) -> bool:
+    return isinstance(guard.condition, Compare) and guard.condition.op == "=="
 
 
 def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:

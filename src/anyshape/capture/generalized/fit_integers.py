@@ -12,11 +12,13 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
+from anyshape.capture.generalized.fit_fractions import fit_part_of_padding, fit_share, fit_simple_share
 from anyshape.capture.generalized.samples import Column, Integers, Points
 from anyshape.domain import Expr, Number, Op, simplify
 
 _LARGEST_DIVISOR = 64
 _FACTORS = 3
+_FEWEST_FREE = 5  # values beyond a limit, to learn from
 _MOST_BITS = 31  # of the size of an axis
 _SLOPES = (1, 2, 3, 4, 5, 6, 7, 8, 16, -1, -2)
 
@@ -241,15 +243,39 @@ def _bits(values: Integers, points: Points) -> Expr | None:
     return None
 
 
+def _clamped(values: Integers, points: Points) -> Expr | None:
+    """max(c, something) or min(c, something): `max(1, int(seq * 0.3))`."""
+    for symbol, end in (("max", int(values.min())), ("min", int(values.max()))):
+        free = values != end
+        if free.sum() < _FEWEST_FREE or free.all():
+            continue
+        inside = points.where(free)
+        for attempt in (fit_simple_share, _quotient, fit_share, _product):
+            found = attempt(values[free], inside)
+            bounded = Op(symbol, (Number(end), found)) if found is not None else None
+            if bounded is not None and _gives(bounded, values, points):
+                return bounded
+    return None
+
+
+def _gives(expr: Expr, values: Integers, points: Points) -> bool:
+    actual = points.evaluate(expr)
+    return actual is not None and bool((actual == values).all())
+
+
 _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _constant,
     _affine,
     _learned,
     _product,
+    fit_simple_share,
     _quotient,
     _remainder,
     _extreme,
     _factored,
     _between,
+    fit_share,
+    _clamped,
+    fit_part_of_padding,
     _bits,
 )

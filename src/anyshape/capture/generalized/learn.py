@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from anyshape.capture.generalized.arguments import Explained, explain
 from anyshape.capture.generalized.asked import ValueAsked
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import not_predicted, not_traceable, traces_differ, value_asked
+from anyshape.capture.generalized.refusals import (
+    CaptureRefused,
+    not_predicted,
+    not_traceable,
+    traces_differ,
+    value_asked,
+)
 from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
@@ -22,6 +28,7 @@ from anyshape.inputs import Declared
 LayOver = Callable[[Sequence[Trace]], Template]
 
 _ROUNDS = 5
+_MORE_TRACES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +70,15 @@ class Learner:
         plan, began = self._plan, time.monotonic()
         points = first_sizes(self._declared, self._answers, plan.largest, plan.first)
         traces = [self._trace(sizes) for sizes in points]
-        for _ in range(_ROUNDS):
-            explained = explain(self._laid(traces))
+        for turn in range(_ROUNDS):
+            try:
+                explained = explain(self._laid(traces))
+            except CaptureRefused as refusal:
+                more = self._more_traces(traces) if refusal.finding.code == "AS120" and turn < _MORE_TRACES else []
+                if not more:
+                    raise
+                traces += more
+                continue
             rules = explained.rules()
             sizes = telling_sizes(
                 self._declared,
@@ -86,6 +100,14 @@ class Learner:
             if time.monotonic() - began > plan.seconds:
                 break
         raise not_predicted(None, _ROUNDS)
+
+    def _more_traces(self, traces: Sequence[Trace]) -> list[Trace]:
+        """Further traces for a number that few do not explain: `max(1, seq // 3)` is 1 at all small sizes."""
+        known = [trace.sizes for trace in traces]
+        sizes = telling_sizes(
+            self._declared, self._answers, (), known, self._plan.largest_unseen, 2 * self._plan.unseen
+        )
+        return [self._trace(each) for each in sizes]
 
     def _suspects(self) -> list[dict[str, int]]:
         domain = self._declared.domain

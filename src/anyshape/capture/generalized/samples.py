@@ -31,6 +31,13 @@ class Points:
         self.count = len(points)
         self.learned = tuple(learned)
 
+    def where(self, chosen: NDArray[np.bool_]) -> Points:
+        """The chosen points alone."""
+        part = Points((), self.learned)
+        part.columns = {name: column[chosen] for name, column in self.columns.items()}
+        part.count = int(chosen.sum())
+        return part
+
     @cached_property
     def names(self) -> list[Column]:
         """Every name that varies, as an expression with its values."""

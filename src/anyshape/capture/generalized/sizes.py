@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from anyshape.capture.generalized.fit_fractions import roundings
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, choose_sizes, dims_of, evaluate
 from anyshape.inputs import Declared
 
@@ -36,7 +37,9 @@ def telling_sizes(
     """Sizes that were not traced yet: the domain's ends, and both sides of every step that a rule has."""
     known = {tuple(sorted(sizes.items())) for sizes in seen}
     names = set(declared.domain.names)
-    conditions = [condition for rule in rules for condition in _steps(rule) if set(dims_of(condition)) <= names]
+    steps = [condition for rule in rules for condition in _steps(rule)]
+    steps[:0] = [Compare("==", name, Number(size)) for rule in rules for name, size in roundings(rule)]
+    conditions = [condition for condition in dict.fromkeys(steps) if set(dims_of(condition)) <= names]
     domain = _below(declared.domain, largest)
     try:
         proposed = choose_sizes(
