@@ -37,6 +37,10 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "share rounded up": lambda b, t: math.ceil(t / 1.5),
     "share, one at least": lambda b, t: max(1, int(t * 0.3)),
     "quotient, at most eight": lambda b, t: min(t // 3, 8),
+    "share rounded to the nearest": lambda b, t: round(t * 0.75),
+    "power of two above": lambda b, t: 1 << (t - 1).bit_length(),
+    "how often it halves": lambda b, t: t.bit_length() + 2,
+    "whole logarithm": lambda b, t: int(math.log(t) + 1),
     "half of a padding": lambda b, t: (math.ceil(t / 4) * 4 - t) // 2,
     "other half of a padding": lambda b, t: -t % 16 - (-t % 16) // 2,
 }

@@ -1,7 +1,8 @@
 """Sizes that were answered and sizes that were refused -> the simplest rules that tell them apart.
 
-Only multiples, bounds, inequalities between dims and single sizes left out are looked for. A rule must hold at every
-answered point; together the rules must fail at every refused one; otherwise there is no explanation, and we say so.
+Only multiples, bounds (of a dim, or of the product or sum of two), inequalities between dims and single sizes left out are
+looked for. A rule must hold at every answered point; together the rules must fail at every refused one; otherwise there is no
+explanation, and we say so.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.domain import Compare, Condition, Number, Ref, holds
+from anyshape.domain import Compare, Condition, Number, Ref, evaluate, holds
 
 Sizes = Mapping[str, int]
 _MOST_RULES = 5
@@ -44,6 +45,11 @@ def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator
     for left, right in itertools.permutations(names, 2):
         yield Compare("<=", Ref(left), Ref(right))
         yield Compare("<", Ref(left), Ref(right))
+    for left, right in itertools.combinations(names, 2):
+        for both in (Ref(left) * Ref(right), Ref(left) + Ref(right)):
+            seen = [evaluate(both, sizes) for sizes in answered]
+            yield Compare(">=", both, Number(min(seen)))
+            yield Compare("<=", both, Number(max(seen)))
     for name in names:
         for size in sorted({sizes[name] for sizes in refused}):
             yield Compare("!=", Ref(name), Number(size))

@@ -8,6 +8,7 @@ run: the methods of every module, and the functions that they name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
@@ -23,7 +24,9 @@ _MOST = 16
 
 def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
     """Numbers in the code of a module and its parts, in what that names, and in their attributes; the first few."""
-    parts = [part for part in module.modules() if is_users(_file_of(type(part).forward))]
+    parts = [
+        part for part in module.modules() if is_users(_file_of(inspect.getattr_static(type(part), "forward", None)))
+    ]
     reader = _Reader()
     for kind in dict.fromkeys(type(part) for part in parts):
         for above in kind.__mro__:

@@ -38,7 +38,23 @@ def fit_share(values: Integers, points: Points, largest: int = _LARGEST_DENOMINA
                 for shift in (0, q - 1, q // 2):
                     if ((column * p + shift) // q == values).all():
                         return (expr * p + shift) // q
+                if q % 2 == 0 and (_nearest(column * p, q) == values).all():
+                    return _nearest_expr(expr * p, q)
     return None
+
+
+def _nearest(numbers: Integers, q: int) -> Integers:
+    """numbers / q as Python's round() gives it: halves go to the even one."""
+    up = (2 * numbers + q) // (2 * q)
+    is_half = ((2 * numbers + q) % (2 * q) == 0).astype(np.int64)
+    nearest: Integers = up - is_half * (up % 2)
+    return nearest
+
+
+def _nearest_expr(number: Expr, q: int) -> Expr:
+    up = (number * 2 + q) // (2 * q)
+    is_half = 1 - Op("min", ((number * 2 + q) % (2 * q), Number(1)))
+    return up - is_half * (up % 2)
 
 
 def fit_part_of_padding(values: Integers, points: Points) -> Expr | None:

@@ -12,14 +12,15 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
+from anyshape.capture.generalized.fit_affine import combine
 from anyshape.capture.generalized.fit_fractions import fit_part_of_padding, fit_share, fit_simple_share
+from anyshape.capture.generalized.fit_powers import fit_bits, fit_logarithm
 from anyshape.capture.generalized.samples import Column, Integers, Points
 from anyshape.domain import Expr, Number, Op, simplify
 
 _LARGEST_DIVISOR = 64
 _FACTORS = 3
 _FEWEST_FREE = 5  # values beyond a limit, to learn from
-_MOST_BITS = 31  # of the size of an axis
 _SLOPES = (1, 2, 3, 4, 5, 6, 7, 8, 16, -1, -2)
 
 
@@ -43,26 +44,6 @@ def _affine(values: Integers, points: Points) -> Expr | None:
             if found is not None:
                 return found
     return None
-
-
-def combine(values: Integers, columns: tuple[Column, ...]) -> Expr | None:
-    """values == a*first + b*second + ... + c with integers a, b, c; None if there are none."""
-    if len(values) < len(columns) + 2:
-        return None
-    matrix = np.column_stack([column for _, column in columns] + [np.ones(len(values), dtype=np.int64)]).astype(float)
-    solution = np.linalg.lstsq(matrix, values.astype(float), rcond=None)[0]
-    if np.abs(solution).max() > 1e12:
-        return None
-    factors = np.rint(solution).astype(np.int64)
-    total = np.full(len(values), factors[-1], dtype=np.int64)
-    for (_, column), factor in zip(columns, factors, strict=False):
-        total = total + factor * column
-    if not (total == values).all():
-        return None
-    result: Expr = Number(int(factors[-1]))
-    for (expr, _), factor in zip(columns, factors, strict=False):
-        result = result + expr * int(factor)
-    return result
 
 
 def _products(points: Points) -> Iterator[Column]:
@@ -226,23 +207,6 @@ def _extreme(values: Integers, points: Points) -> Expr | None:
     return None
 
 
-def _bits(values: Integers, points: Points) -> Expr | None:
-    """How often a size can be halved, or a step doubled below it: the sum of min(n // 2**k, 1) counts the bits of n."""
-    for expr, column in points.names:
-        for below in (1, 0):
-            numbers = column - below
-            if (numbers < 0).any():
-                continue
-            bits = np.array([int(number).bit_length() for number in numbers], dtype=np.int64)
-            count: Expr = Number(0)
-            for power in range(_MOST_BITS):
-                count = count + Op("min", ((expr - below) // 2**power, Number(1)))
-            found = combine(values, ((count, bits),))
-            if found is not None:
-                return found
-    return None
-
-
 def _clamped(values: Integers, points: Points) -> Expr | None:
     """max(c, something) or min(c, something): `max(1, int(seq * 0.3))`."""
     for symbol, end in (("max", int(values.min())), ("min", int(values.max()))):
@@ -277,5 +241,6 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     fit_share,
     _clamped,
     fit_part_of_padding,
-    _bits,
+    fit_bits,
+    fit_logarithm,
 )
