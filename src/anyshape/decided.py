@@ -12,12 +12,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
-from anyshape.inputs import flatten_outputs
+from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
 from anyshape.ladder import Site, climb, judged, trying
 from anyshape.modules.answered import AnsweredModule, Heard, QuestionModule, Script, Times, hear
@@ -25,14 +24,12 @@ from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize.shared import share_outer_values
 from anyshape.records.captured import Captured
+from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal as Refused
 from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
 from anyshape.verify import Reference
-
-if TYPE_CHECKING:
-    import torch
 
 STRATEGY = "decided"
 _VALUES_DECIDE = ("AS111", "AS121")
@@ -113,6 +110,23 @@ class _Tree:
                 return False
         return True
 
+    def _at_real_numbers(self, declared: Declared, script: Script, explored: Explored) -> Explored:
+        """Where the module was heard, each time with the numbers that it really asked for."""
+        points = [{**heard.sizes, **heard.numbers} for heard in self._heard(script)]
+        answered = [point for point in points if set(point) == set(declared.domain.names)]
+        unlike = tuple({tuple(point.items()): point for point in answered}.values())
+        return replace(explored, answered=unlike, corners=unlike, is_explained=bool(unlike))
+
+    def _numbers(self, script: Script, inputs: Inputs) -> Mapping[str, int]:
+        """What the module asks of these inputs; nothing where it raises."""
+        import torch
+
+        try:
+            with kept(self.site.module), torch.no_grad():
+                return hear(self.site.module, inputs.args, inputs.kwargs, script).numbers
+        except Exception:
+            return {}
+
     def _free_name(self, script: Script) -> str:
         declared = self.site.declared
         taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
@@ -132,12 +146,13 @@ class _Tree:
                 inputs = declared.make(sizes, seed)
                 try:
                     with kept(self.site.module), torch.no_grad():
-                        yield hear(self.site.module, inputs.args, inputs.kwargs, script)
+                        heard = hear(self.site.module, inputs.args, inputs.kwargs, script)
+                    yield replace(heard, sizes=sizes)
                 except Exception:
                     continue
 
     def _exported(
-        self, module: torch.nn.Module, numbers: Mapping[str, int], *, answers: bool = False
+        self, module: AnsweredModule | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
     ) -> Exported | Refusal:
         """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
         site = self.site
@@ -146,6 +161,11 @@ class _Tree:
         with Reference(module, flatten_outputs) as reference:
             cost = costing(module, declared)
             explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
+            is_free = True
+            if numbers and not explored.is_explained:  # numbers that contradict the values they were asked of
+                declared = with_numbers(site.declared, numbers, lambda inputs: self._numbers(module.script, inputs))
+                explored = self._at_real_numbers(declared, module.script, explored)
+                is_free = False
             if not explored.answered:
                 return Refusal(_spoken(explored.refused[0]))
             if not explored.is_explained:
@@ -157,6 +177,7 @@ class _Tree:
                 explored=explored,
                 reference=reference,
                 cost=cost,
+                may_refuse=is_free,
             )
             attempts = climb(part)
         right = next((attempt for attempt in attempts if attempt.is_right), None)

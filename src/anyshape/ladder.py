@@ -90,6 +90,7 @@ class Site:
     cost: Callable[[Sizes], int]
     options: Options
     tell: Tell
+    may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
 
     @cached_property
     def suspects(self) -> list[dict[str, int]]:
@@ -115,7 +116,11 @@ def climb(site: Site) -> tuple[Attempt, ...]:
     translator = Translator(users=site.options.translations)
     try_sizes = trying(site.declared, site.reference)
     workshop = Workshop(
-        site.module, site.declared, lambda sizes: try_sizes(sizes) is None, translator.decompose, lambda: site.suspects
+        site.module,
+        site.declared,
+        lambda sizes: not site.may_refuse or try_sizes(sizes) is None,
+        translator.decompose,
+        lambda: site.suspects,
     )
     attempts: list[Attempt] = []
     for rung in RUNGS:

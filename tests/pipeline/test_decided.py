@@ -179,3 +179,15 @@ def test_what_follows_from_weights_alone_is_no_question() -> None:
 
     result = anyshape.export(Switched(), lambda b=2: torch.randn(b, 4))
     assert result.strategy != "decided"
+
+
+def test_a_number_that_other_values_must_agree_with(tmp_path) -> None:
+    class Pooled(nn.Module):
+        def forward(self, x, group):
+            count = int(group.max()) + 1
+            return torch.zeros(count, 4).index_add_(0, group, x)
+
+    model, path = Pooled(), tmp_path / "m.onnx"
+    export(model, lambda n=6: (torch.randn(n, 4), torch.randint(0, 3, (n,))), path)
+    for groups in (1, 2, 9):
+        assert_same(model, path, torch.randn(20, 4), torch.randint(0, groups, (20,)))

@@ -50,6 +50,9 @@ def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator
             seen = [evaluate(both, sizes) for sizes in answered]
             yield Compare(">=", both, Number(min(seen)))
             yield Compare("<=", both, Number(max(seen)))
+    for total in names:
+        for left, right in itertools.combinations([name for name in names if name != total], 2):
+            yield Compare("<=", Ref(left) + Ref(right), Ref(total))
     for name in names:
         for size in sorted({sizes[name] for sizes in refused}):
             yield Compare("!=", Ref(name), Number(size))

@@ -8,7 +8,7 @@ So a number that a model computes and then asks for is, to everything downstream
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -18,11 +18,19 @@ from anyshape.inputs.calls import Inputs, bind_inputs
 from anyshape.inputs.declared import Declared, InputLeaf
 
 NUMBER_DTYPE = "bool"
+_DRAWS = 12
+_STRIDE = 7919
+
+Asked = Callable[[Inputs], Mapping[str, int]]
 
 
-def with_numbers(declared: Declared, numbers: Mapping[str, int]) -> Declared:
+def with_numbers(declared: Declared, numbers: Mapping[str, int], asked: Asked | None = None) -> Declared:
     """The declaration with an input for each number; `numbers` has the value of each in the example. Outputs lose their
-    names, since what is declared so is a part of the user's module and not the module itself."""
+    names, since what is declared so is a part of the user's module and not the module itself.
+
+    With `asked`, which says what numbers a model asks of some inputs, inputs are drawn anew until they ask for the given
+    ones, as far as a few draws do: an index that is made from the same values then stays within its bounds.
+    """
     signature = _with_keywords(declared.signature, tuple(numbers))
     example = _with_lengths(declared.example, numbers)
     own = Domain(tuple(Dim(name, min=0) for name in numbers))
@@ -30,8 +38,13 @@ def with_numbers(declared: Declared, numbers: Mapping[str, int]) -> Declared:
     domain = declared.domain
 
     def make(sizes: Mapping[str, int], seed: int = 0, /) -> Inputs:
-        inputs = declared.make({name: sizes[name] for name in domain.names}, seed)
-        return _with_lengths(inputs, {name: sizes[name] for name in numbers})
+        own, wanted = ({name: sizes[name] for name in names} for names in (domain.names, numbers))
+        inputs = declared.make(own, seed)
+        for turn in range(1, _DRAWS if asked is not None else 1):
+            if asked is None or asked(inputs) == wanted:
+                break
+            inputs = declared.make(own, seed + turn * _STRIDE)
+        return _with_lengths(inputs, wanted)
 
     bound = bind_inputs(signature, example)
     by_path = {leaf.path: leaf for leaf in (*declared.leaves, *leaves)}

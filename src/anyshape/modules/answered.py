@@ -9,7 +9,7 @@ A number is given as the length of an input of that name, so that to whoever cap
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -37,10 +37,10 @@ class _Scripted(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, script: Script) -> None:
         super().__init__()
         self.module = module
-        self._script = script
+        self.script = script
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        answers = [answer for entry in self._script for answer in _answers(entry, kwargs)]
+        answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
         with Questions((args, kwargs), answers):
             return self.module(*args, **kwargs)
 
@@ -96,10 +96,14 @@ def _leave_modules(error: BaseException) -> None:
 
 @dataclass(frozen=True)
 class Heard:
-    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way."""
+    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way.
+
+    `sizes` are those of the inputs, where whoever made them says so.
+    """
 
     asked: Asked | None
     numbers: Mapping[str, int]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 def hear(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], script: Script) -> Heard:

@@ -1,6 +1,6 @@
 """Integers that follow the powers that a size has reached: its bits, the power of two above it, its whole logarithm.
 
-Expressions of sizes have whole-number arithmetic only, so each power is asked for: `min(n // power, 1)` is 1 where the size has reached it.
+Sizes have whole-number arithmetic only: `min(n // power, 1)` is 1 where a size has reached a power.
 """
 
 from __future__ import annotations
