@@ -39,6 +39,7 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "quotient, at most eight": lambda b, t: min(t // 3, 8),
     "share rounded to the nearest": lambda b, t: round(t * 0.75),
     "power of two above": lambda b, t: 1 << (t - 1).bit_length(),
+    "padding to a power of two": lambda b, t: 2 ** math.ceil(math.log2(t)) - t,
     "how often it halves": lambda b, t: t.bit_length() + 2,
     "whole logarithm": lambda b, t: int(math.log(t) + 1),
     "half of a padding": lambda b, t: (math.ceil(t / 4) * 4 - t) // 2,

@@ -60,7 +60,9 @@ def _asked_by_user() -> bool:
     """Whether the user's own code looks at a size, rather than an operator of torch below it."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    machinery = {*uninteresting_files(), __file__}
+    from anyshape.capture.leaves import mode, squeezed
+
+    machinery = {*uninteresting_files(), __file__, squeezed.__file__, mode.__file__}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in machinery:
         frame = frame.f_back

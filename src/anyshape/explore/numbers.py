@@ -10,14 +10,14 @@ from anyshape.inputs import Declared
 
 Sizes = Mapping[str, int]
 
-_MOST = 60
+_MOST = 64
 
 
 def sizes_at_numbers(declared: Declared, numbers: Sequence[int], cost: Callable[[Sizes], int]) -> list[dict[str, int]]:
-    """Every dim at every number and next to it, one dim at a time: what shows there is then this dim's doing."""
+    """Every dim at every number, next to it and at twice of it, one dim at a time: what shows there is this dim's doing."""
     names = declared.domain.names
-    few = numbers[: _MOST // (3 * len(names))] if names else ()
-    values = dict.fromkeys(near for number in few for near in (number, number + 1, number - 1))
+    few = numbers[: _MOST // (4 * len(names))] if names else ()
+    values = dict.fromkeys(near for number in few for near in (number, number + 1, number - 1, 2 * number))
     points = [_alone(declared, name, value) for value in values for name in names]
     return [sizes for sizes in points if sizes is not None and cost(sizes) <= CHEAP]
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshape.domain import TRUE, Condition, Expr
+from anyshape.domain import TRUE, Condition, Expr, format_expr
 from anyshape.findings import Source
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
+_LONGEST_AXIS = 200
 Status = Literal["proved", "refuted", "unknown"]
 
 
@@ -55,14 +56,18 @@ class Loop:
 class Answer:
     """One tensor that the module answers.
 
-    An axis of None follows no expression of the dims: it depends on values, or on a branch. Where even the number of
-    axes does, there are none and `any_rank` says so.
+    An axis of None follows no expression of the dims that a person could read: it depends on values, or on a branch.
+    Where even the number of axes does, there are none and `any_rank` says so.
     """
 
     path: str
     dtype: str
     axes: tuple[Expr | None, ...]
     any_rank: bool = False
+
+    def __post_init__(self) -> None:
+        readable = (axis if axis is None or len(format_expr(axis)) <= _LONGEST_AXIS else None for axis in self.axes)
+        object.__setattr__(self, "axes", tuple(readable))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from anyshape.domain import Expr, format_expr, parse_expr, simplify
 from anyshape.findings import DeclarationError
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
+_LONGEST_NAME = 200
 _MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name
 
 
@@ -80,7 +81,8 @@ def _in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
     replaced = replaced.replace("Max(", "max(").replace("Min(", "min(")
     replaced = re.sub(r"\bMod\(([^,()]+|\([^()]*\)), (\d+)\)", r"((\1) % \2)", replaced)
     try:
-        return format_expr(simplify(parse_expr(replaced)))
+        said = format_expr(simplify(parse_expr(replaced)))
+        return said if len(said) <= _LONGEST_NAME else None
     except DeclarationError:
         return None
 

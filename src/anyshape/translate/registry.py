@@ -15,13 +15,15 @@ from torch._ops import OpOverload
 
 from anyshape.modules.quiet import quiet_logger
 from anyshape.operators.registered import Translation
+from anyshape.operators.whole import whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
-from anyshape.translate.operators import complex_translations, operator_translations
+from anyshape.translate.operators import complex_translations, decomposed_operators, operator_translations
 from anyshape.translate.opsets import WRITTEN_OPSET
+from anyshape.translate.whole_numbers import gather_whole_numbers, translate_whole
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -94,6 +96,7 @@ class Translator:
         from torch.onnx._internal.exporter import _core, _fx_passes
 
         _view_as_reshape(program)
+        gather_whole_numbers(program)
         with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
@@ -106,8 +109,11 @@ def _registry() -> Any:
 
     with quiet_logger("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
         registry = _registration.ONNXRegistry.from_torchlib(opset_version=WRITTEN_OPSET)
+    for target in decomposed_operators():
+        registry.functions.pop(target.name(), None)
     for target, translation in (operator_translations() | leaf_translations() | loop_translations()).items():
         registry.register_op(target, translation)
+    registry.register_op(whole, lambda *args: translate_whole(*args))
     for target, translation in complex_translations().items():
         registry.register_op(target, translation, is_complex=True)
     return registry

@@ -37,7 +37,7 @@ def find_split(
 
     `suspects` are sizes at which it may do something else, though none next to them does.
     """
-    search = _Search(recorder, declared, answers)
+    search = _Search(recorder, declared, answers, suspects)
     for sizes in first_sizes(declared, answers, largest, _FIRST):
         search.look(sizes)
         if search.looks_like_a_loop:
@@ -48,7 +48,7 @@ def find_split(
         if declared.domain.contains(suspect) and answers(suspect):
             search.look(suspect)
     for expr in _expressions(declared.domain):
-        found = search.threshold(expr) or search.remainder(expr) or search.single(expr)
+        found = search.threshold(expr) or search.remainder(expr) or search.single(expr) or search.remainder(expr)
         if found is not None:
             return found
     return None
@@ -72,8 +72,11 @@ def _either(one: Answer, other: Answer) -> Answer:
 class _Search:
     """Sizes that were traced, each with the structure of its trace."""
 
-    def __init__(self, recorder: Recorder, declared: Declared, answers: Answers) -> None:
+    def __init__(
+        self, recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes] = ()
+    ) -> None:
         self._recorder = recorder
+        self._suspects = suspects
         self._declared = declared
         self._answers = answers
         self._families: dict[Any, Family] = {}
@@ -139,23 +142,31 @@ class _Search:
                     return Compare("==", expr, Number(value))
         return None
 
+    def _numbers(self, expr: Expr) -> list[int]:
+        """The numbers that suspects were made of: those of which there is twice as much, too."""
+        values = {evaluate(expr, sizes) for sizes in self._suspects}
+        return sorted(value for value in values if value > _MODULI[-1] and 2 * value in values)
+
     def _is_apart(self, expr: Expr, value: int) -> bool:
         inside = {family for sizes, family in self.seen if evaluate(expr, sizes) == value}
         outside = {family for sizes, family in self.seen if evaluate(expr, sizes) != value}
         return bool(inside and outside) and not inside & outside
 
     def _look_around(self, expr: Expr, value: int) -> None:
-        """Trace at this value with the other dims at other sizes: they, too, may have been at a size of their own."""
+        """Trace at this value with the other dims at other sizes: they, too, may have been at a size of their own. And at
+        as much more as a number of the user's code: what shows at 5 may be there wherever `n % 37 == 5`."""
         if not isinstance(expr, Ref):
             return
+        first = self.seen[0][0]
         others = [{**sizes, expr.name: value} for sizes, _ in self.seen[:_AROUND]]
+        others += [{**first, expr.name: value + number} for number in self._numbers(expr)]
         for sizes in others:
             if self._declared.domain.contains(sizes) and self._answers(sizes):
                 self.look(sizes)
 
     def remainder(self, expr: Expr) -> Condition | None:
         """`expr % k == r`, where what is done at these sizes is never done at others."""
-        for modulus in _MODULI:
+        for modulus in dict.fromkeys((*_MODULI, *self._numbers(expr))):
             for rest in range(modulus):
                 inside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus == rest}
                 outside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus != rest}

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from anyshape.capture.leaves import checked, pieces, sized
+from anyshape.capture.leaves import checked, pieces, sized, squeezed
 from anyshape.capture.leaves.packed import PackedSequences
 from anyshape.capture.leaves.recurrent import RecurrentNetworks
 
@@ -27,6 +27,7 @@ class LeafMode(TorchFunctionMode):
         self._answers: dict[Any, Answer] = {
             **pieces.answers(),
             **sized.answers(),
+            **squeezed.answers(),
             **checked.answers(),
             **sequences.answers(),
             **RecurrentNetworks(sequences).answers(),

@@ -1,0 +1,44 @@
+"""A whole number computed through floats, in one piece: `math.ceil(1.1 * seq)` is `whole(formula, seq)`.
+
+Python computes in double precision, and one step in single precision rounds to another whole number at some sizes (1.1 * 50
+is 55.00000000000001). Kept in one piece, the formula is written in double precision through and through.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "trunc": math.trunc,
+    "round": round,
+    "float": torch.sym_float,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "pow": operator.pow,
+    "max": torch.sym_max,
+    "min": torch.sym_min,
+}
+"""By the names that formulas use; `["size", k]` is the k-th size."""
+
+
+def whole(formula: str, *sizes: Any) -> Any:
+    """What the formula gives at these sizes."""
+    return _evaluate(json.loads(formula), sizes)
+
+
+def _evaluate(formula: Any, sizes: tuple[Any, ...]) -> Any:
+    if not isinstance(formula, list):
+        return formula
+    name, *parts = formula
+    return sizes[parts[0]] if name == "size" else FUNCTIONS[name](*(_evaluate(part, sizes) for part in parts))

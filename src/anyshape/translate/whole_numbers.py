@@ -1,0 +1,96 @@
+"""Sizes that are computed through floats: each rounding in a captured program, with all that leads to it, in one node.
+
+    sym_float -> mul 1.1 -> ceil     ->     whole("ceil of 1.1 times it"), written in double precision
+
+torch.onnx writes each step by itself, and in single precision (seen to torch 2.13).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from onnxscript import opset18 as op
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from anyshape.operators.whole import whole
+
+_ROUNDING = {math.ceil: "ceil", math.floor: "floor", math.trunc: "trunc", torch.sym_int: "trunc", round: "round"}
+_ARITHMETIC = {
+    torch.sym_float: "float",
+    operator.add: "add",
+    operator.sub: "sub",
+    operator.mul: "mul",
+    operator.truediv: "div",
+    operator.neg: "neg",
+    operator.pow: "pow",
+    torch.sym_max: "max",
+    torch.sym_min: "min",
+}
+_INT64, _DOUBLE = 7, 11
+_WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
+_ROUNDED = {"ceil": op.Ceil, "floor": op.Floor, "trunc": lambda number: number, "round": op.Round, "neg": op.Neg}
+
+
+def gather_whole_numbers(program: ExportedProgram) -> None:
+    """In place. Raises NotImplementedError for a rounding of a float that is no plain arithmetic of sizes."""
+    for module in program.graph_module.modules():
+        if not isinstance(module, torch.fx.GraphModule):
+            continue
+        for node in list(module.graph.nodes):
+            if node.target in _ROUNDING and _is_float(node.args[0]):
+                _gather(module.graph, node)
+        for node in reversed(list(module.graph.nodes)):
+            if node.target in _ARITHMETIC and not node.users:
+                module.graph.erase_node(node)
+
+
+def _gather(graph: torch.fx.Graph, node: Node) -> None:
+    sizes: list[Node] = []
+    if node.target is round and len(node.args) > 1 and node.args[1] is not None:
+        raise NotImplementedError("round() to digits of a size")
+    formula = [_ROUNDING[node.target], _formula(node.args[0], sizes)]  # type: ignore[index]
+    with graph.inserting_before(node):
+        gathered = graph.call_function(whole, (json.dumps(formula), *sizes))
+    gathered.meta = dict(node.meta)
+    node.replace_all_uses_with(gathered)
+    graph.erase_node(node)
+
+
+def _formula(value: Any, sizes: list[Node]) -> Any:
+    if not isinstance(value, Node):
+        return value
+    if not _is_float(value):
+        if value not in sizes:
+            sizes.append(value)
+        return ["size", sizes.index(value)]
+    name = _ARITHMETIC.get(value.target)  # type: ignore[arg-type]
+    if name is None:
+        raise NotImplementedError(f"a size that is computed by {getattr(value.target, '__name__', value.target)}")
+    return [name, *(_formula(part, sizes) for part in value.args)]
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), (float, torch.SymFloat))
+
+
+def translate_whole(formula: str, *sizes: Any) -> Any:
+    """whole(formula, *sizes): doubles until the last step, which gives an int64."""
+    return op.Cast(_written(json.loads(formula), sizes), to=_INT64)
+
+
+def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
+    if not isinstance(formula, list):
+        return op.Constant(value=ir.tensor(float(formula), dtype=ir.DataType.DOUBLE))
+    name, *parts = formula
+    if name == "size":
+        return op.Cast(sizes[parts[0]], to=_DOUBLE)
+    values = [_written(part, sizes) for part in parts]
+    if name == "float":
+        return values[0]
+    return _ROUNDED[name](values[0]) if name in _ROUNDED else _WRITTEN[name](*values)

@@ -1,0 +1,82 @@
+"""Sizes that Python computes, by floats, powers and comparisons: right at every one of them, not only at the traced."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+
+
+class Sized(nn.Module):
+    def __init__(self, size) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, x):
+        return torch.cat([x, x, x])[: self.size(x.shape[0])]
+
+
+SIZES = {
+    "share rounded up": lambda n: math.ceil(1.1 * n),
+    "share rounded down": lambda n: math.floor(n / 1.5),
+    "nearest": lambda n: round(n * 0.5),
+    "root": lambda n: math.trunc(n**0.5),
+    "sum of floats": lambda n: math.ceil(n / 2 + 0.3),
+    "share, one at least": lambda n: max(1, int(n * 0.3)),
+    "power of two": lambda n: 1 << (n - 1).bit_length(),
+    "half of a padding": lambda n: (math.ceil(n / 4.0) * 4 - n) // 2,
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_computed_size_is_what_python_computes(name, tmp_path) -> None:
+    model, path = Sized(SIZES[name]), tmp_path / "m.onnx"
+    anyshape.export(model, lambda n=9: torch.randn(n), path)
+    session = onnxruntime.InferenceSession(str(path))
+    wrong = [
+        n
+        for n in range(1, 400)
+        if session.run(None, {"x": np.zeros(n, np.float32)})[0].shape != model(torch.zeros(n)).shape
+    ]
+    assert wrong == []
+
+
+class Remainder(nn.Module):
+    def forward(self, x):
+        return x * 2 if int(x.shape[0]) % 37 == 5 else x + 1
+
+
+def test_a_branch_on_a_remainder_that_python_computes(tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(Remainder(), lambda n=9: torch.randn(n), path)
+    assert [str(region.condition) for region in result.regions] == ["n % 37 == 5", "n % 37 != 5"]
+    loaded = anyshape.load(path)
+    for n in (5, 37, 41, 42, 43, 79):
+        torch.testing.assert_close(loaded(torch.full((n,), 3.0)), Remainder()(torch.full((n,), 3.0)))
+
+
+class Squeezed(nn.Module):
+    def forward(self, x):
+        return x.squeeze(1)
+
+
+@pytest.mark.parametrize("strategy", [None, "generalized"])
+def test_squeeze_of_an_open_axis_takes_it_away_only_where_it_is_one(strategy, tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(Squeezed(), lambda b=2, t=5: torch.randn(b, t, 3), path, strategy=strategy)
+    assert result.contract.outputs[0].any_rank
+    session = onnxruntime.InferenceSession(str(path))
+    shapes = [session.run(None, {"x": np.zeros((2, t, 3), np.float32)})[0].shape for t in (1, 2, 5)]
+    assert shapes == [(2, 3), (2, 2, 3), (2, 5, 3)]
+
+
+def test_a_rule_on_the_product_of_two_dims_is_found(tmp_path) -> None:
+    model = nn.InstanceNorm2d(3)  # refuses one element in each channel
+    result = anyshape.export(model, lambda b=2, h=4, w=5: torch.randn(b, 3, h, w))
+    assert "h*w >= 2" in [str(relation) for relation in result.contract.domain.relations]
