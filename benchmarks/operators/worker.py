@@ -1,6 +1,8 @@
-"""The child process of the audit: reads `number exporter` lines, answers with JSON lines, one a sample, then `done`.
+"""The child process of the audit: reads `entry sample exporter` lines, answers each with JSON lines, the last of which has a
+`status`.
 
-It may crash or hang: the parent then notes it, and starts another.
+It may crash or hang: the parent then knows from the last line what was going on, and starts another. `list` is answered with
+one line an entry of op_db: its samples, or the rule by which it is left out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import logging
 import os
 import sys
 import warnings
+from typing import Any
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
@@ -24,18 +27,22 @@ def main() -> None:
     from judge import judge
     from torch.testing._internal.common_methods_invocations import op_db
 
+    def say(**answer: Any) -> None:
+        answers.write(json.dumps(answer) + "\n")
+
     torch.set_num_threads(1)
-    answers.write(json.dumps({"ready": len(op_db)}) + "\n")
+    say(ready=len(op_db))
     for line in sys.stdin:
-        number, exporter = line.split()
-        entry = op_db[int(number)]
-        cases, left_out = cases_of(entry)
-        if left_out is not None:
-            answers.write(json.dumps({"operator": left_out.operator, "left_out": left_out.rule}) + "\n")
-        for case in cases:
-            answers.write(json.dumps({"begins": case.operator, "sample": case.number}) + "\n")
-            answers.write(json.dumps(judge(case, exporter)) + "\n")
-        answers.write(json.dumps({"done": entry.name}) + "\n")
+        if line.strip() == "list":
+            for number, entry in enumerate(op_db):
+                cases, left_out = cases_of(entry)
+                rule = left_out.rule if left_out is not None else None
+                say(entry=number, operator=entry.formatted_name, samples=len(cases), left_out=rule)
+            say(status="listed")
+            continue
+        number, sample, exporter = line.split()
+        case = cases_of(op_db[int(number)])[0][int(sample)]
+        say(**judge(case, exporter, lambda stage: say(stage=stage)))
 
 
 if __name__ == "__main__":

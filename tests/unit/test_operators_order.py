@@ -18,6 +18,12 @@ def sprinkle(*shape: int) -> torch.Tensor:
     return torch.where(x > 1, float("nan"), x)
 
 
+def extremes(*shape: int) -> torch.Tensor:
+    """With NaN and both infinities here and there, in any order."""
+    x = sprinkle(*shape)
+    return torch.where(x < -1, -float("inf"), torch.where(x.abs() < 0.3, float("inf"), x))
+
+
 def ordered(*lengths: tuple[int, int]) -> list[tuple[torch.Tensor, ...]]:
     torch.manual_seed(0)
     return [(torch.randn(count).sort().values, torch.randn(wanted, 3)) for count, wanted in lengths]
@@ -40,6 +46,8 @@ ROWS = [
     Row("argsort-descending", lambda x: x.argsort(1, descending=True), sizes(*WITH_NONE)),
     Row("sort-of-bool", lambda x: (x > 0).sort(1).values, sizes(*SHAPES)),
     Row("sort-with-nan", lambda x: x.sort(dim=1, stable=True), sizes(*SHAPES, make=sprinkle)),
+    Row("sort-with-nan-and-infinity", lambda x: x.sort(dim=1, stable=True), sizes(*SHAPES, make=extremes)),
+    Row("sort-down-from-nan", lambda x: x.sort(dim=1, stable=True, descending=True), sizes(*SHAPES, make=extremes)),
     Row("cumprod", lambda x: (1 + 0.1 * x).cumprod(1), sizes(*WITH_NONE)),
     Row("cumprod-of-integers", lambda x: x.cumprod(1), TIES),
     Row("cumprod-of-a-static-axis", lambda x: x.cumprod(2), sizes(*SHAPES), {0: (2,)}),

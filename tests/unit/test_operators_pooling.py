@@ -25,6 +25,12 @@ ROWS = [
     Row("maximum-3d", lambda x: F.adaptive_max_pool3d(x, 3, return_indices=True), sizes(*SOLIDS), CHANNELS),
     Row("equal-maxima", lambda x: F.adaptive_max_pool2d(x.sign(), 3, return_indices=True), sizes(*PLANES), CHANNELS),
     Row("area", lambda x: F.interpolate(x, size=(7, 4), mode="area"), sizes(*PLANES), CHANNELS),
+    Row(
+        "divisor-and-ceiling",
+        lambda x: F.avg_pool2d(x, 3, 2, padding=1, ceil_mode=True, divisor_override=2),
+        sizes(*PLANES[:4]),
+        CHANNELS,
+    ),
     Row("divisor", lambda x: F.avg_pool2d(x, 2, divisor_override=3), sizes(*PLANES[:4]), CHANNELS),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -57,6 +59,16 @@ def with_theta(*images: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
     return [(torch.randn(*image), torch.randn(image[0], len(image) - 2, len(image) - 1)) for image in images]
 
 
+def read_volume(mode: str, padding: str, corners: bool) -> Any:
+    return lambda x, grid: F.grid_sample(x, grid, mode, padding, align_corners=corners)
+
+
+def volumes(*counts: tuple[int, int]) -> list[tuple[torch.Tensor, ...]]:
+    """Read at places that lie beyond the edges too."""
+    torch.manual_seed(0)
+    return [(torch.randn(b, 2, n, n + 1, 4), 3 * torch.rand(b, 3, n + 2, 2, 3) - 1.5) for b, n in counts]
+
+
 ROWS_OF_TWO = ((5, 5), (1, 3), (7, 2), (30, 40))
 GROUPS = {0: (1,), 1: (1,), 2: (0, 1, 2, 3)}
 ROWS = [
@@ -79,8 +91,23 @@ ROWS = [
         lambda x, t: F.affine_grid(t, list(x.shape), False),
         with_theta((2, 1, 3, 4, 5), (1, 1, 2, 2, 9)),
     ),
+    *(
+        Row(f"volume-{mode}-{padding}-{corners}", read_volume(mode, padding, corners), volumes((2, 3), (1, 1), (3, 5)))
+        for mode, padding, corners in (
+            ("bilinear", "zeros", False),
+            ("bilinear", "border", True),
+            ("bilinear", "reflection", False),
+            ("bilinear", "reflection", True),
+            ("nearest", "zeros", True),
+        )
+    ),
     Row("round-the-edge", lambda x: F.pad(x, (2, 1, 1, 2), mode="circular"), sizes(*IMAGES[:4], (0, 4, 4, 4))),
     Row("mirror-and-cut", lambda x: F.pad(x, (-1, 2, 1, -1), mode="reflect"), sizes(*IMAGES[:4])),
+    Row(
+        "nearest-to-a-size", lambda x: F.interpolate(x, size=(3, 5)), sizes(*IMAGES[:4], (1, 4, 21, 25), (1, 4, 41, 7))
+    ),
+    Row("nearest-by-a-fraction", lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)), sizes(*IMAGES[:4])),
+    Row("nearest-by-whole-factors", lambda x: F.interpolate(x, scale_factor=(2, 3)), sizes(*IMAGES)),
     Row("nearest-exact", lambda x: F.interpolate(x, scale_factor=(1.7, 0.6), mode="nearest-exact"), sizes(*IMAGES[:4])),
 ]
 

@@ -46,6 +46,25 @@ def cholesky(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.cholesky(x @ x.mT + torch.eye(x.shape[1]))
 
 
+def sprinkle(*shape: int) -> torch.Tensor:
+    """With NaN here and there."""
+    x = torch.randn(*shape)
+    return torch.where(x > 1.5, float("nan"), x)
+
+
+def by_a_size(x: torch.Tensor) -> Any:
+    size = x.shape[0]
+    return x * (size / 3), x + size, size - x, x % size, x.abs() ** (1 / size), x.long() % size, x.long() * size
+
+
+def smoothed(x: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(x, x.argmin(1), label_smoothing=0.2)
+
+
+def normalized(x: torch.Tensor) -> torch.Tensor:
+    return F.batch_norm(x, None, None, training=True)
+
+
 def scatter(reduce: str, include_self: bool) -> Row:
     def function(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         return x.scatter_reduce(0, index, source, reduce, include_self=include_self)
@@ -102,6 +121,25 @@ ROWS = [
     ),
     Row("einsum-without-ellipsis", lambda x: torch.einsum("b...j->b", x), sizes(*SHAPES)),
     Row("extremes-of-bool", lambda x: ((x > 0).amax(1), (x > 0).amin((0, 2)), (x > 0).max(1)), sizes(*SHAPES)),
+    Row("extremes-with-nan", lambda x: (x.amax(1), x.min(1), x.max(), x.amin((0, 2))), sizes(*SHAPES, make=sprinkle)),
+    Row(
+        "variance-of-equals", lambda x: (x * 0 + 0.1).std(1), sizes((2, 77, 8), (1, 13, 8), (3, 300, 8)), tolerance=1e-7
+    ),
+    Row("put", lambda x: x.put(torch.tensor([0, 5, 5]), torch.ones(3), accumulate=True), sizes(*SHAPES)),
+    Row("common-divisors", lambda x: (torch.gcd(x, x.flip(1)), torch.lcm(x, x + 1)), sizes(*SHAPES, make=integers(99))),
+    Row("powers-of-two", lambda x: torch.frexp(torch.where(x > 1, 4.0, x * 1e3)), sizes(*SHAPES)),
+    Row("numbers-of-elements", lambda x: x * x.numel(), sizes(*SHAPES)),
+    Row("copy", lambda x: torch.linalg.matrix_power(x, 0), sizes((2, 3, 3), (1, 1, 1), (4, 5, 5))),
+    Row("smoothed-loss", smoothed, sizes((5, 4), (1, 3), (9, 7))),
+    Row("loss-of-shares", lambda x: F.cross_entropy(x, x.softmax(1)), sizes((5, 4), (1, 3), (9, 7))),
+    Row("normalized-in-training", normalized, sizes((5, 4, 3), (2, 3, 1), (9, 7, 2))),
+    Row("covariance", lambda x: (torch.cov(x), x.cov(correction=0)), sizes((3, 5), (2, 9), (4, 3))),
+    Row("covariance-of-one", lambda x: (torch.cov(x), torch.corrcoef(x)), sizes((5,), (9,), (2,))),
+    Row("correlation", lambda x: torch.corrcoef(x), sizes((3, 5), (2, 9), (4, 3))),
+    Row("one-hot", lambda x: F.one_hot(x, 9), sizes((3, 5), (2, 9), (4, 0), make=integers(9))),
+    Row("one-hot-of-a-size", lambda x: F.one_hot(x % x.shape[0], x.shape[0]), sizes((3, 5), (2, 9), make=integers(9))),
+    Row("by-a-size", by_a_size, sizes((3, 5), (2, 9), (6, 1))),
+    Row("other-names", lambda x: (torch.divide(x, x.long() + 9), x.multiply(x > 0), x.subtract(3)), sizes(*SHAPES)),
     Row("variance-of-one", lambda x: (x.var(1, correction=2), x.std(1), x.var()), sizes(*SHAPES)),
     Row("inverse", torch.linalg.inv, alone(*BATCHES), tolerance=1e-3),
     Row("solve", torch.linalg.solve, matrices(*BATCHES), tolerance=1e-3),

@@ -1,7 +1,7 @@
 """From the opset in which translations are written to the one that the user asked for.
 
-Translations speak opset 18. A file of another opset is converted at the end and verified like every other; what cannot be
-converted is refused, and the number in the file is always the one it was asked to be.
+Translations speak opset 18. A file of another opset is converted at the end and verified like every other, up by onnxscript
+and down to 17 by us; what cannot be converted is refused, and the number in the file is always the one it was asked to be.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.modules.quiet import quiet_logger
 from anyshape.records.exported import Exported
+from anyshape.translate.opset17 import Inexpressible, lower_to_17
 
 WRITTEN_OPSET = 18
 
@@ -19,6 +20,12 @@ def convert_opset(exported: Exported, opset: int) -> Exported:
     """The same model at another opset. Raises PromiseBroken where that cannot be."""
     if opset == WRITTEN_OPSET:
         return exported
+    if opset < WRITTEN_OPSET:
+        try:
+            lower_to_17(exported.model)
+        except Inexpressible as error:
+            raise PromiseBroken(_refused(opset, str(error))) from error
+        return replace(exported, opset=opset)
     from onnxscript import version_converter
 
     with quiet_logger("onnxscript"), quiet_logger("onnx_ir"):

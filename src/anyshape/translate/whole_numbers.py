@@ -23,6 +23,7 @@ from anyshape.operators.whole import whole
 _ROUNDING = {math.ceil: "ceil", math.floor: "floor", math.trunc: "trunc", torch.sym_int: "trunc", round: "round"}
 _ARITHMETIC = {
     torch.sym_float: "float",
+    torch._sym_sqrt: "sqrt",  # type: ignore[attr-defined]
     operator.add: "add",
     operator.sub: "sub",
     operator.mul: "mul",
@@ -34,7 +35,7 @@ _ARITHMETIC = {
 }
 _INT64, _DOUBLE = 7, 11
 _WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
-_ROUNDED = {"ceil": op.Ceil, "floor": op.Floor, "trunc": lambda number: number, "round": op.Round, "neg": op.Neg}
+_OF_ONE = {"floor": op.Floor, "ceil": op.Ceil, "trunc": op.Identity, "round": op.Round, "neg": op.Neg, "sqrt": op.Sqrt}
 
 
 def gather_whole_numbers(program: ExportedProgram) -> None:
@@ -44,22 +45,18 @@ def gather_whole_numbers(program: ExportedProgram) -> None:
             continue
         for node in list(module.graph.nodes):
             if node.target in _ROUNDING and _is_float(node.args[0]):
-                _gather(module.graph, node)
+                _gather(node)
         for node in reversed(list(module.graph.nodes)):
             if node.target in _ARITHMETIC and not node.users:
                 module.graph.erase_node(node)
 
 
-def _gather(graph: torch.fx.Graph, node: Node) -> None:
+def _gather(node: Node) -> None:
     sizes: list[Node] = []
     if node.target is round and len(node.args) > 1 and node.args[1] is not None:
         raise NotImplementedError("round() to digits of a size")
     formula = [_ROUNDING[node.target], _formula(node.args[0], sizes)]  # type: ignore[index]
-    with graph.inserting_before(node):
-        gathered = graph.call_function(whole, (json.dumps(formula), *sizes))
-    gathered.meta = dict(node.meta)
-    node.replace_all_uses_with(gathered)
-    graph.erase_node(node)
+    node.target, node.args = whole, (json.dumps(formula), *sizes)  # the node stays: the program's signature names it
 
 
 def _formula(value: Any, sizes: list[Node]) -> Any:
@@ -93,4 +90,4 @@ def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
     values = [_written(part, sizes) for part in parts]
     if name == "float":
         return values[0]
-    return _ROUNDED[name](values[0]) if name in _ROUNDED else _WRITTEN[name](*values)
+    return _OF_ONE[name](values[0]) if name in _OF_ONE else _WRITTEN[name](*values)

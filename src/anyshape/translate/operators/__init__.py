@@ -29,13 +29,25 @@ def complex_translations() -> dict[OpOverload, Translation]:
     return _by_overload(COMPLEX_TRANSLATIONS)
 
 
+def decomposed_operators() -> list[OpOverload]:
+    """Those that are taken apart, though torch.onnx has a translation."""
+    from anyshape.translate.operators.table import DECOMPOSED
+
+    return list(_by_overload(dict.fromkeys(DECOMPOSED, _unused)))
+
+
+def _unused(*args: Any) -> Any:
+    raise NotImplementedError
+
+
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
     import torch
 
     found = {}
     for name, translation in table.items():
-        packet, _, overload = name.partition(".")
-        operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        packet, _, overload = name.rpartition("::")[2].partition(".")
+        namespace = getattr(torch.ops, name.rpartition("::")[0] or "aten")
+        operator = getattr(getattr(namespace, packet, None), overload or "default", None)
         if operator is not None:  # every torch has its own set of overloads
             found[operator] = _without_types(translation)
     return found
@@ -46,4 +58,4 @@ def _without_types(translation: Translation) -> Translation:
     return lambda *args, **kwargs: translation(*args, **kwargs)
 
 
-__all__ = ["complex_translations", "operator_translations"]
+__all__ = ["complex_translations", "decomposed_operators", "operator_translations"]

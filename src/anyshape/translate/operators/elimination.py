@@ -16,7 +16,7 @@ from onnxscript import opset18 as op
 from anyshape.translate.operators.loops import Values, repeat
 from anyshape.translate.operators.values import as_scalar, constant, count_up, ints
 
-_INT64, _INT32 = ir.DataType.INT64, ir.DataType.INT32
+_INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,13 @@ class Eliminated:
 
 
 def eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataType) -> Eliminated:
-    """Solve matrix @ x = right; both have the same batch axes."""
+    """Solve matrix @ x = right, in float64; both have the same batch axes."""
+    wide = _eliminate(op.Cast(matrix, to=_DOUBLE), op.Cast(right, to=_DOUBLE), of_rank, _DOUBLE)
+    right, sign, log = (op.Cast(value, to=dtype) for value in (wide.right, wide.sign, wide.log_determinant))
+    return Eliminated(right, sign, log, wide.info)
+
+
+def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataType) -> Eliminated:
     row_axis, column_axis = of_rank - 2, of_rank - 1
     size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
     rows = count_up(size)
@@ -74,7 +80,12 @@ def eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTyp
 
 
 def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
-    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive."""
+    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive; in float64."""
+    factor, info = _cholesky(op.Cast(matrix, to=_DOUBLE), of_rank, _DOUBLE)
+    return op.Cast(factor, to=dtype), info
+
+
+def _cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
     row_axis, column_axis = of_rank - 2, of_rank - 1
     size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
     rows = count_up(size)

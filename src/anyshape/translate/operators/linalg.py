@@ -18,7 +18,7 @@ from anyshape.translate.operators.values import as_scalar, constant, count_up, d
 
 def translate_inv(matrix: ir.Value, *, check_errors: bool = False) -> tuple[ir.Value, ir.Value]:
     dtype = dtype_of(matrix)
-    solved = eliminate(matrix, _identities(matrix, dtype), rank(matrix), dtype)
+    solved = eliminate(matrix, identities(matrix, dtype), rank(matrix), dtype)
     return solved.right, solved.info
 
 
@@ -52,10 +52,10 @@ def translate_solve(
     column = op.Unsqueeze(right, ints(rank(right))) if is_vector else right
     of_rank = max(rank(matrix), rank(right) + int(is_vector))
     if not left:
-        matrix, column = _turn(matrix, rank(matrix)), _turn(column, rank(right) + int(is_vector))
-    matrix, column = _same_batch(matrix, column, of_rank)
+        matrix, column = turn(matrix, rank(matrix)), turn(column, rank(right) + int(is_vector))
+    matrix, column = same_batch(matrix, column, of_rank)
     solved = eliminate(matrix, column, of_rank, dtype)
-    answer = solved.right if left else _turn(solved.right, of_rank)
+    answer = solved.right if left else turn(solved.right, of_rank)
     answer = op.Squeeze(answer, ints(of_rank - 1)) if is_vector else answer
     return answer, _empty(dtype), _empty(ir.DataType.INT32), solved.info
 
@@ -70,23 +70,39 @@ def translate_solve_triangular(
     if unitriangular:
         triangle = op.Where(_is_diagonal(matrix), constant(1, dtype), triangle)
     if not left:
-        triangle, right_side = _turn(triangle, rank(matrix)), _turn(right, rank(right))
+        triangle, right_side = turn(triangle, rank(matrix)), turn(right, rank(right))
     else:
         right_side = right
-    triangle, right_side = _same_batch(triangle, right_side, of_rank)
+    triangle, right_side = same_batch(triangle, right_side, of_rank)
     answer = eliminate(triangle, right_side, of_rank, dtype).right
-    return answer if left else _turn(answer, of_rank)
+    return answer if left else turn(answer, of_rank)
+
+
+def translate_triangular_solve(
+    right: ir.Value, matrix: ir.Value, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[ir.Value, ir.Value]:
+    """The older name, which gives the matrix back beside the solution, both with the batch of the two."""
+    of_rank = max(rank(matrix), rank(right))
+    whole, column = same_batch(matrix, right, of_rank)
+    for value, like in ((whole, matrix), (column, right)):
+        value.type, value.shape = like.type, ir.Shape([None] * of_rank)
+    turned = whole
+    if transpose:
+        turned = turn(whole, of_rank)
+        turned.type, turned.shape = whole.type, whole.shape
+    solved = translate_solve_triangular(turned, column, upper=upper != transpose, unitriangular=unitriangular)
+    return solved, op.Identity(whole)
 
 
 def translate_cholesky(
     matrix: ir.Value, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[ir.Value, ir.Value]:
     dtype = dtype_of(matrix)
-    factor, info = cholesky(_turn(matrix, rank(matrix)) if upper else matrix, rank(matrix), dtype)
-    return (_turn(factor, rank(matrix)) if upper else factor), info
+    factor, info = cholesky(turn(matrix, rank(matrix)) if upper else matrix, rank(matrix), dtype)
+    return (turn(factor, rank(matrix)) if upper else factor), info
 
 
-def _turn(matrix: ir.Value, of_rank: int) -> ir.Value:
+def turn(matrix: ir.Value, of_rank: int) -> ir.Value:
     return op.Transpose(matrix, perm=[*range(of_rank - 2), of_rank - 1, of_rank - 2])
 
 
@@ -95,11 +111,11 @@ def _is_diagonal(matrix: ir.Value) -> ir.Value:
     return op.Equal(op.Unsqueeze(rows, ints(0)), op.Unsqueeze(rows, ints(1)))
 
 
-def _identities(matrix: ir.Value, dtype: ir.DataType) -> ir.Value:
+def identities(matrix: ir.Value, dtype: ir.DataType) -> ir.Value:
     return op.Expand(op.Cast(_is_diagonal(matrix), to=dtype), op.Shape(matrix))
 
 
-def _same_batch(matrix: ir.Value, right: ir.Value, of_rank: int) -> tuple[ir.Value, ir.Value]:
+def same_batch(matrix: ir.Value, right: ir.Value, of_rank: int) -> tuple[ir.Value, ir.Value]:
     """Both with the batch axes of their broadcast: a product of two tables of ones has its shape."""
     if of_rank == 2:
         return matrix, right

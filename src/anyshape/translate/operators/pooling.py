@@ -138,8 +138,29 @@ def avg_pool(axes: int) -> Callable[..., Any]:
         if divisor_override is None:
             return theirs(*arguments, count_include_pad)
         if ceil_mode:
-            raise NotImplementedError(f"avg_pool{axes}d with both ceil_mode and divisor_override")
+            x, arguments = _fill(x, axes, kernel_size, stride or kernel_size, padding)
         places = math.prod(kernel_size) ** (axes if len(kernel_size) == 1 else 1)
         return op.Mul(theirs(*arguments, True), constant(places / divisor_override, dtype_of(x)))
 
     return translate
+
+
+def _fill(
+    x: ir.Value, axes: int, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> tuple[ir.Value, tuple[Any, ...]]:
+    """`x` with zeros at its ends, so that windows without padding or ceil_mode are those with; and how to pool it."""
+    kernel, step, margin = (
+        list(each) * axes if len(each) == 1 else list(each) for each in (kernel_size, stride, padding)
+    )
+    size = op.Shape(x, start=rank(x) - axes)
+    room = op.Add(size, ints(*(2 * each for each in margin)))
+    last = op.Div(op.Add(op.Sub(room, ints(*kernel)), ints(*(each - 1 for each in step))), ints(*step))
+    # A window that begins in the margin behind is left out.
+    begins_outside = op.GreaterOrEqual(op.Mul(last, ints(*step)), op.Add(size, ints(*margin)))
+    last = op.Sub(last, op.Cast(begins_outside, to=ir.DataType.INT64))
+    more = op.Max(op.Sub(op.Add(op.Mul(last, ints(*step)), ints(*kernel)), room), ints(0))
+    still = [0] * (rank(x) - axes)
+    pads = op.Concat(ints(*still, *margin, *still), op.Add(more, ints(*margin)), axis=0)
+    filled = op.Pad(x, pads, constant(0, dtype_of(x)))
+    filled.type, filled.shape = x.type, ir.Shape([None] * rank(x))
+    return filled, (filled, kernel, step, [0] * axes, False)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.searching import bisect
-from anyshape.translate.operators.sorting import sort_key, take_extreme
+from anyshape.translate.operators.sorting import prefer_nan, sort_key, take_extreme
 from anyshape.translate.operators.values import (
     Size,
     as_vector,
@@ -50,15 +50,8 @@ def translate_median_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
     values, places = take_extreme(x, middle, axis, largest=False)
     answer = _last(values, axis, True), _last(places, axis, True)
     if dtype_of(x).is_floating_point():
-        answer = _or_nan(x, axis, answer)
+        answer = prefer_nan(x, axis, *answer)
     return answer if keepdim else (op.Squeeze(answer[0], ints(axis)), op.Squeeze(answer[1], ints(axis)))
-
-
-def _or_nan(x: ir.Value, axis: int, answer: Pair) -> Pair:
-    is_nan = op.Cast(op.IsNaN(x), to=ir.DataType.INT32)
-    first = op.ArgMax(is_nan, axis=axis, keepdims=1)
-    has_nan = op.Cast(op.ReduceMax(is_nan, ints(axis), keepdims=1), to=ir.DataType.BOOL)
-    return op.Where(has_nan, op.GatherElements(x, first, axis=axis), answer[0]), op.Where(has_nan, first, answer[1])
 
 
 def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:

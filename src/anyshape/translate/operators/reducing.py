@@ -1,7 +1,8 @@
-"""Reductions that ONNX has not for every dtype or number of elements: aten::amax and amin of bool, max and min of bool,
-var, std and var_mean with a correction as large as the axis.
+"""Reductions that ONNX has not for every dtype, value or number of elements: aten::amax, amin, max and min of bool and of
+NaN; var, std and var_mean with a correction as large as the axis.
 
-torch.onnx (to 2.13) writes a file that does not load for bool, and divides by a negative number where torch gives NaN.
+torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, and divides by a negative number where torch
+gives NaN.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -9,33 +10,44 @@ torch.onnx (to 2.13) writes a file that does not load for bool, and divides by a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
+from anyshape.translate.operators.sorting import prefer_nan
 from anyshape.translate.operators.values import constant, dtype_of, ints, positive, rank
 
 
 def extreme(name: str) -> Callable[..., Any]:
-    """amax and amin, and max and min of all elements."""
+    """amax and amin, and max and min of all elements. NaN, where there is one."""
 
     def translate(x: ir.Value, dim: Sequence[int] = (), keepdim: bool = False) -> ir.Value:
-        axes = [positive(axis, rank(x)) for axis in dim] or list(range(rank(x)))
+        axes = ints(*([positive(axis, rank(x)) for axis in dim] or range(rank(x))))
         if not rank(x):
             return op.Identity(x)
-        is_bool = dtype_of(x) == ir.DataType.BOOL
-        reduced = getattr(op, name)(
-            op.Cast(x, to=ir.DataType.INT32) if is_bool else x, ints(*axes), keepdims=int(keepdim)
-        )
-        return op.Cast(reduced, to=ir.DataType.BOOL) if is_bool else reduced
+        dtype = dtype_of(x)
+        if dtype == ir.DataType.BOOL:
+            reduced = getattr(op, name)(op.Cast(x, to=ir.DataType.INT32), axes, keepdims=int(keepdim))
+            return op.Cast(reduced, to=dtype)
+        reduced = getattr(op, name)(x, axes, keepdims=int(keepdim))
+        return _or_nan(x, axes, reduced, keepdim) if dtype.is_floating_point() else reduced
 
     return translate
 
 
+def _or_nan(x: ir.Value, axes: ir.Value, reduced: ir.Value, keepdim: bool) -> ir.Value:
+    # onnxruntime's own extremes skip a NaN, or take it, by its place.
+    dtype = dtype_of(x)
+    wide = x if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) else op.Cast(x, to=ir.DataType.FLOAT)
+    is_nan = op.ReduceMax(op.Cast(op.IsNaN(wide), to=ir.DataType.INT32), axes, keepdims=int(keepdim))
+    return op.Where(op.Cast(is_nan, to=ir.DataType.BOOL), constant(math.nan, dtype), reduced)
+
+
 def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
-    """max.dim and min.dim: of equals, the first."""
+    """max.dim and min.dim: of equals the first, and the first NaN before all."""
 
     def translate(x: ir.Value, dim: int, keepdim: bool = False) -> tuple[ir.Value, ir.Value]:
         if not rank(x):
@@ -43,9 +55,12 @@ def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
         axis = positive(dim, rank(x))
         is_bool = dtype_of(x) == ir.DataType.BOOL
         key = op.Cast(x, to=ir.DataType.INT32) if is_bool else x
-        value = getattr(op, name)(key, ints(axis), keepdims=int(keepdim))
-        index = getattr(op, index_name)(key, axis=axis, keepdims=int(keepdim))
-        return op.Cast(value, to=ir.DataType.BOOL) if is_bool else value, index
+        value = getattr(op, name)(key, ints(axis), keepdims=1)
+        index = getattr(op, index_name)(key, axis=axis, keepdims=1)
+        if dtype_of(x).is_floating_point():
+            value, index = prefer_nan(x, axis, value, index)
+        value = op.Cast(value, to=ir.DataType.BOOL) if is_bool else value
+        return (value, index) if keepdim else (op.Squeeze(value, ints(axis)), op.Squeeze(index, ints(axis)))
 
     return translate
 
@@ -53,16 +68,17 @@ def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
 def translate_var_mean(
     x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[ir.Value, ir.Value]:
-    """Squares about the mean over max(0, n - correction)."""
-    dtype = dtype_of(x)
+    """Squares about the mean over max(0, n - correction); in float64, where the mean of equals is each of them."""
+    dtype, wide = dtype_of(x), ir.DataType.DOUBLE
     axes = ints(*([positive(axis, rank(x)) for axis in dim] if dim else range(rank(x))))
-    mean = op.ReduceMean(x, axes, keepdims=1)
-    apart = op.Sub(x, mean)
+    values = op.Cast(x, to=wide)
+    mean = op.ReduceMean(values, axes, keepdims=1)
+    apart = op.Sub(values, mean)
     squares = op.ReduceSum(op.Mul(apart, apart), axes, keepdims=int(keepdim))
     count = op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0)
-    lowered = op.Sub(op.Cast(count, to=dtype), constant(1.0 if correction is None else float(correction), dtype))
-    variance = op.Div(squares, op.Max(lowered, constant(0, dtype)))
-    return variance, mean if keepdim else op.Squeeze(mean, axes)
+    lowered = op.Sub(op.Cast(count, to=wide), constant(1.0 if correction is None else float(correction), wide))
+    variance = op.Div(squares, op.Max(lowered, constant(0, wide)))
+    return op.Cast(variance, to=dtype), op.Cast(mean if keepdim else op.Squeeze(mean, axes), to=dtype)
 
 
 def translate_var(

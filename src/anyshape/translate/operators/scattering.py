@@ -96,6 +96,13 @@ def translate_index_reduce(
     return _reduce(x, axis, spread, source, reduce, include_self)
 
 
+def translate_put(x: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> ir.Value:
+    """Into the flattened tensor; of equal places the last, or their sum."""
+    flat, places, values = (op.Reshape(value, ints(-1)) for value in (x, index, source))
+    written = op.ScatterElements(flat, places, values, axis=0, reduction="add" if accumulate else "none")
+    return op.Reshape(written, op.Shape(x))
+
+
 def translate_index_put(
     x: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool = False
 ) -> ir.Value:

@@ -1,0 +1,167 @@
+"""Matrices as products: aten::linalg_lu_factor_ex, linalg_lu, lu_unpack, linalg_lu_solve, cholesky_inverse, cholesky_solve
+and linalg_matrix_exp; one round of an ONNX `Loop` a column.
+
+torch.onnx (to 2.13) has none of these.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.elimination import eliminate
+from anyshape.translate.operators.linalg import identities, same_batch, turn
+from anyshape.translate.operators.loops import Values, repeat
+from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank
+
+_INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
+_TERMS = 18
+
+
+def translate_lu_factor(
+    matrix: ir.Value, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """L below the diagonal and U above in one table, the row that each round swapped with (from 1), the first pivot of 0."""
+    if not pivot:
+        raise NotImplementedError("LU without pivoting")
+    of_rank, dtype = rank(matrix), dtype_of(matrix)
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = op.Shape(matrix, start=row_axis)
+    count = as_scalar(op.ReduceMin(size, ints(0), keepdims=0))
+    rows = count_up(as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1)))
+    columns = count_up(as_scalar(op.Shape(matrix, start=column_axis, end=of_rank)))
+
+    def step(k: ir.Value, table: ir.Value, info: ir.Value) -> Values:
+        column = op.Gather(table, k, axis=column_axis)
+        candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype))
+        chosen = op.ArgMax(candidates, axis=row_axis, keepdims=1)
+        order = op.Where(op.Equal(rows, k), chosen, op.Where(op.Equal(rows, chosen), k, rows))
+        wide = op.Expand(op.Unsqueeze(order, ints(column_axis)), op.Shape(table))
+        swapped = op.GatherElements(table, wide, axis=row_axis)
+        pivot_row = op.Unsqueeze(op.Gather(swapped, k, axis=row_axis), ints(row_axis))
+        pivots = op.Gather(pivot_row, op.Reshape(k, ints(1)), axis=column_axis)
+        is_zero = op.Equal(pivots, constant(0, dtype))
+        below = op.Gather(swapped, op.Reshape(k, ints(1)), axis=column_axis)
+        factor = op.Where(is_zero, below, op.Div(below, op.Where(is_zero, constant(1, dtype), pivots)))
+        is_below = op.Unsqueeze(op.Greater(rows, k), ints(1))
+        reduced = op.Sub(swapped, op.Where(op.Greater(columns, k), op.Mul(factor, pivot_row), constant(0, dtype)))
+        reduced = op.Where(op.Equal(columns, k), factor, reduced)
+        scalar_zero = op.Squeeze(is_zero, ints(row_axis, column_axis))
+        is_new = op.And(scalar_zero, op.Equal(info, constant(0, _INT32)))
+        number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
+        swaps = op.Cast(op.Add(op.Squeeze(chosen, ints(row_axis)), as_scalar(1)), to=_INT32)
+        return [op.Where(is_below, reduced, swapped), op.Where(is_new, number, info), swaps]
+
+    batch = op.Shape(matrix, start=0, end=row_axis)
+    states = [(matrix, dtype), (op.Expand(constant(0, _INT32), batch), _INT32)]
+    table, info, swaps = repeat(count, states, step, collected=1)
+    return table, op.Transpose(swaps, perm=[*range(1, of_rank - 1), 0]), info
+
+
+def translate_lu_factor_checked(matrix: ir.Value, *, pivot: bool = True) -> tuple[ir.Value, ir.Value]:
+    """aten::linalg_lu_factor, kept whole: inside, torch checks `info` by an operator that has no result to translate."""
+    return translate_lu_factor(matrix, pivot=pivot)[:2]
+
+
+def translate_lu(matrix: ir.Value, *, pivot: bool = True) -> tuple[ir.Value, ir.Value, ir.Value]:
+    table, pivots, _ = translate_lu_factor(matrix, pivot=pivot)
+    return _unpack(table, pivots, rank(matrix), dtype_of(matrix))
+
+
+def translate_lu_unpack(
+    table: ir.Value, pivots: ir.Value, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """What is not asked for is empty."""
+    dtype = dtype_of(table)
+    permutation, lower, upper = _unpack(table, pivots, rank(table), dtype)
+    nothing = op.Expand(constant(0, dtype), ints(0))
+    return (
+        permutation if unpack_pivots else nothing,
+        lower if unpack_data else nothing,
+        upper if unpack_data else nothing,
+    )
+
+
+def _unpack(table: ir.Value, pivots: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value, ir.Value]:
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = op.Shape(table, start=row_axis)
+    count = op.ReduceMin(size, ints(0), keepdims=1)
+    height = as_scalar(op.Shape(table, start=row_axis, end=row_axis + 1))
+    rows, columns = count_up(height), count_up(as_scalar(count))
+    is_diagonal = op.Equal(op.Unsqueeze(rows, ints(1)), columns)
+    left = op.Slice(table, ints(0), count, ints(column_axis))
+    lower = op.Where(is_diagonal, constant(1, dtype), op.Trilu(left, upper=0))
+    upper = op.Trilu(op.Slice(table, ints(0), count, ints(row_axis)), upper=1)
+    order = _order(pivots, rows, of_rank, op.Shape(table, start=0, end=row_axis))
+    # Row r of the product is row order[r] of the matrix: a column of the permutation for each r.
+    is_there = op.Equal(op.Unsqueeze(order, ints(row_axis)), op.Unsqueeze(rows, ints(1)))
+    return op.Cast(is_there, to=dtype), lower, upper
+
+
+def _order(pivots: ir.Value, rows: ir.Value, of_rank: int, batch: ir.Value) -> ir.Value:
+    """Where each row came from, after all swaps: int64[batch, rows]."""
+    axis = of_rank - 2
+    start = op.Expand(rows, op.Concat(batch, op.Shape(rows), axis=0))
+
+    def swap(k: ir.Value, order: ir.Value) -> Values:
+        other = op.Sub(op.Cast(op.Gather(pivots, op.Reshape(k, ints(1)), axis=axis), to=_INT64), as_scalar(1))
+        places = op.Where(op.Equal(rows, k), other, op.Where(op.Equal(rows, other), k, rows))
+        return [op.GatherElements(order, places, axis=axis)]
+
+    count = op.Min(op.Shape(pivots, start=-1), op.Shape(rows))
+    return repeat(as_scalar(count), [(start, _INT64)], swap)[0]
+
+
+def translate_lu_solve(
+    table: ir.Value, pivots: ir.Value, right: ir.Value, *, left: bool = True, adjoint: bool = False
+) -> ir.Value:
+    """The product is put together again and solved, in float64."""
+    of_rank, dtype = rank(table), dtype_of(table)
+    permutation, lower, upper = _unpack(op.Cast(table, to=_DOUBLE), pivots, of_rank, _DOUBLE)
+    matrix = op.MatMul(permutation, op.MatMul(lower, upper))
+    matrix = turn(matrix, of_rank) if adjoint else matrix
+    column = right
+    if not left:
+        matrix, column = turn(matrix, of_rank), turn(right, rank(right))
+    wide = max(of_rank, rank(right))
+    answer = eliminate(*same_batch(matrix, op.Cast(column, to=_DOUBLE), wide), wide, dtype).right
+    return answer if left else turn(answer, wide)
+
+
+def translate_cholesky_inverse(factor: ir.Value, upper: bool = False) -> ir.Value:
+    """inv(L) transposed @ inv(L), from the named triangle alone."""
+    lower = _lower(factor, upper)
+    inverse = eliminate(lower, identities(factor, dtype_of(factor)), rank(factor), dtype_of(factor)).right
+    return op.MatMul(turn(inverse, rank(factor)), inverse)
+
+
+def translate_cholesky_solve(right: ir.Value, factor: ir.Value, upper: bool = False) -> ir.Value:
+    of_rank, dtype = max(rank(factor), rank(right)), dtype_of(factor)
+    lower, column = same_batch(_lower(factor, upper), right, of_rank)
+    half = eliminate(lower, column, of_rank, dtype).right
+    return eliminate(turn(lower, of_rank), half, of_rank, dtype).right
+
+
+def _lower(factor: ir.Value, upper: bool) -> ir.Value:
+    return turn(op.Trilu(factor, upper=1), rank(factor)) if upper else op.Trilu(factor, upper=0)
+
+
+def translate_matrix_exp(matrix: ir.Value) -> ir.Value:
+    """Taylor's series of the matrix halved often enough, then squared as often; in float64."""
+    of_rank = rank(matrix)
+    wide = op.Cast(matrix, to=_DOUBLE)
+    norm = op.ReduceMax(op.ReduceSum(op.Abs(wide), ints(of_rank - 1), keepdims=0), keepdims=0)
+    halvings = op.Ceil(op.Div(op.Log(op.Max(norm, constant(0.5, _DOUBLE))), constant(math.log(2), _DOUBLE)))
+    times = op.Max(op.Add(op.Cast(halvings, to=_INT64), as_scalar(1)), as_scalar(0))
+    small = op.Div(wide, op.Pow(constant(2, _DOUBLE), op.Cast(times, to=_DOUBLE)))
+    ones = identities(matrix, _DOUBLE)
+    total = ones
+    for number in range(_TERMS, 0, -1):  # Horner: 1 + A (1 + A/2 (1 + A/3 ...))
+        total = op.Add(ones, op.Div(op.MatMul(small, total), constant(number, _DOUBLE)))
+    (power,) = repeat(times, [(total, _DOUBLE)], lambda number, current: [op.MatMul(current, current)])
+    return op.Cast(power, to=dtype_of(matrix))

@@ -1,0 +1,131 @@
+"""aten::special_zeta (Hurwitz), polygamma, special_erfcx, special_log_ndtr and special_ndtri, in float64.
+
+zeta(x, q) is the sum of (q + k)^-x: terms until q + k is above 10, then Euler and Maclaurin's series for the rest.
+torch.onnx (to 2.13) has none of these.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+import torch
+from onnxscript import opset18 as op
+
+from anyshape.translate.operators.elementwise import translate_digamma, translate_erfinv
+from anyshape.translate.operators.fits import DOUBLE, fit, number
+from anyshape.translate.operators.loops import Values, repeat
+from anyshape.translate.operators.values import constant, dtype_of
+
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+_HIGH = 10
+
+
+def translate_zeta(x: ir.Value | float, q: ir.Value | float) -> ir.Value:
+    dtype = next(dtype_of(value) for value in (x, q) if isinstance(value, ir.Value))
+    wanted = dtype if dtype.is_floating_point() else ir.DataType.FLOAT
+    return op.Cast(_zeta(_wide(x), _wide(q)), to=wanted)
+
+
+def _wide(value: ir.Value | float) -> ir.Value:
+    return op.Cast(value, to=DOUBLE) if isinstance(value, ir.Value) else number(value)
+
+
+def _zeta(x: ir.Value, q: ir.Value) -> ir.Value:
+    zero, one = number(0), number(1)
+    power = op.Neg(x)
+    lowest = op.Min(op.ReduceMin(q, keepdims=0), zero)
+    terms = op.Cast(op.Sub(number(_HIGH), op.Floor(lowest)), to=ir.DataType.INT64)
+
+    def add(k: ir.Value, total: ir.Value) -> Values:
+        return [op.Add(total, op.Pow(op.Add(q, op.Cast(k, to=DOUBLE)), power))]
+
+    start = op.Mul(zero, op.Add(op.Where(op.IsNaN(x), zero, x), op.Where(op.IsNaN(q), zero, q)))
+    start = op.Where(op.IsNaN(start), zero, start)  # an infinity
+    (total,) = repeat(terms, [(start, DOUBLE)], add)
+    far = op.Add(q, op.Cast(terms, to=DOUBLE))
+    total = op.Add(total, op.Div(op.Pow(far, op.Sub(one, x)), op.Sub(x, one)))
+    term = op.Pow(far, power)
+    total = op.Add(total, op.Mul(number(0.5), term))
+    rising = x
+    for order, factor in enumerate(_BERNOULLI):
+        term = op.Div(term, far)
+        total = op.Add(total, op.Mul(number(factor), op.Mul(rising, term)))
+        term = op.Div(term, far)
+        for step in (2 * order + 1, 2 * order + 2):
+            rising = op.Mul(rising, op.Add(x, number(step)))
+    return _outside(x, q, total)
+
+
+def _outside(x: ir.Value, q: ir.Value, value: ir.Value) -> ir.Value:
+    """As torch has it: not a number below x = 1 and for roots of negative numbers, infinite at poles."""
+    zero, one = number(0), number(1)
+    is_low = op.LessOrEqual(q, zero)
+    is_pole = op.And(is_low, op.Equal(q, op.Floor(q)))
+    is_root = op.And(is_low, op.Not(op.Equal(x, op.Floor(x))))
+    value = op.Where(is_root, number(math.nan), value)
+    value = op.Where(is_pole, number(math.inf), value)
+    value = op.Where(op.Less(x, one), number(math.nan), value)
+    return op.Where(op.Equal(x, one), number(math.inf), value)
+
+
+def translate_polygamma(n: int, x: ir.Value) -> ir.Value:
+    """(-1)^(n + 1) n! zeta(n + 1, x); at 1 by reflection, as torch has it."""
+    if n == 0:
+        return translate_digamma(x)
+    wide = _wide(x)
+    if n == 1:
+        return op.Cast(_trigamma(wide), to=dtype_of(x))
+    factor = number((-1.0) ** (n + 1) * math.factorial(n))
+    return op.Cast(op.Mul(factor, _zeta(number(n + 1), wide)), to=dtype_of(x))
+
+
+def _trigamma(x: ir.Value) -> ir.Value:
+    one = number(1)
+    is_low = op.Less(x, number(0.5))
+    upper = _zeta(number(2), op.Where(is_low, op.Sub(one, x), x))
+    # The sine has the period of the poles: of large numbers the fraction alone is taken.
+    sine = op.Sin(op.Mul(number(math.pi), op.Sub(x, op.Floor(x))))
+    reflected = op.Sub(op.Div(number(math.pi**2), op.Mul(sine, sine)), upper)
+    return op.Where(is_low, reflected, upper)
+
+
+def _erfcx_by_share(t: torch.Tensor) -> torch.Tensor:
+    return torch.special.erfcx(4 / t - 4)
+
+
+def _erfcx(x: ir.Value) -> ir.Value:
+    size = op.Abs(x)
+    upper = fit(_erfcx_by_share, 0.0, 1.0, op.Div(number(4), op.Add(number(4), size)))
+    # Far out, where the share is nearly 0, the first two terms of 1 / x.
+    square = op.Mul(size, size)
+    lead = op.Div(number(1 / math.sqrt(math.pi)), op.Max(size, number(1)))
+    far = op.Mul(lead, op.Sub(number(1), op.Div(number(0.5), op.Max(square, number(1)))))
+    upper = op.Where(op.Greater(size, number(1000)), far, upper)
+    below = op.Sub(op.Mul(number(2), op.Exp(square)), upper)
+    return op.Where(op.Less(x, number(0)), below, upper)
+
+
+def translate_erfcx(x: ir.Value) -> ir.Value:
+    return op.Cast(_erfcx(_wide(x)), to=dtype_of(x))
+
+
+def translate_log_ndtr(x: ir.Value) -> ir.Value:
+    """log(erfcx(-t) / 2) - t^2 below -1, else log(1 - erfcx(t) exp(-t^2) / 2), with t = x / sqrt(2)."""
+    t = op.Div(_wide(x), number(math.sqrt(2)))
+    square = op.Mul(t, t)
+    low = op.Sub(op.Log(op.Mul(number(0.5), _erfcx(op.Neg(t)))), square)
+    high = op.Log(op.Sub(number(1), op.Mul(number(0.5), op.Mul(_erfcx(t), op.Exp(op.Neg(square))))))
+    value = op.Where(op.Less(_wide(x), number(-1)), low, high)
+    value = op.Where(op.Greater(_wide(x), number(30)), number(0), value)
+    return op.Cast(value, to=dtype_of(x))
+
+
+def translate_ndtri(x: ir.Value) -> ir.Value:
+    """sqrt(2) erfinv(2 x - 1)."""
+    middle = op.Sub(op.Mul(number(2), _wide(x)), number(1))
+    middle.type, middle.shape = ir.TensorType(DOUBLE), x.shape
+    return op.Cast(op.Mul(translate_erfinv(middle), constant(math.sqrt(2), DOUBLE)), to=dtype_of(x))

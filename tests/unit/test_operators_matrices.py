@@ -1,0 +1,87 @@
+"""Matrices taken apart (LU, QR, Cholesky), their exponential, and writes along diagonals and strides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from operator_exports import Row, compare, export, find_differences, sizes
+
+SHAPES = ((2, 5, 4), (3, 4, 6), (1, 1, 1), (2, 3, 3))
+SQUARES = ((2, 4, 4), (1, 1, 1), (3, 7, 7))
+
+
+def definite(x: torch.Tensor) -> torch.Tensor:
+    """Positive definite, whatever x."""
+    return x @ x.mT + torch.eye(x.shape[-1])
+
+
+def squares(*shapes: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
+    torch.manual_seed(0)
+    return [(torch.randn(*shape) + 3 * torch.eye(shape[-1]), torch.randn(*shape[:-1], 2)) for shape in shapes]
+
+
+def lu_solve(x: torch.Tensor, right: torch.Tensor) -> Any:
+    table, pivots = torch.linalg.lu_factor(x)
+    turned = torch.linalg.lu_solve(table, pivots, right.mT, left=False)
+    return (
+        torch.linalg.lu_solve(table, pivots, right),
+        torch.linalg.lu_solve(table, pivots, right, adjoint=True),
+        turned,
+    )
+
+
+def reflected(x: torch.Tensor) -> Any:
+    factors = x[:, 0, :3]
+    product = torch.linalg.householder_product(x[:, :, :3], factors)
+    return product, torch.ormqr(x[:, :, :3], factors, x), torch.ormqr(x[:, :, :3], factors, x, True, True)
+
+
+PAIRS = squares(*SQUARES)
+ALONE = [(matrix,) for matrix, _ in PAIRS]
+ROWS = [
+    Row("lu", lambda x: tuple(torch.linalg.lu(x)), sizes(*SHAPES)),
+    Row("lu-factor", lambda x: tuple(torch.linalg.lu_factor_ex(x)), sizes(*SHAPES)),
+    Row("lu-unpack", lambda x: torch.lu_unpack(*torch.linalg.lu_factor(x)), sizes(*SHAPES)),
+    Row("lu-solve", lu_solve, PAIRS, {1: (2,)}, tolerance=1e-3),
+    Row("qr", lambda x: tuple(torch.linalg.qr(x)), sizes(*SHAPES)),
+    Row("qr-complete", lambda x: tuple(torch.linalg.qr(x, "complete")), sizes(*SHAPES)),
+    Row("qr-of-zeros", lambda x: tuple(torch.linalg.qr(x * 0)), sizes(*SHAPES)),
+    Row("reflections", reflected, sizes((2, 5, 4), (1, 4, 4), (3, 9, 4)), {0: (2,)}, tolerance=1e-3),
+    Row(
+        "cholesky-inverse", lambda x: torch.cholesky_inverse(torch.linalg.cholesky(definite(x))), ALONE, tolerance=1e-3
+    ),
+    Row(
+        "cholesky-solve",
+        lambda x, right: torch.cholesky_solve(right, torch.linalg.cholesky(definite(x), upper=True), upper=True),
+        PAIRS,
+        {1: (2,)},
+        tolerance=1e-3,
+    ),
+    Row("triangular", lambda x, y: torch.triangular_solve(y, x, transpose=True)[0], PAIRS, {1: (2,)}, tolerance=1e-3),
+    Row("exponential", torch.linalg.matrix_exp, sizes(*SQUARES), tolerance=1e-3),
+    Row("exponential-of-zeros", lambda x: torch.linalg.matrix_exp(x * 0), sizes(*SQUARES)),
+    Row("log-determinant", lambda x: torch.logdet(definite(x) * 1e-12), ALONE, tolerance=1e-3),
+    Row("diagonal", lambda x: x.diagonal_scatter(x.diagonal(0, 1, 2) * 0 + 7, 0, 1, 2), sizes(*SHAPES)),
+    Row(
+        "diagonal-above", lambda x: x.diagonal_scatter(x.diagonal(1, 2, 1).exp(), 1, 2, 1), sizes((2, 5, 4), (3, 4, 6))
+    ),
+    Row(
+        "diagonal-below",
+        lambda x: x.diagonal_scatter(x.diagonal(-2, 1, 0).exp(), -2, 1, 0),
+        sizes((2, 5, 4), (3, 6, 4)),
+    ),
+    Row("strides", lambda x: x.as_strided_scatter(torch.ones(2, 2), (2, 2), (1, 3), 1), sizes((5, 4), (3, 6), (9, 1))),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+def test_is_right_at_every_size(row: Row) -> None:
+    assert find_differences(row) == []
+
+
+def test_the_comparison_notices_another_sign() -> None:
+    row, other = (Row("", lambda x, sign=sign: sign * torch.linalg.qr(x)[0], sizes(*SHAPES)) for sign in (1, -1))
+    assert compare(other, export(row)[0])

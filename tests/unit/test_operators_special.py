@@ -1,0 +1,102 @@
+"""Special functions: Bessel, zeta and its kin, orthogonal polynomials, logarithms of sums; near poles, far out, below 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from operator_exports import Row, compare, export, find_differences
+
+PLACES = torch.tensor([0.0, 1e-3, 0.4, 1.0, 1.9, 2.1, 5.0, 7.99, 8.01, 30.0, 80.0, -0.3, -2.5, -9.0, -40.0])
+SPECIAL = torch.special
+
+
+def places(*counts: int) -> list[tuple[torch.Tensor, ...]]:
+    return [(PLACES[:count],) for count in counts]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.i0,
+        SPECIAL.i0e,
+        SPECIAL.i1,
+        SPECIAL.i1e,
+        SPECIAL.modified_bessel_i0,
+        SPECIAL.modified_bessel_i1,
+        SPECIAL.modified_bessel_k0,
+        SPECIAL.modified_bessel_k1,
+        SPECIAL.scaled_modified_bessel_k0,
+        SPECIAL.scaled_modified_bessel_k1,
+        SPECIAL.spherical_bessel_j0,
+        SPECIAL.bessel_j0,
+        SPECIAL.bessel_j1,
+        SPECIAL.bessel_y0,
+        SPECIAL.bessel_y1,
+        SPECIAL.erfcx,
+        SPECIAL.log_ndtr,
+        F.logsigmoid,
+    ],
+    ids=lambda function: str(function.__name__),
+)
+def test_is_right_near_and_far(function: Callable[..., torch.Tensor]) -> None:
+    assert find_differences(Row("", function, places(15, 1, 9))) == []
+
+
+@pytest.mark.parametrize("order", range(5))
+def test_polygamma_is_right_on_both_sides_of_its_poles(order: int) -> None:
+    numbers = torch.tensor([0.3, 1.0, 2.5, 20.0, -0.4, -1.7, -12.2])
+    inputs = [(numbers[:count],) for count in (7, 1, 4)]
+    assert find_differences(Row("", lambda x: torch.polygamma(order, x), inputs, tolerance=1e-3)) == []
+
+
+def test_zeta_is_right_at_poles_and_where_it_is_no_number() -> None:
+    x = torch.tensor([2.0, 3.5, 1.0, 0.5, 4.0, 3.0, 2.5, 20.0])
+    q = torch.tensor([1.0, 0.2, 2.0, 1.0, -1.0, -2.5, -0.5, 3.0])
+    inputs = [(x[:count], q[:count]) for count in (8, 1, 5)]
+    assert find_differences(Row("", SPECIAL.zeta, inputs)) == []
+
+
+def test_the_inverse_of_the_normal_distribution_reaches_its_ends() -> None:
+    inputs = [(torch.tensor(numbers),) for numbers in ([0.5, 0.01, 0.999, 0.0, 1.0], [0.3], [1.5, -0.1, 1e-6])]
+    assert find_differences(Row("", SPECIAL.ndtri, inputs, tolerance=1e-3)) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        SPECIAL.chebyshev_polynomial_t,
+        SPECIAL.chebyshev_polynomial_u,
+        SPECIAL.chebyshev_polynomial_v,
+        SPECIAL.chebyshev_polynomial_w,
+        SPECIAL.shifted_chebyshev_polynomial_t,
+        SPECIAL.shifted_chebyshev_polynomial_u,
+        SPECIAL.shifted_chebyshev_polynomial_v,
+        SPECIAL.shifted_chebyshev_polynomial_w,
+        SPECIAL.hermite_polynomial_h,
+        SPECIAL.hermite_polynomial_he,
+        SPECIAL.laguerre_polynomial_l,
+        SPECIAL.legendre_polynomial_p,
+    ],
+    ids=lambda function: str(function.__name__),
+)
+def test_polynomials_of_several_orders_at_once(function: Callable[..., torch.Tensor]) -> None:
+    x = torch.tensor([0.3, -0.7, 0.9, 1.0, 1.4, 0.0, 0.2])
+    order = torch.tensor([0, 1, 2, 5, 4, -1, 9])
+    inputs = [(x[:count], order[:count]) for count in (7, 1, 4)]
+    assert find_differences(Row("", function, inputs, tolerance=1e-3)) == []
+
+
+@pytest.mark.parametrize("function", [torch.logaddexp, torch.logaddexp2], ids=["logaddexp", "logaddexp2"])
+def test_sums_of_powers_do_not_overflow(function: Callable[..., torch.Tensor]) -> None:
+    left = torch.tensor([1.0, 300.0, -300.0, math.inf, -math.inf, math.inf, 5.0])
+    right = torch.tensor([2.0, 301.0, -300.0, math.inf, -math.inf, -math.inf, -math.inf])
+    inputs = [(left[:count], right[:count]) for count in (7, 1, 4)]
+    assert find_differences(Row("", function, inputs)) == []
+
+
+def test_the_comparison_notices_another_function() -> None:
+    assert compare(Row("", SPECIAL.bessel_j1, places(9)), export(Row("", SPECIAL.bessel_j0, places(9)))[0])
