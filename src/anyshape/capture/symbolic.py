@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
+from anyshape.capture.open_numbers import open_numbers
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
@@ -37,7 +38,7 @@ def capture_symbolically(
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
-        with leaves(), quiet_graphs():
+        with leaves(), quiet_graphs(), open_numbers(module):
             program = torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
         paths = flat.seen.paths
         decomposed = decompose(program)

@@ -20,6 +20,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trunc": math.trunc,
     "round": round,
     "float": torch.sym_float,
+    "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

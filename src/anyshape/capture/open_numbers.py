@@ -1,0 +1,148 @@
+"""While a module is captured with open sizes, `int`, `float` and `math.sqrt` in the user's own code keep sizes open.
+
+    int(x.shape[1] * 0.3)     torch: the traced size, frozen     ->     here: the size, truncated, and still a size
+
+Python wants a real number from `int()`, so torch has to freeze one. The names are looked up in the globals of the user's
+functions; there, and only while this is entered, they stand for functions that leave sizes as they are. Whoever gives them
+something else gets what Python's own give.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import SymFloat, SymInt
+
+from anyshape.modules.user_code import user_functions
+
+_MISSING = object()
+
+
+@contextmanager
+def open_numbers(module: torch.nn.Module) -> Iterator[None]:
+    """Afterwards all globals are as before, whatever happened."""
+    changed: list[tuple[dict[str, Any], str, Any]] = []
+    spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
+    try:
+        for space in spaces.values():
+            for name, value in _replaced(space):
+                changed.append((space, name, space.get(name, _MISSING)))
+                space[name] = value
+        yield
+    finally:
+        for space, name, before in reversed(changed):
+            if before is _MISSING:
+                space.pop(name, None)
+            else:
+                space[name] = before
+
+
+def _replaced(space: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What stands for what: builtins that the user has not named otherwise, `math`, and what was imported from it."""
+    found: list[tuple[str, Any]] = [(name, value) for name, value in _BUILTINS.items() if name not in space]
+    for name, value in space.items():
+        if value is math:
+            found.append((name, _OpenMath()))
+        elif callable(value) and _is_known(value):
+            found.append((name, _FUNCTIONS[value]))
+    return found
+
+
+def _is_known(value: Any) -> bool:
+    try:
+        return value in _FUNCTIONS
+    except TypeError:  # without a hash
+        return False
+
+
+class _LikeInt(type):
+    """`isinstance(x, int)` and `issubclass(t, int)` mean Python's own int."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, builtins.int)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, builtins.int)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(builtins.int, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is builtins.int
+
+    def __hash__(cls) -> int:
+        return hash(builtins.int)
+
+    def __or__(cls, other: Any) -> Any:
+        return builtins.int | other
+
+    def __ror__(cls, other: Any) -> Any:
+        return other | builtins.int
+
+
+class _OpenInt(metaclass=_LikeInt):
+    """int() of a size is the size, of a number made of sizes its whole part."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and isinstance(args[0], (SymInt, SymFloat)):
+            return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])
+        return builtins.int(*args, **kwargs)
+
+
+class _LikeFloat(_LikeInt):
+    """The same for float."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, builtins.float)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, builtins.float)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(builtins.float, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is builtins.float
+
+    def __hash__(cls) -> int:
+        return hash(builtins.float)
+
+    def __or__(cls, other: Any) -> Any:
+        return builtins.float | other
+
+    def __ror__(cls, other: Any) -> Any:
+        return other | builtins.float
+
+
+class _OpenFloat(metaclass=_LikeFloat):
+    """float() of a size is that size as a number."""
+
+    def __new__(cls, *args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], (SymInt, SymFloat)):
+            return torch.sym_float(args[0])
+        return builtins.float(*args)
+
+
+def _open_sqrt(number: Any, /) -> Any:
+    return torch._sym_sqrt(number) if isinstance(number, (SymInt, SymFloat)) else math.sqrt(number)  # type: ignore[attr-defined]
+
+
+def _open_isqrt(number: Any, /) -> Any:
+    return torch.sym_int(torch._sym_sqrt(number)) if isinstance(number, SymInt) else math.isqrt(number)  # type: ignore[attr-defined]
+
+
+_BUILTINS: dict[str, Any] = {"int": _OpenInt, "float": _OpenFloat}
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {math.sqrt: _open_sqrt, math.isqrt: _open_isqrt}
+
+
+class _OpenMath:
+    """The module math, with roots that leave sizes open."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(math, name)
+        return _FUNCTIONS.get(value, value) if callable(value) else value

@@ -1,0 +1,61 @@
+"""The user's own functions behind a module: the methods of every part, and the functions that they name.
+
+Found by reading, not by running: a line that did not run at the example's sizes is code all the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from anyshape.modules.frames import is_users
+
+
+def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
+    """The module and its parts, as far as their forward is the user's."""
+    return [part for part in module.modules() if _is_users(inspect.getattr_static(type(part), "forward", None))]
+
+
+def user_functions(module: torch.nn.Module) -> list[FunctionType]:
+    """Every function of the user's that a call may reach, each once, as far as names tell."""
+    reader = _Reader()
+    for kind in dict.fromkeys(type(part) for part in user_parts(module)):
+        for above in kind.__mro__:
+            for member in vars(above).values():
+                reader.read(member)
+    return reader.found
+
+
+def codes_of(function: FunctionType) -> list[CodeType]:
+    """A function's code, and that of the functions and comprehensions inside it."""
+    found = [function.__code__]
+    for code in found:
+        found += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return found
+
+
+class _Reader:
+    """Functions, each read once."""
+
+    def __init__(self) -> None:
+        self.found: list[FunctionType] = []
+        self._seen: set[CodeType] = set()
+
+    def read(self, member: Any) -> None:
+        """A function, whatever it is wrapped in, and those that it names."""
+        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+        function = getattr(function, "__wrapped__", function)
+        if not _is_users(function) or function.__code__ in self._seen:
+            return
+        self._seen.add(function.__code__)
+        self.found.append(function)
+        for code in codes_of(function):
+            for name in code.co_names:
+                self.read(function.__globals__.get(name))
+
+
+def _is_users(function: Any) -> bool:
+    return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
