@@ -5,7 +5,8 @@
 
 CORPUS is the folder of the corpus' `run.py`, whose exporters and whose verdict (PASS, WRONG, ...) are used as they are.
 Each file is checked at the case's own sizes and at sizes of our choice; every flag elsewhere is replayed at its sizes.
-Writes benchmarks/results/check_corpus.json.
+Writes benchmarks/results/check_corpus.json. It takes an hour or more: rows are kept as they come, and with --resume those
+that are there are not made again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "check_corpus.json"
+SO_FAR = Path(tempfile.gettempdir()) / "anyshape-check-corpus.jsonl"
 EXPORTERS = ("torchscript", "dynamo", "dynamo_auto")
 LIMIT_S = 300
 BUDGET_S = 20.0
@@ -37,15 +39,28 @@ def main() -> None:
     run = importlib.import_module("run")
     importlib.import_module("anyshape.pipeline")  # once, here: what follows are forks
     cases = [case for case in run.corpus.CASES if not arguments.cases or case.name in arguments.cases.split(",")]
+    kept = kept_rows() if arguments.resume else {}
     rows = []
     for exporter in arguments.exporters.split(","):
         for case in cases:
-            rows.append(in_a_fork(run, case, exporter))
+            is_kept = (case.name, exporter) in kept
+            rows.append(kept[case.name, exporter] if is_kept else in_a_fork(run, case, exporter))
             print(said(rows[-1]), flush=True)
+            if not is_kept and not arguments.cases:
+                with SO_FAR.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
     print(summary(rows))
     if not arguments.cases:
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+        RESULTS.write_text(json.dumps({"summary": summary(rows).splitlines(), "rows": rows}, indent=1) + "\n")
+        SO_FAR.unlink(missing_ok=True)
+
+
+def kept_rows() -> dict[tuple[str, str], dict[str, Any]]:
+    if not SO_FAR.exists():
+        return {}
+    rows = [json.loads(line) for line in SO_FAR.read_text().splitlines()]
+    return {(row["case"], row["exporter"]): row for row in rows}
 
 
 def parsed() -> argparse.Namespace:
@@ -53,6 +68,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("-e", "--exporters", default=",".join(EXPORTERS))
     parser.add_argument("-c", "--cases", default="")
+    parser.add_argument("--resume", action="store_true")
     return parser.parse_args()
 
 

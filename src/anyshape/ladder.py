@@ -49,7 +49,7 @@ from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
-from anyshape.verify import Reference, Refused, VerifyOptions, verify
+from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes, verify
 from anyshape.verify.asking import Cost, request_for, sizes_to_verify
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
     check_runnable(find_needs(exported.model), collect_operators())
     if options.enforce == "graph":
         defend(exported.model, build_contract(declared, site.explored, captured, exported))
+    tell_sizes(exported.model)
     return exported
 
 
@@ -266,6 +267,7 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
     check_runnable(find_needs(exported.model), collect_operators())
     if site.options.enforce == "graph":
         defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
+    tell_sizes(exported.model)
     verdict = verified(captured, exported, site)
     findings = (
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),

@@ -25,8 +25,9 @@ def places(good: onnx.ModelProto, mutant: onnx.ModelProto) -> set[str]:
 def _consumers(graph: onnx.GraphProto, values: set[str]) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        if node.op_type == "Scan":  # what is carried from turn to turn is read under another name
-            carried = zip(inner[0].output, inner[0].input, strict=False)
+        if node.op_type in ("Scan", "Loop"):  # what is carried from turn to turn is read under another name
+            made = inner[0].output if node.op_type == "Scan" else inner[0].output[1:]
+            carried = zip(made, inner[0].input if node.op_type == "Scan" else inner[0].input[2:], strict=False)
             values = values | {given.name for made, given in carried if made.name in values}
         answers = {value.name for each in inner for value in each.output}
         if values.intersection(node.input) or values.intersection(answers):

@@ -5,6 +5,7 @@ Each is a generator of (what was done, the broken file); it knows operators, nev
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
 
@@ -30,6 +31,7 @@ OTHER_OPERATOR = {
     "LeakyRelu": "Identity",
     "Clip": None,
 }
+EXAMPLE = {"b": 2, "s": 5}
 SWAPPABLE = ("Sub", "Div", "MatMul", "Concat", "Mod", "Greater")
 
 
@@ -51,6 +53,11 @@ def each_node(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto, on
     for position, node in enumerate(nodes(model)):
         fresh = copy.deepcopy(model)
         yield f"{node.op_type} {node.output[0]}", fresh, nodes(fresh)[position]
+
+
+def index_of(model: onnx.ModelProto, node: onnx.NodeProto) -> int | None:
+    """Where a node stands in the outer graph; None for one inside a branch or a loop."""
+    return next((place for place, each in enumerate(model.graph.node) if each is node), None)
 
 
 def other_operator(model: onnx.ModelProto) -> Mutants:
@@ -120,42 +127,66 @@ def off_by_one(model: onnx.ModelProto) -> Mutants:
 
 def frozen_size(model: onnx.ModelProto) -> Mutants:
     """A size that was read from an input becomes the number that it was in an example."""
-    example = {"b": 2, "s": 5}
+    shapes = example_shapes(model)
     for name, fresh, node in each_node(model):
-        if node.op_type == "Shape":
-            value = next(v for v in model.graph.input if v.name == node.input[0])
-            dims = [example.get(dim.dim_param, dim.dim_value) for dim in value.type.tensor_type.shape.dim]
+        if node.op_type == "Shape" and node.input[0] in shapes:
+            dims = shapes[node.input[0]]
             ends = {a.name: a.i for a in node.attribute}
             shape = np.array(dims[ends.get("start", 0) : ends.get("end", len(dims))], np.int64)
             tensor = numpy_helper.from_array(shape)
-            node.CopyFrom(helper.make_node("Constant", [], [node.output[0]], value=tensor))
+            node.CopyFrom(helper.make_node("Constant", [], [node.output[0]], name=node.name, value=tensor))
             yield f"{name}: frozen at {shape.tolist()}", fresh
         if node.op_type == "Reshape":
-            source = next(n for n in nodes(fresh) if node.input[1] in n.output)
-            if source.op_type == "Constant" and min(source.attribute[0].ints) <= 0:
+            source = next((n for n in nodes(fresh) if node.input[1] in n.output), None)
+            if source is not None and source.op_type == "Constant" and min(source.attribute[0].ints, default=1) <= 0:
                 numbers = source.attribute[0].ints
                 place = next(i for i, n in enumerate(numbers) if n <= 0 and i > 0) if len(numbers) > 1 else 0
                 numbers[place] = 10 if len(numbers) == 1 else 3 if "p" in node.input[0] else 5
                 yield f"{name}: reshaped to {list(numbers)}", fresh
 
 
+def example_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """The shapes that the file declares, at the sizes of the example."""
+    shapes = {}
+    for value in (*model.graph.input, *model.graph.value_info):
+        dims = value.type.tensor_type.shape.dim
+        with contextlib.suppress(NameError, SyntaxError):  # a size that depends on values has a name of its own
+            shapes[value.name] = [eval(dim.dim_param, {}, EXAMPLE) if dim.dim_param else dim.dim_value for dim in dims]
+    return shapes
+
+
 def broken_weight(model: onnx.ModelProto) -> Mutants:
     for position, tensor in enumerate(model.graph.initializer):
         array = numpy_helper.to_array(tensor)
-        versions = {"one element moved": array.copy(), "one element nan": array.copy(), "zeroed": np.zeros_like(array)}
-        versions["one element moved"].reshape(-1)[-1] += 0.05
-        versions["one element nan"].reshape(-1)[0] = np.nan
-        if array.ndim == 2 and array.shape[0] == array.shape[1]:
-            versions["transposed"] = array.T.copy()
-        if array.shape[0] > 1:
-            versions["rows rolled"] = np.roll(array, 1, 0)
-        versions["in half precision"] = array.astype(np.float16).astype(array.dtype)
-        for what, broken in versions.items():
-            if np.array_equal(broken, array):
-                continue
-            fresh = copy.deepcopy(model)
-            fresh.graph.initializer[position].CopyFrom(numpy_helper.from_array(broken, tensor.name))
-            yield f"{tensor.name}: {what}", fresh
+        for what, broken in broken_versions(array):
+            if not np.array_equal(broken, array, equal_nan=array.dtype.kind == "f"):
+                fresh = copy.deepcopy(model)
+                fresh.graph.initializer[position].CopyFrom(numpy_helper.from_array(broken, tensor.name))
+                yield f"{tensor.name}: {what}", fresh
+
+
+def broken_versions(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    if array.size == 0 or array.dtype.kind not in "fi":
+        return
+    if array.dtype.kind == "i":
+        moved = array.copy()
+        moved.reshape(-1)[-1] += -1 if moved.reshape(-1)[-1] == np.iinfo(array.dtype).max else 1
+        yield "one element moved", moved
+        if array.size > 1:
+            yield "rolled", np.roll(array, 1)
+        return
+    moved, holed = array.copy(), array.copy()
+    moved.reshape(-1)[-1] += 0.05
+    holed.reshape(-1)[0] = np.nan
+    yield "one element moved", moved
+    yield "one element nan", holed
+    yield "zeroed", np.zeros_like(array)
+    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        yield "transposed", array.T.copy()
+    if array.ndim and array.shape[0] > 1:
+        yield "rows rolled", np.roll(array, 1, 0)
+    if np.abs(array).max(initial=0) < np.finfo(np.float16).max:
+        yield "in half precision", array.astype(np.float16).astype(array.dtype)
 
 
 def bypassed(model: onnx.ModelProto) -> Mutants:
@@ -173,7 +204,7 @@ def bypassed(model: onnx.ModelProto) -> Mutants:
             "Pad",
             "Mul",
         ):
-            node.CopyFrom(helper.make_node("Identity", [node.input[0]], [node.output[0]]))
+            node.CopyFrom(helper.make_node("Identity", [node.input[0]], [node.output[0]], name=node.name))
             yield f"{name}: bypassed", fresh
 
 
@@ -253,9 +284,9 @@ def truncated(model: onnx.ModelProto) -> Mutants:
 
 def clipped_index(model: onnx.ModelProto) -> Mutants:
     for name, fresh, node in each_node(model):
-        if node.op_type == "Gather" and node.input[0].endswith("weight"):
+        if node.op_type == "Gather" and node.input[0].endswith("weight") and index_of(fresh, node) is not None:
             fresh.graph.initializer.append(numpy_helper.from_array(np.array(3), "most"))
-            place = list(fresh.graph.node).index(node)
+            place = index_of(fresh, node)
             clip = helper.make_node("Min", [node.input[1], "most"], ["clipped"])
             node.input[1] = "clipped"
             fresh.graph.node.insert(place, clip)
@@ -265,8 +296,9 @@ def clipped_index(model: onnx.ModelProto) -> Mutants:
 def true_division(model: onnx.ModelProto) -> Mutants:
     """Integers divided as floats, and rounded to the nearest."""
     for name, fresh, node in each_node(model):
-        if node.op_type == "Div" and _element_type(model) == onnx.TensorProto.INT64:
-            place = list(fresh.graph.node).index(node)
+        is_integer = _element_type(model) == onnx.TensorProto.INT64
+        if node.op_type == "Div" and is_integer and index_of(fresh, node) is not None:
+            place = index_of(fresh, node)
             a, b, z = node.input[0], node.input[1], node.output[0]
             fresh.graph.node.remove(node)
             for offset, new in enumerate(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import numpy as np
 import onnx
 import pytest
 
-from anyshape.runtime import ChildDied, ChildRunner, Death, RuntimeFailed, RuntimeRejected
+from anyshape.runtime import ChildDied, ChildRunner, Death, RuntimeFailed, RuntimeRejected, process
+from anyshape.runtime.launch import seconds_worked
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 DOUBLE = "g (float[n] x) => (float[n] y) { y = Add(x, x) }"
@@ -232,3 +234,38 @@ def test_the_child_dies_with_its_parent_in_the_middle_of_a_run(tmp_path: Path, e
         process.send_signal(end)
         process.wait(timeout=30)
     assert wait_until_gone(pid)
+
+
+def test_a_child_that_is_kept_from_working_is_not_given_up(tmp_path: Path) -> None:
+    with ChildRunner(write(tmp_path, DOUBLE), time_limit_s=0.2) as runner:
+        runner.run(X)
+        assert runner.pid is not None
+        os.kill(runner.pid, signal.SIGSTOP)
+        pending = runner.submit(X)
+        timer = threading.Timer(0.6, os.kill, (runner.pid, signal.SIGCONT))
+        timer.start()
+        assert pending.result()[0].tolist() == [2.0, 4.0]
+        assert pending.waited_s > 0.4
+        timer.join()
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["of the child's work", "of all time where that is not told"])
+def test_an_endless_run_ends_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:
+    if not is_told:
+        monkeypatch.setattr(process, "seconds_worked", lambda pid: None)
+    with ChildRunner(write(tmp_path, ENDLESS), time_limit_s=0.3) as runner, pytest.raises(ChildDied) as died:
+        runner.run(X)
+    assert died.value.death is Death.TIMED_OUT
+    assert died.value.how == "took longer than 0.3 s"
+
+
+def test_the_work_of_a_process_is_told_or_it_is_not_there() -> None:
+    before = seconds_worked(os.getpid())
+    assert before is not None
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    after = seconds_worked(os.getpid())
+    assert after is not None
+    assert after > before
+    assert seconds_worked(2**22 + 1) is None

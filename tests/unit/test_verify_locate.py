@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 import torch
 
 from anyshape.records.verdict import Failure, Fault, Located
-from anyshape.verify import Answer, Reference, VerifyOptions, VerifyRequest, verify
+from anyshape.verify import Answer, Reference, VerifyOptions, VerifyRequest, tell_sizes, verify
 from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.locate.referee import judge
@@ -278,3 +279,86 @@ def test_inner_values_are_shown_and_the_node_that_stops_is_named(tmp_path: Path)
     with pytest.raises(Stopped) as stopped:
         show(load_named(str(tmp_path / "m.onnx")), ["y"], given)
     assert stopped.value.node == "y"
+
+
+SIZED = """g (float[b, 4] x) => (float[b, 4] y) {
+  rows = Shape<start = 0, end = 1>(x) one = Constant<value_ints = [1]>() more = Add(rows, one) half = Add(more, more)
+  wide = Cast<to = 1>(half) y = Mul(x, wide) }"""
+
+
+def told(model: onnx.ModelProto) -> None:
+    wide = ir.from_proto(model)
+    tell_sizes(wide)
+    model.CopyFrom(ir.to_proto(wide))
+
+
+def test_a_wrong_size_is_found_at_the_node_that_the_file_tells_otherwise() -> None:
+    def subtract(model: onnx.ModelProto) -> None:
+        told(model)
+        next(node for node in model.graph.node if node.output[0] == "more").op_type = "Sub"
+
+    located = smallest_failure(lambda x: x * (2 * x.shape[0] + 2), SIZED, subtract).located
+    assert located is not None
+    assert (located.node, located.op_type) == ("more", "Sub")
+
+
+def test_a_wrong_constant_among_sizes_is_found_where_it_is_read() -> None:
+    def move(model: onnx.ModelProto) -> None:
+        told(model)
+        next(node for node in model.graph.node if node.output[0] == "one").attribute[0].ints[0] = 2
+
+    located = smallest_failure(lambda x: x * (2 * x.shape[0] + 2), SIZED, move).located
+    assert located is not None
+    assert located.node == "more"
+
+
+def test_a_mask_that_finds_nothing_raises_no_doubt() -> None:
+    graph = """g (float[b, 4] x) => (float[b, 4] y) {
+      holes = IsNaN(x) zero = Constant<value_float = 0.0>() e = Exp(x) y = Where(holes, zero, e) }"""
+    located = smallest_failure(torch.sinh, graph).located
+    assert located is not None
+    assert located.node in ("e", "y")
+
+
+class Layer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+def test_what_is_inside_of_fused_kernels_is_watched_too() -> None:
+    module = Layer()
+    with Reference(module, flatten) as reference:
+        watched = watch(reference, Call((torch.randn(2, 5, 8),)))
+    assert watched is not None
+    answer, steps = watched
+    shares = [step.value for step in steps if step.value.shape == (2, 2, 5, 5)]
+    assert any(np.allclose(each.sum(-1), 1.0, atol=1e-5) and (each > 0).all() for each in shares)
+    assert KnownValues(steps).find(answer.arrays[0]) is not None
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_a_node_beside_a_custom_one_is_located() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "mylib" : 1]> g (float[b, 4] x) => (float[b, 4] y) <float[b, 4] s> {
+      e = Exp(x) s = mylib.Scale(e) t = Sinh(s) y = Neg(t) }"""
+    with Reference(Of(lambda x: -torch.tanh(torch.exp(x) * 3)), flatten) as reference:
+        verdict = verify(
+            VerifyRequest(
+                model=onnx.parser.parse_model(text).SerializeToString(),
+                output_names=["y"],
+                reference=reference,
+                make=make,
+                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
+                domain=Everything(),
+                sizes=[{"b": 3}],
+                operators={"mylib::Scale": lambda array: array * 3},
+                options=VerifyOptions(draws=1),
+            )
+        )
+    assert verdict.smallest_failure is not None
+    located = verdict.smallest_failure.located
+    assert located is not None
+    assert located.node == "t"

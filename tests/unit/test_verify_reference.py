@@ -16,7 +16,7 @@ from torch import nn
 from anyshape.findings import UsageError
 from anyshape.modules import state
 from anyshape.verify.reference import Answer, Reference, Refused
-from anyshape.verify.tensors import cloned, count_elements, map_tensors, to_array, widened
+from anyshape.verify.tensors import cloned, map_tensors, to_array, total_elements, widened
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def test_tensors_are_reached_in_any_nesting() -> None:
     assert wide[1]["k"].values[0].dtype is torch.float64
     assert wide[2].args[0].dtype is torch.float64
     assert box.values[0].dtype is torch.float32
-    assert count_elements(value) == 2 + 3 + 2 + 4
+    assert total_elements(value) == 2 + 3 + 2 + 4
 
 
 def test_a_copy_shares_nothing_but_repeats_what_was_one() -> None:

@@ -198,7 +198,7 @@ def test_a_module_that_refuses_everything_has_not_passed() -> None:
 
 
 def test_a_file_that_cannot_be_loaded_fails_once() -> None:
-    verdict = judge(lambda x: x, "g (bfloat16[a, b] x) => (bfloat16[a, b] y) { y = Add(x, x) }")
+    verdict = judge(lambda x: x, 'g (uint16[a, b] x) => (uint16[a, b] y) { y = BitShift<direction = "LEFT">(x, x) }')
     assert [failure.kind for failure in verdict.failures] == [FailureKind.UNSUPPORTED]
     assert verdict.smallest_failure == verdict.failures[0]
     wrong = judge(lambda x: x, "g (float[a, b] x) => (float[a, b] y) { y = Unknown(x) }")
@@ -283,8 +283,9 @@ def test_a_rounded_value_on_the_edge_is_no_failure_but_a_wrong_one_is() -> None:
 
 def test_equal_values_leave_the_choice_free_and_unequal_ones_do_not() -> None:
     head = "g (float[b, s] x) => (int64[b] y)"
-    last = f"{head} {{ y = ArgMax<axis = 1, keepdims = 0, select_last_index = 1>(x) }}"
-    verdict = judge(lambda x: x.argmax(1), last)
+    choose = "i = ArgMax<axis = 1, keepdims = 0, select_last_index = 1>(x)"
+    assert judge(lambda x: x.argmax(1), f"{head} {{ {choose.replace('i =', 'y =')} }}").passed
+    verdict = judge(lambda x: x.argmax(1) * 2, f"{head} {{ two = Constant<value_int = 2>() {choose} y = Mul(i, two) }}")
     assert verdict.passed
     assert "zeros: equal values among which the choice is free" in verdict.set_aside
     lowest = f"{head} {{ y = ArgMin<axis = 1, keepdims = 0>(x) }}"

@@ -36,6 +36,11 @@ def test_half_precision_is_not_enlarged() -> None:
     assert "large" in names(torch.randn(2, 3).bfloat16())
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_what_would_be_mostly_rounding_is_not_made_small(dtype: torch.dtype) -> None:
+    assert "small" not in names(torch.randn(2, 3).to(dtype))
+
+
 def test_eight_bit_floats_are_left_alone() -> None:
     assert names(torch.randn(2, 3).to(torch.float8_e4m3fn)) == set()
 

@@ -21,6 +21,9 @@ from anyshape.runtime.launch import physical_memory
 from anyshape.runtime.process import ChildProcess
 from anyshape.runtime.session import TensorInfo
 
+_WALL = 10.0
+_TICK_S = 0.02  # processor time is told in steps of this order
+
 
 class Pending:
     """A run that is under way in the child."""
@@ -29,8 +32,10 @@ class Pending:
         self._runner = runner
         self._process = process
         self._started = monotonic()
+        self._worked_before = process.seconds_worked()
         self._reply: Message | Exception | None = None
         self._finished = threading.Event()
+        self.waited_s = 0.0  # by whoever asked for the result
         self._thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
         self._thread.start()
 
@@ -45,20 +50,39 @@ class Pending:
     def result(self, time_limit_s: float | None = None) -> list[Array]:
         """The outputs, once they are there. Raises RuntimeFailed, RuntimeRejected or ChildDied.
 
-        The time limit counts from the moment the run was submitted, or the model was loaded if that came later.
+        The time limit is on what the child works, so that a busy machine changes nothing; one that does not even work has
+        `_WALL` times as long. Where the system does not tell its work, all time counts since the run was submitted, or the
+        model was loaded if that came later.
         """
         limit = self._runner.time_limit_s if time_limit_s is None else time_limit_s
+        began = monotonic()
         try:
             loaded_at = self._process.wait_until_loaded(self._started + self._runner.load_limit_s)
             if loaded_at is None:
                 raise self._give_up(f"took longer than {self._runner.load_limit_s:g} s to load")
-            if not self._finished.wait(max(0.0, max(self._started, loaded_at) + limit - monotonic())):
+            if not self._is_done(max(self._started, loaded_at), limit):
                 raise self._give_up(f"took longer than {limit:g} s")
         except KeyboardInterrupt:  # never leave a busy child behind
             self._process.kill()
             raise
+        finally:
+            self.waited_s = monotonic() - began
         self._thread.join()
         return _outputs(self._process, self._reply)
+
+    def _is_done(self, since: float, limit: float) -> bool:
+        """Whether the run ends before the child has worked on it for so long."""
+        while True:
+            left = min(limit - self._seconds_worked(since), _WALL * limit - (monotonic() - since))
+            if self._finished.wait(max(0.0, left / self._runner.threads) + _TICK_S):
+                return True
+            if left <= 0:
+                return False
+
+    def _seconds_worked(self, since: float) -> float:
+        now = self._process.seconds_worked()
+        before = [each for each in (self._worked_before, self._process.worked_to_load) if each is not None]
+        return monotonic() - since if now is None or not before else now - max(before)
 
     def _give_up(self, how: str) -> ChildDied:
         self._process.kill()
@@ -91,6 +115,7 @@ class ChildRunner:
         operators: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self._operators = dict(operators or {})
+        self.threads = max(1, threads)
         self.time_limit_s = time_limit_s
         self.load_limit_s = load_limit_s
         self._load = Message(

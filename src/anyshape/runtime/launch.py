@@ -38,6 +38,23 @@ def child_environment() -> dict[str, str]:
     }
 
 
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def seconds_worked(pid: int) -> float | None:
+    """The processor time that a process has used, None where the system does not tell, or the process is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
+
+
 def physical_memory() -> int | None:
     """Bytes of memory of this machine, None where the system does not tell."""
     try:

@@ -146,4 +146,5 @@ def _info(value: onnx.ValueInfoProto) -> TensorInfo:
 
     tensor = value.type.tensor_type
     shape = tuple(size.dim_value if size.HasField("dim_value") else size.dim_param or None for size in tensor.shape.dim)
-    return TensorInfo(value.name, tensor_dtype_to_np_dtype(tensor.elem_type).name, shape)
+    dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else ""  # a file need not say it
+    return TensorInfo(value.name, dtype, shape)

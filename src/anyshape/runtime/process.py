@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from anyshape.runtime.errors import ChildDied, Death
 from anyshape.runtime.frames import Message, read_message, write_message
-from anyshape.runtime.launch import child_command, child_environment, package_parent
+from anyshape.runtime.launch import child_command, child_environment, package_parent, seconds_worked
 from anyshape.runtime.remote import answer_call
 from anyshape.runtime.session import TensorInfo
 
@@ -34,6 +34,7 @@ class ChildProcess:
         self._operators = operators or {}
         self._loaded: Message | None = None
         self._loaded_at: float | None = None
+        self.worked_to_load: float | None = None
         self._load_ended = threading.Event()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         self._process = subprocess.Popen(
@@ -53,6 +54,10 @@ class ChildProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def seconds_worked(self) -> float | None:
+        """The processor time that the child has used; None where the system does not tell."""
+        return seconds_worked(self.pid)
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -77,6 +82,7 @@ class ChildProcess:
         try:
             self._loaded = self._ask(self._load)
         finally:
+            self.worked_to_load = self.seconds_worked()
             self._loaded_at = monotonic()
             self._load_ended.set()
 

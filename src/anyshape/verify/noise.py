@@ -19,7 +19,7 @@ import torch
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
-from anyshape.verify.tensors import count_elements, map_tensors, widened
+from anyshape.verify.tensors import map_tensors, total_elements, widened
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
 MEASURED_SIZES = 3
@@ -100,7 +100,7 @@ class Yardstick:
             if worst and len(worst) != len(found):
                 continue
             worst = [_larger(one, two) for one, two in zip(worst or [None] * len(found), found, strict=True)]
-            elements = max(elements, count_elements(inputs))
+            elements = max(elements, total_elements(inputs))
         return NoiseFloor(tuple(worst), elements, self.how if worst else NoiseFloor.how)
 
 

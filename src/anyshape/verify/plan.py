@@ -13,7 +13,7 @@ from math import prod
 from anyshape.records.verdict import Sizes
 from anyshape.verify.bench import Trial
 from anyshape.verify.request import VerifyRequest
-from anyshape.verify.tensors import count_elements
+from anyshape.verify.tensors import total_elements
 from anyshape.verify.values import edges_of
 
 _FIRST = 4
@@ -38,7 +38,7 @@ def plan_trials(request: VerifyRequest) -> list[Trial]:
 def _further_draws(request: VerifyRequest, sizes: Sizes) -> int:
     asked = max(0, request.options.draws - 1)
     weights = sum(parameter.numel() for parameter in request.reference.module.parameters())
-    cost = weights + count_elements(request.make(sizes, request.options.seed))
+    cost = weights + total_elements(request.make(sizes, request.options.seed))
     return asked if asked == 0 else max(asked, min(_CHEAP_DRAWS, _CHEAP_COST // max(1, cost)))
 
 

@@ -16,9 +16,12 @@ from pathlib import Path
 from time import monotonic
 
 from anyshape.modules.state import RandomState
-from anyshape.records.verdict import Failure, Sizes, Verdict
+from anyshape.records.verdict import Failure, FailureKind, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
-from anyshape.verify.bench import Bench, Trial, Unanswered
+from anyshape.runtime.launch import usable_cores
+from anyshape.verify.ahead import Ahead
+from anyshape.verify.bench import Bench, Read, Trial, Unanswered
+from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
@@ -26,8 +29,10 @@ from anyshape.verify.request import VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
 from anyshape.verify.values import edge_called
+from anyshape.verify.widened import NOTE, Widened, widen_file
 
 _SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
+_CHEAP_BYTES = 1 << 27
 _SIMPLE_VALUES = ("zeros", "repeated")
 
 
@@ -35,31 +40,51 @@ def verify(request: VerifyRequest) -> Verdict:
     """Compare the file with the module at the given sizes, and shrink the failure if there is one."""
     random = RandomState()
     try:
-        with _file(request) as path, _runner(request, path) as runner:
-            return _verify(request, path, runner)
+        with _file(request) as path:
+            verdict = _verify_file(request, path)
+            if any(failure.kind is FailureKind.UNSUPPORTED for failure in verdict.failures):
+                return _verify_widened(request, path) or verdict
+            return verdict
     finally:
         random.restore()
 
 
-def _verify(request: VerifyRequest, path: str, runner: ChildRunner) -> Verdict:
+def _verify_widened(request: VerifyRequest, path: str) -> Verdict | None:
+    """The same on a copy that the runtime can run, where there is one."""
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        widened = widen_file(path, folder)
+        if widened is None:
+            return None
+        verdict = _verify_file(replace(request, feeds=lambda inputs: widened.feeds(request.feeds(inputs))), widened)
+        return replace(verdict, floor=f"{verdict.floor}; {NOTE}")
+
+
+def _verify_file(request: VerifyRequest, file: str | Widened) -> Verdict:
+    path = file if isinstance(file, str) else file.path
+    with _runner(request, path) as runner:
+        return _verify(request, path, runner, list if isinstance(file, str) else file.outputs)
+
+
+def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) -> Verdict:
     started = monotonic()
     options = request.options
     runner.start()  # it loads while the floor is measured
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
     floor = _measure(request, yardstick)
-    bench = Bench(request, path, runner, yardstick, floor)
+    bench = Bench(request, path, runner, yardstick, floor, read)
     tally = Tally(request)
     trials = plan_trials(request)
-    for done, trial in enumerate(trials):
-        if tally.trials and monotonic() - started > options.budget_s:
-            tally.give_up(trial.sizes, f"the budget of {options.budget_s:g} s was spent")
-            continue
-        if options.progress is not None:
-            options.progress(done, len(trials), trial.sizes)
-        if not tally.is_settled(trial):
-            tally.add(trial, bench.run(trial))
-        if tally.is_hopeless or (tally.failures and options.stop_at_failure):
-            break
+    with Ahead(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
+        for done, trial in enumerate(trials):
+            if tally.trials and monotonic() - started > options.budget_s:
+                tally.give_up(trial.sizes, f"the budget of {options.budget_s:g} s was spent")
+                continue
+            if options.progress is not None:
+                options.progress(done, len(trials), trial.sizes)
+            if not tally.is_settled(trial):
+                tally.add(trial, ahead.run(done, tally.is_settled))
+            if tally.is_hopeless or (tally.failures and options.stop_at_failure):
+                break
     smallest = _smallest_failure(bench, tally.failures, started)
     if smallest is not None:
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
@@ -111,6 +136,12 @@ def _with_simple_values(bench: Bench, failure: Failure) -> Failure:
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:
             return outcome
     return failure
+
+
+def _most_children(request: VerifyRequest, path: str) -> int:
+    """One for each core; one alone for large weights, which each would hold for itself, and for custom operators, whose
+    functions run here and need not bear being called twice at a time."""
+    return usable_cores() if file_bytes(path) <= _CHEAP_BYTES and not request.operators else 1
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(_WIDE.get(tensor.dtype, tensor.dtype))
 
 
-def count_elements(value: Any) -> int:
+def total_elements(value: Any) -> int:
     """The number of elements of all tensors in `value`."""
     found: list[int] = []
 

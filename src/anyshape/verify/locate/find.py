@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anyshape.runtime.dtypes import Array
-from anyshape.verify.locate.known import KnownValues, union
+from anyshape.verify.locate.known import KnownValues, is_one_number, union
 from anyshape.verify.locate.opened import LOOPS, FileNode
 from anyshape.verify.locate.sizes import Roles
+from anyshape.verify.locate.told import Told
 
 _FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
@@ -27,20 +28,37 @@ class Seen:
     values: Mapping[str, Array]
     roles: Roles
     known: KnownValues
+    told: Told
     wrong_weights: frozenset[str] = frozenset()
+    may_be_folded: bool = False
     _steps: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def is_right(self, name: str) -> bool:
         """Whether a value raises no doubt: the module has it too, or it comes from elsewhere than a node on data."""
-        if not self._is_computed(name):
+        if not self._is_computed(name) or self._says_nothing(name):
             return True
         if self.roles.maker[name].op_type in LOOPS and self._is_known_turn_by_turn(name):
             return True
         before = [union(1 << step for step in self.steps_of(read)) for read in self.roles.maker[name].reads]
+        if self._is_unchanged(name, before) and not all(map(self._is_known, self.roles.maker[name].reads)):
+            return False  # what was to be added to it, say, came out as nothing
         # The same numbers are no proof: the module must have made them out of what this node takes.
         return any(
             all(not among or self.known.follows(step, among) for among in before) for step in self.steps_of(name)
         )
+
+    def _is_unchanged(self, name: str, before: Sequence[int]) -> bool:
+        """Whether a node of several inputs gives no more than one of them."""
+        own = union(1 << step for step in self.steps_of(name))
+        return bool(own) and len(before) > 1 and any(own & among for among in before)
+
+    def _is_known(self, name: str) -> bool:
+        return not self._is_computed(name) or bool(self.steps_of(name)) or self._says_nothing(name)
+
+    def _says_nothing(self, name: str) -> bool:
+        """One integer throughout, as where a file looks for NaN and finds none: a wrong one shows where it is used."""
+        value = self.values.get(name)
+        return value is not None and value.dtype.kind in "iub" and is_one_number(value)
 
     def _is_known_turn_by_turn(self, name: str) -> bool:
         """A loop stacks what its turns give along an axis of its own choice."""
@@ -61,25 +79,41 @@ class Seen:
     def _is_computed(self, name: str) -> bool:
         return name in self.roles.maker and name not in self.roles.constant and name not in self.roles.sizes
 
+    def is_told_right(self, name: str) -> bool | None:
+        """Whether a value is what the file itself tells of it; None where the file tells nothing."""
+        found = [
+            self.told.is_size_right(name, self.values.get(name)),
+            self.told.is_shape_right(name, self.values.get(name)),
+        ]
+        return None if found == [None, None] else False not in found
+
     def is_in_shape(self, name: str) -> bool:
         """Whether the module has such a value in this very shape."""
+        if (told := self.told.is_shape_right(name, self.values.get(name))) is not None:
+            return told
         if name not in self.roles.maker or name not in self.values or self.roles.maker[name].op_type in LOOPS:
             return True
         value = self.values[name]
-        return any(self.known.steps[step].value.shape == value.shape for step in self.known.find_all(value))
+        shapes = {self.known.steps[step].value.shape for step in self.known.find_all(value)}
+        return not shapes or value.shape in shapes
+
+
+def first_told_wrong(seen: Seen) -> FileNode | None:
+    """The earliest node that gives a size, or something of a shape, other than the file itself tells."""
+    return next((node for node in seen.nodes if any(seen.is_told_right(name) is False for name in node.gives)), None)
 
 
 def first_with_wrong_weight(seen: Seen, wrong: Iterable[FileNode]) -> FileNode | None:
     """The earliest node on the way to one of these that reads a weight which has other numbers than the module's.
 
-    An exporter may fold one operator's weights into another's, under the same name: what then comes out is right.
+    An exporter may fold a normalization into the weights before it, under the same name: what then comes out is right.
     """
     needed = {name for node in wrong for name in node.gives}
     found = None
     for node in reversed(seen.nodes):
         if needed.intersection(node.gives):
             needed.update(node.reads)
-            is_folded = node.op_type in _FOLDED_INTO and all(map(seen.is_right, node.gives))
+            is_folded = seen.may_be_folded and node.op_type in _FOLDED_INTO and all(map(seen.is_right, node.gives))
             is_around_it = node.op_type in LOOPS and any(each.loop == node.name for each in seen.nodes)
             reads_it = seen.wrong_weights.intersection(node.reads) and not is_around_it
             found = node if reads_it and not is_folded else found

@@ -52,7 +52,7 @@ class KnownValues:
     def is_same(self, known: Array, value: Array) -> bool:
         if known.dtype.kind == "c" or value.dtype.kind == "c":
             return False
-        if known.shape != value.shape and (value.size <= 1 or _is_one_number(value)):
+        if known.shape != value.shape and (value.size <= 1 or is_one_number(value)):
             return False
         with np.errstate(all="ignore"):  # a module may well compute NaN on its way
             return _may_be_same(known, value) and self._is_equal(known.reshape(-1), value.reshape(-1))
@@ -77,7 +77,8 @@ def _may_be_same(one: Array, other: Array) -> bool:
     return bool(np.allclose(left, right, rtol=1e-2, atol=1e-2 * scale, equal_nan=True))
 
 
-def _is_one_number(value: Array) -> bool:
+def is_one_number(value: Array) -> bool:
+    """Whether all elements are the same."""
     return value.size > 0 and bool((value == value.reshape(-1)[0]).all())
 
 

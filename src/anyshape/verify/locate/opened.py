@@ -90,6 +90,10 @@ def _taken(model: Any, node: Any, condition: bool, taken: set[str]) -> list[Any]
         fresh = model.graph.initializer.add()
         fresh.CopyFrom(tensor)
         fresh.name = renamed.get(tensor.name, tensor.name)
+    for value in side.value_info:
+        fresh = model.graph.value_info.add()
+        fresh.CopyFrom(value)
+        fresh.name = renamed.get(value.name, value.name)
     for inner in side.node:
         _rename(inner, renamed)
     answers = [

@@ -107,6 +107,17 @@ def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
     return dict(zip(names, arrays, strict=True))
 
 
+def _types(model: Any, names: set[str]) -> Iterator[Any]:
+    """The types of these values without their shapes, which may be what is wrong."""
+    import onnx
+
+    for value in model.graph.value_info:
+        if value.name in names and value.type.HasField("tensor_type"):
+            bare = onnx.ValueInfoProto(name=value.name)
+            bare.type.tensor_type.elem_type = value.type.tensor_type.elem_type
+            yield bare
+
+
 def _cut(model: Any, names: Iterable[str]) -> Any:
     """A copy that gives these values and holds no node that they do not need."""
     import onnx
@@ -126,6 +137,7 @@ def _cut(model: Any, names: Iterable[str]) -> Any:
     cut.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in needed)
     cut.graph.sparse_initializer.extend(model.graph.sparse_initializer)
     cut.graph.input.extend(model.graph.input)
+    cut.graph.value_info.extend(_types(model, needed))  # a model that runs in pieces needs them
     declared = {value.name: value for value in model.graph.output}
     cut.graph.output.extend(declared.get(name, onnx.ValueInfoProto(name=name)) for name in wanted)
     return cut

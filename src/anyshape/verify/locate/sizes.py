@@ -56,11 +56,16 @@ _RANDOM = ("Random", "Bernoulli", "Multinomial")
 
 
 class Roles:
-    """`constant`: values that no input reaches. `sizes`: small integers made of shapes alone. `data`: neither shapes nor
-    the file alone made them, but the numbers of an input."""
+    """`constant`: values that no input reaches. `sizes`: small integers made of shapes alone, and those that the file
+    tells to be sizes. `data`: neither shapes nor the file alone made them, but the numbers of an input."""
 
     def __init__(
-        self, nodes: Sequence[FileNode], weights: set[str], inputs: Collection[str], values: Mapping[str, Array]
+        self,
+        nodes: Sequence[FileNode],
+        weights: set[str],
+        inputs: Collection[str],
+        values: Mapping[str, Array],
+        told: Collection[str] = (),
     ) -> None:
         self.maker = {name: node for node in nodes for name in node.gives}
         self.constant = set(weights)
@@ -69,7 +74,7 @@ class Roles:
         for node in nodes:
             if _is_constant(node, self.constant):
                 self.constant.update(node.gives)
-            elif self._is_size(node, values):
+            elif set(node.gives).issubset(told) or self._is_size(node, values):
                 self.sizes.update(node.gives)
             elif self.data.intersection(node.reads):
                 self.data.update(node.gives)

@@ -7,16 +7,19 @@ import copy
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from time import monotonic
 from typing import Any
+
+import numpy as np
 
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import compare_arrays
+from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate.find import (
     Seen,
     first_out_of_shape,
+    first_told_wrong,
     first_with_wrong_weight,
     first_wrong,
     first_wrong_constant,
@@ -35,8 +38,9 @@ from anyshape.verify.locate.opened import (
 from anyshape.verify.locate.referee import judge
 from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show, subgraphs
 from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, frozen_sizes, maker_of_sizes
+from anyshape.verify.locate.told import Told
 from anyshape.verify.locate.watch import watch
-from anyshape.verify.locate.weights import find_wrong_weights
+from anyshape.verify.locate.weights import find_wrong_weights, may_be_folded
 from anyshape.verify.reference import CallInputs
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.values import edge_called, with_values
@@ -60,7 +64,7 @@ class _Scene:
 
 def locate(request: VerifyRequest, path: str, failures: Collection[Failure], smallest: Failure) -> Located | None:
     """The node at fault for the smallest failure; looked for where its values differ enough to be told apart."""
-    if request.options.locate_s <= 0 or smallest.kind not in _LOCATABLE or _bytes(path) > _MOST_BYTES:
+    if request.options.locate_s <= 0 or smallest.kind not in _LOCATABLE or file_bytes(path) > _MOST_BYTES:
         return None
     deadline = monotonic() + request.options.locate_s
     try:
@@ -118,11 +122,13 @@ def _located(scene: _Scene, path: str) -> Located | None:
     made = [seen.roles.maker[name] for name in wrong if name in seen.roles.maker]
     if not made:
         return None if wrong else _without_a_node(scene)
+    if (told := first_told_wrong(seen)) is not None:
+        return _described(scene, opened, seen, told, is_origin=True)
     node = first_with_wrong_weight(seen, made) or first_wrong_constant(seen, first_wrong(seen, made))
     if _mismatch(scene.failure) is Mismatch.SHAPE:
         node = _out_of_shape(scene, seen, node)
     if node.name in origin and _is_right_on_the_other_side(scene, model, origin[node.name], outputs):
-        node = _condition_of(list_nodes(model, with_loops=False), origin[node.name])
+        node = _condition_of(seen, list_nodes(model, with_loops=False), origin[node.name])
     return _described(scene, opened, seen, node)
 
 
@@ -136,15 +142,28 @@ def _is_right_on_the_other_side(scene: _Scene, model: Any, name: str, outputs: l
         return False
 
 
-def _condition_of(nodes: list[FileNode], name: str) -> FileNode:
-    """The node that decides which side of an If is taken; the If itself where it is none."""
+def _condition_of(seen: Seen, nodes: list[FileNode], name: str) -> FileNode:
+    """The node that decides which side of an If is taken; the If itself where there is none, or it decides about sizes
+    that are right."""
     branch = next(node for node in nodes if node.name == name)
-    return next((node for node in nodes if branch.proto.input[0] in node.gives), branch)
+    decides = next((node for node in nodes if branch.proto.input[0] in node.gives), branch)
+    is_given_right = all(name in seen.roles.constant or seen.is_told_right(name) for name in decides.reads)
+    return branch if is_given_right else decides
 
 
 def _wrong_outputs(scene: _Scene, outputs: list[str], values: Mapping[str, Array]) -> list[str]:
-    pairs = zip(outputs, scene.answers, strict=True)
-    return [name for name, expected in pairs if compare_arrays(expected, values[name], scene.known.rule)[0] is not None]
+    pairs = [(name, expected, values[name]) for name, expected in zip(outputs, scene.answers, strict=True)]
+    return [
+        name
+        for name, expected, actual in pairs
+        if compare_arrays(expected, _as_in_file(expected, actual), scene.known.rule)[0] is not None
+    ]
+
+
+def _as_in_file(expected: Array, actual: Array) -> Array:
+    """A copy of the file that stands in for one in bfloat16 gives single precision."""
+    is_wider = expected.dtype.name == "bfloat16" and actual.dtype == np.float32
+    return actual.astype(expected.dtype) if is_wider else actual
 
 
 def _look(scene: _Scene, model: Any, nodes: list[FileNode], wanted: Collection[str]) -> Seen:
@@ -174,9 +193,10 @@ def _seen(scene: _Scene, model: Any, nodes: list[FileNode], shown: Mapping[str, 
         **scene.given.feeds,
         **first_doubtful_turn(nodes, shown, lambda value: _is_known(scene, value)),
     }
-    roles = Roles(nodes, weights, scene.given.feeds, values)
+    told = Told(model, nodes, scene.given.feeds, scene.failure.sizes)
+    roles = Roles(nodes, weights, scene.given.feeds, values, told.sizes)
     wrong = find_wrong_weights(model, scene.request.reference.module)
-    return Seen(nodes, values, roles, scene.known, wrong)
+    return Seen(nodes, values, roles, scene.known, told, wrong, may_be_folded(scene.request.reference.module))
 
 
 def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) -> Located | None:
@@ -186,12 +206,12 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
         return None
     if stop is None:
         return _at_the_inner_stop(scene, model, nodes, name)
-    before = _ancestors(nodes, stop)
-    names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
     try:
-        seen = _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
+        seen = _before(scene, model, nodes, stop)
     except Stopped as earlier:
         return _at_the_stop(scene, model, nodes[: nodes.index(stop)], earlier.node)
+    if (told := first_told_wrong(seen)) is not None:
+        return _described(scene, model, seen, told, is_origin=True)
     if _constant(scene, seen, stop) is not None:
         return _described(scene, model, seen, stop)
     return _described(scene, model, seen, _out_of_shape(scene, seen, first_wrong(seen, [stop])))
@@ -204,11 +224,20 @@ def _at_the_inner_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: s
             (node for graph in subgraphs(outer.proto) for node in every_node(graph) if node.name == name), None
         )
         if inner is not None:
-            seen = _seen(scene, model, nodes, {})
+            seen = _before(scene, model, nodes, outer)
+            if (told := first_told_wrong(seen)) is not None:
+                return _described(scene, model, seen, told, is_origin=True)
             frozen = earliest_frozen(outer, seen.roles)
             found = inner if frozen is outer else frozen.proto
             return Located(found.name, found.op_type, line_in_file(inner) or line_in_file(found))
     return None
+
+
+def _before(scene: _Scene, model: Any, nodes: list[FileNode], stop: FileNode) -> Seen:
+    """What the nodes give on which this one depends. Raises Stopped."""
+    before = _ancestors(nodes, stop)
+    names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
+    return _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
 
 
 def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
@@ -221,10 +250,12 @@ def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
     return found[::-1]
 
 
-def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode) -> Located:
-    origin = earliest_frozen(node, seen.roles)
-    if origin is node and (scene.failure.kind is not FailureKind.DIFFERS or _mismatch(scene.failure) is Mismatch.SHAPE):
-        origin = maker_of_sizes(node, seen.roles)
+def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode, is_origin: bool = False) -> Located:
+    origin = node if is_origin else earliest_frozen(node, seen.roles)
+    is_of_shape = scene.failure.kind is not FailureKind.DIFFERS or _mismatch(scene.failure) is Mismatch.SHAPE
+    if origin is node and is_of_shape and not is_origin:
+        maker = maker_of_sizes(node, seen.roles)
+        origin = node if any(seen.is_told_right(name) for name in maker.gives) else maker
     return Located(
         node=origin.name,
         op_type=origin.op_type,
@@ -255,8 +286,3 @@ def _without_a_node(scene: _Scene) -> Located | None:
     is_clear = difference is None or difference.excess >= _SLIGHT
     is_measured = scene.request.options.rtol is None and scene.request.options.atol is None
     return Located("", "", fault=Fault.RUNTIME) if is_clear and is_measured else None
-
-
-def _bytes(path: str) -> int:
-    """Of the file and of what lies beside it: weights may be there."""
-    return sum(each.stat().st_size for each in Path(path).parent.glob(f"{Path(path).name}*"))

@@ -44,13 +44,27 @@ class TooMuch(Exception):
 
 def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[Step]] | None:
     """The module's answer and the steps to it, in order; None where it refuses, or makes too much to be kept."""
+    answer = reference.run(inputs)
     looking = _Looking(reference.module)
     try:
-        with looking:
-            answer = reference.run(inputs)
+        with _step_by_step(), looking:
+            watched = reference.run(inputs)
     except TooMuch:
         return None
-    return (answer, tuple(looking.steps)) if isinstance(answer, Answer) and not looking.is_full else None
+    if isinstance(answer, Answer) and isinstance(watched, Answer) and not looking.is_full:
+        return answer, tuple(looking.steps)
+    return None
+
+
+@contextlib.contextmanager
+def _step_by_step() -> Iterator[None]:
+    """Without torch's one kernel for a whole encoder layer: nothing of what it computes would be seen."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
@@ -117,6 +131,8 @@ def _parts(func: Any) -> Any:
     """A function that computes the same from smaller operators; None where there is none, or it would not be the same."""
     from torch._decomp import decomposition_table
 
+    if func.name().startswith("aten::_scaled_dot_product_"):  # in eval mode, nothing about it is random
+        return _attention
     if func._schema.is_mutable or torch.Tag.nondeterministic_seeded in func.tags:
         return None
     if func is torch.ops.aten.convolution.default:
@@ -126,6 +142,21 @@ def _parts(func: Any) -> Any:
 
 def _convolution_without_bias(images: Any, weight: Any, bias: Any, *rest: Any) -> Any:
     return None if bias is None else torch.ops.aten.convolution.default(images, weight, None, *rest)
+
+
+def _attention(query: Any, key: Any, value: Any, *rest: Any, scale: float | None = None, **given: Any) -> Any:
+    """As a file has it; torch's own kernel shows nothing of what is inside, and its parts scale both sides first."""
+    mask = given.get("attn_mask", given.get("attn_bias", next((each for each in rest if _is_mask(each)), None)))
+    is_causal = given.get("is_causal", next((each for each in rest if each is True), False))
+    if is_causal:
+        mask = torch.full((query.shape[-2], key.shape[-2]), float("-inf")).to(query).triu(1)
+    scores = query @ key.transpose(-2, -1)
+    scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
+    return torch.softmax(scores if mask is None else scores + mask, -1) @ value
+
+
+def _is_mask(each: Any) -> bool:
+    return isinstance(each, torch.Tensor) and each.dim() >= 2
 
 
 def _running_line() -> Source | None:

@@ -26,6 +26,11 @@ def find_wrong_weights(model: Any, module: torch.nn.Module) -> frozenset[str]:
     return frozenset(wrong)
 
 
+def may_be_folded(module: torch.nn.Module) -> bool:
+    """Whether an exporter may have folded a normalization into the weights of what stands before it."""
+    return any(isinstance(each, torch.nn.modules.batchnorm._NormBase) for each in module.modules())
+
+
 def _is_same(stored: Any, tensor: torch.Tensor) -> bool:
     """Half precision is rounded here and there; anything beyond that is another number."""
     if tuple(stored.shape) != tuple(tensor.shape):

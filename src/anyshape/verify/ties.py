@@ -1,0 +1,109 @@
+"""Where the module's choice among equal values was free: an index that differs only there is as good as the module's.
+
+The module runs once more, and every operator that picks positions by value is looked at. An output that is such an
+operator's indices may name another position of the same value; a position of another value is wrong, and so is one that is
+named twice where each may come but once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.compare import epsilon, is_float, widen
+from anyshape.verify.reference import CallInputs, Reference
+from anyshape.verify.tensors import to_array
+from anyshape.verify.tolerance import least_noise
+
+_ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedian", "mode"}
+_EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """What an operator chose from, along which axis, and the positions that it chose, as it gave them."""
+
+    values: Array
+    axis: int
+    indices: Array
+    each_once: bool
+
+
+def free_choices(
+    reference: Reference, inputs: CallInputs, expected: Sequence[Array], actual: Sequence[Array]
+) -> tuple[Array, ...]:
+    """For each output where it may differ: infinity there, 0 elsewhere, as strays are told."""
+    looking = _Looking()
+    with looking:
+        reference.run(inputs)
+    return tuple(_free_places(looking.choices, one, other) for one, other in zip(expected, actual, strict=True))
+
+
+def _free_places(choices: Sequence[_Choice], expected: Array, actual: Array) -> Array:
+    nowhere = np.zeros(expected.shape)
+    if expected.dtype.kind not in "iu" or expected.shape != actual.shape:
+        return nowhere
+    for choice in choices:
+        if choice.indices.size == expected.size and np.array_equal(choice.indices.reshape(-1), expected.reshape(-1)):
+            free = _ties(choice, actual.reshape(choice.indices.shape))
+            return np.where(free, np.inf, 0.0).reshape(expected.shape)
+    return nowhere
+
+
+def _ties(choice: _Choice, actual: Array) -> Array:
+    """Which of these positions hold the same value as the module's."""
+    length = choice.values.shape[choice.axis]
+    is_there = (actual >= 0) & (actual < length)
+    picked = _picked(choice, np.where(is_there, actual, 0))
+    wanted = _picked(choice, choice.indices)
+    same = picked == wanted
+    if is_float(choice.values):
+        one, other = widen(picked), widen(wanted)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(one - other) <= least_noise(epsilon(choice.values)) * np.maximum(np.abs(one), np.abs(other))
+        same = same | near | (np.isnan(one) & np.isnan(other))
+    if choice.each_once and not _is_each_once(actual, choice.axis):
+        return np.zeros(actual.shape, bool)
+    return np.asarray(same & is_there)
+
+
+def _picked(choice: _Choice, indices: Array) -> Array:
+    places = indices if indices.ndim == choice.values.ndim else np.expand_dims(indices, choice.axis)
+    return np.take_along_axis(choice.values, places.astype(np.int64), choice.axis).reshape(indices.shape)
+
+
+def _is_each_once(indices: Array, axis: int) -> bool:
+    ordered = np.sort(indices, axis)
+    return bool((np.diff(ordered, axis=axis) != 0).all())
+
+
+class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices: list[_Choice] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func.name().partition("::")[2].partition(".")[0]
+        if name in _ONE_OF_MANY | _EACH_ONCE:
+            with suppress(Exception):  # a form of the operator that chooses nothing, such as max of two tensors
+                self.choices.extend(_choices(func, name, args, kwargs or {}, result))
+        return result
+
+
+def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Iterator[_Choice]:
+    named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | dict(kwargs)
+    given, axis = named["self"], named.get("dim", None if name.startswith("arg") else -1)
+    indices = result if isinstance(result, torch.Tensor) else result[-1]
+    if indices.dtype is not torch.int64:
+        return
+    values = to_array(given.reshape(-1) if axis is None or given.dim() == 0 else given)
+    place = 0 if axis is None or given.dim() == 0 else int(axis) % given.dim()
+    yield _Choice(values, place, to_array(indices), name in _EACH_ONCE)
