@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnx_ir as ir
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -21,7 +20,7 @@ import anyshape
 from anyshape.explore import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.records.verdict import Verdict
-from anyshape.verify import Reference, VerifyOptions, tell_sizes, verify
+from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.asking import Cost, request_for, sizes_to_check
 
 EXAMPLE = {"b": 2, "s": 5}
@@ -49,9 +48,6 @@ class Subject:
 
     def export(self, path: Path) -> None:
         anyshape.export(self.build(), self.inputs, path, where=self.where)
-        model = ir.load(path)
-        tell_sizes(model)
-        ir.save(model, path)
 
 
 class Recurrent(nn.Module):

@@ -181,7 +181,8 @@ class Bench:
 
         Large values drive a gate to 1e-8, and how near to 0 that is, no ordinary answer depends on.
         """
-        strays = yardstick.stray(given.inputs, given.answer, self.request.options.seed)
+        ordinary = None if trial.edge is None else given.ordinary
+        strays = yardstick.stray(given.inputs, given.answer, self.request.options.seed, ordinary)
         usual = None if trial.edge is None else self.request.reference.run(given.ordinary)
         return noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
 

@@ -25,6 +25,7 @@ from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, mag
 MEASURED_SIZES = 3
 _DOUBLE_BYTES = 2**30
 _PERTURBATIONS = 3
+_SLIGHT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -69,20 +70,29 @@ class Yardstick:
             answer = self._reference.run(inputs)
         return answer if isinstance(answer, Answer) else None
 
-    def stray(self, inputs: CallInputs, answer: Answer, seed: int) -> tuple[Array, ...]:
+    def stray(
+        self, inputs: CallInputs, answer: Answer, seed: int, ordinary: CallInputs | None = None
+    ) -> tuple[Array, ...]:
         """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
 
-        Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does.
+        Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does. With
+        `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding.
         """
         strays = [np.zeros(array.shape) for array in answer.arrays]
-        for shift in range(_PERTURBATIONS + 1):
+        scale = _largest_input(ordinary) if ordinary is not None else 0.0
+        shifts = [(0.0, shift) for shift in range(_PERTURBATIONS + 1)]
+        shifts += [(scale, shift) for shift in range(1, _PERTURBATIONS + 1) if scale]
+        for zeros, shift in shifts:
             generator = torch.Generator().manual_seed(seed + shift)
-            moved = map_tensors(inputs, partial(nudged, generator=generator)) if shift else inputs
+            moved = map_tensors(inputs, partial(nudged, generator=generator, scale=zeros)) if shift else inputs
             other = self.other_answer(moved)
             if other is None:
                 continue
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
-                strays[position] = np.maximum(strays[position], _distance(one, two))
+                distance = _distance(one, two)
+                # A branch that asks for zeros goes another way: that is no noise.
+                distance = np.where(distance <= _SLIGHT, distance, 0.0) if zeros else distance
+                strays[position] = np.maximum(strays[position], distance)
         return tuple(strays)
 
     def measure(self, samples: Sequence[CallInputs]) -> NoiseFloor:
@@ -132,12 +142,26 @@ def _largest(array: Array) -> float:
     return float(np.max(np.abs(widen(array)), initial=0.0, where=np.isfinite(widen(array))))
 
 
-def nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Each floating-point element times one plus or minus a rounding error; zeros stay zeros."""
+def _largest_input(inputs: CallInputs) -> float:
+    """The largest magnitude among the floating-point inputs, 1 at most."""
+    largest = [0.0]
+
+    def look(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_floating_point() and tensor.numel():
+            largest.append(float(tensor.detach().abs().double().nan_to_num(0.0, 0.0, 0.0).max()))
+        return tensor
+
+    map_tensors(inputs, look)
+    return min(1.0, max(largest))
+
+
+def nudged(tensor: torch.Tensor, generator: torch.Generator, scale: float = 0.0) -> torch.Tensor:
+    """Each floating-point element times one plus or minus a rounding error; zeros stay zeros unless there is a scale."""
     if not tensor.is_floating_point() or torch.finfo(tensor.dtype).bits < 16:
         return tensor
     signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.device)
-    wide = tensor.double() * (1 + 2 * torch.finfo(tensor.dtype).eps * signs)
+    error = 2 * torch.finfo(tensor.dtype).eps * signs
+    wide = torch.where(tensor == 0, error * scale, tensor.double() * (1 + error))
     return wide.to(tensor.dtype)
 
 
