@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import anyshape
 
@@ -81,3 +82,31 @@ def test_a_rule_on_the_product_of_two_dims_is_found(tmp_path) -> None:
     model = nn.InstanceNorm2d(3)  # refuses one element in each channel
     result = anyshape.export(model, lambda b=2, h=4, w=5: torch.randn(b, 3, h, w))
     assert "h*w >= 2" in [str(relation) for relation in result.contract.domain.relations]
+
+
+class WholeWindows(nn.Module):
+    def forward(self, x):
+        return F.avg_pool2d(x, x.size()[2:]), F.max_pool2d(x, x.shape[2:]), F.max_pool1d(x[:, :, 0], x.size(3))
+
+
+def test_pooling_over_a_whole_open_axis() -> None:
+    result = anyshape.export(WholeWindows(), lambda b=2, h=4, w=5: torch.randn(b, 3, h, w))
+    assert result.strategy == "symbolic" and result.contract.tested.capture_proved
+
+
+class Ratio(nn.Module):
+    def forward(self, x):
+        side = int(math.sqrt(x.shape[0]))
+        assert isinstance(side, int) or not isinstance(side, float)
+        return x[: side * side].reshape(side, side), x[: int(0.29 * x.shape[0])]
+
+
+def test_int_and_roots_of_sizes_stay_open_and_globals_are_put_back(tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    before = dict(globals())
+    result = anyshape.export(Ratio(), lambda n=9: torch.randn(n), path)
+    assert result.strategy == "symbolic" and globals() == before and int is int
+    session = onnxruntime.InferenceSession(str(path))
+    for n in (1, 8, 9, 24, 25, 100):
+        shapes = [value.shape for value in session.run(None, {"x": np.zeros(n, np.float32)})]
+        assert shapes == [tuple(value.shape) for value in Ratio()(torch.zeros(n))]

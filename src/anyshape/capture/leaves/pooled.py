@@ -1,0 +1,56 @@
+"""Pooling over a whole open axis, `F.max_pool1d(x, x.size(2))`: the mean or the greatest of all, at every size.
+
+A kernel is an attribute in ONNX and a plain int in torch, so an open one would be frozen (seen to torch 2.13). Other
+kernels are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import SymInt, Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+Function = Callable[..., Any]
+
+
+def answers() -> dict[Any, Callable[..., Any]]:
+    averages = {F.avg_pool1d: 1, F.avg_pool2d: 2, F.avg_pool3d: 3}
+    greatest = {F.max_pool1d: 1, F.max_pool2d: 2, F.max_pool3d: 3}
+    return {
+        **{function: _over_all(Tensor.mean, axes) for function, axes in averages.items()},
+        **{function: _over_all(Tensor.amax, axes) for function, axes in greatest.items()},
+        **{getattr(torch, f"max_pool{axes}d"): _over_all(Tensor.amax, axes) for axes in (1, 2, 3)},
+    }
+
+
+def _over_all(reduce: Function, count: int) -> Function:
+    def answer(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        x = kwargs.get("input", args[0] if args else None)
+        kernel = kwargs.get("kernel_size", args[1] if len(args) > 1 else None)
+        kernels = tuple(kernel) if isinstance(kernel, (tuple, list)) else (kernel,) * count
+        if not isinstance(x, Tensor) or not any(isinstance(size, SymInt) for size in kernels):
+            return func(*args, **kwargs)
+        sizes = x.shape[-count:]
+        covers = all(statically_known_true(one == other) for one, other in zip(kernels, sizes, strict=False))
+        if not covers or len(kernels) != count or not _is_plain(args, kwargs):
+            return func(*args, **kwargs)
+        return reduce(x, tuple(range(-count, 0)), keepdim=True)
+
+    return answer
+
+
+def _is_plain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether nothing beside the kernel and the stride is asked for: the one window starts at the first element."""
+    beside = {name: value for name, value in kwargs.items() if name not in ("input", "kernel_size", "stride")}
+    usual: dict[str, tuple[Any, ...]] = {
+        "padding": (0, (0,), (0, 0)),
+        "dilation": (1,),
+        "return_indices": (False,),
+        "ceil_mode": (False,),
+    }
+    usual |= {"count_include_pad": (True, False), "divisor_override": (None,)}
+    return len(args) <= 3 and all(value in usual.get(name, ()) for name, value in beside.items())
