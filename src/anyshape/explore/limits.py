@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import permutations
 
 from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecided, dims_of, negate, smallest_point
 
@@ -82,6 +83,15 @@ def _edges(rule: Condition) -> list[list[Condition]]:
     if isinstance(rule.left, Ref):
         return [[Compare("==", rule.left, Number(rule.right.value + step))] for step in (-1, 0, 1)]
     dims = [Ref(name) for name in dims_of(rule)]
+    if isinstance(rule.left, Op) and rule.left.symbol in ("+", "*"):
+        # One dim small and the other beside the bound: there a bound on each dim alone would show.
+        near = [rule.right.value + step for step in (-1, 0, 1)]
+        return [
+            [Compare("==", one, Number(small)), Compare("==", other, Number(size))]
+            for one, other in permutations(dims, 2)
+            for small in (1, 2)
+            for size in near
+        ]
     multiple = rule.left.args[1] if isinstance(rule.left, Op) else Number(1)
     return [[Compare("==", dim, multiple * step)] for dim in dims for step in (1, 3, 5)]
 

@@ -19,10 +19,20 @@ _MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24, 28, 32, 48, 64)
 
 
 def learn_rules(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> tuple[Condition, ...] | None:
-    """Rules that hold where the module answered and fail where it refused; None when there is no simple explanation."""
+    """Rules that hold where the module answered and fail where it refused; None when there is no simple explanation.
+
+    Rules on two dims together are looked at only where those on one, or between two, explain too little.
+    """
+    simple = tuple(_candidates(answered, refused))
+    return _explained(simple, answered, refused) or _explained((*simple, *_joint(answered)), answered, refused)
+
+
+def _explained(
+    candidates: Sequence[Condition], answered: Sequence[Sizes], refused: Sequence[Sizes]
+) -> tuple[Condition, ...] | None:
     rules: list[Condition] = []
     left = list(refused)
-    candidates = [rule for rule in _candidates(answered, refused) if all(holds(rule, sizes) for sizes in answered)]
+    candidates = [rule for rule in candidates if all(holds(rule, sizes) for sizes in answered)]
     while left:
         best = max(candidates, key=lambda rule: sum(not holds(rule, sizes) for sizes in left), default=None)
         if best is None or all(holds(best, sizes) for sizes in left):
@@ -45,6 +55,14 @@ def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator
     for left, right in itertools.permutations(names, 2):
         yield Compare("<=", Ref(left), Ref(right))
         yield Compare("<", Ref(left), Ref(right))
+    for name in names:
+        for size in sorted({sizes[name] for sizes in refused}):
+            yield Compare("!=", Ref(name), Number(size))
+
+
+def _joint(answered: Sequence[Sizes]) -> Iterator[Condition]:
+    """Bounds of the product and of the sum of two dims."""
+    names = list(answered[0]) if answered else []
     for left, right in itertools.combinations(names, 2):
         for both in (Ref(left) * Ref(right), Ref(left) + Ref(right)):
             seen = [evaluate(both, sizes) for sizes in answered]
@@ -53,9 +71,6 @@ def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator
     for total in names:
         for left, right in itertools.combinations([name for name in names if name != total], 2):
             yield Compare("<=", Ref(left) + Ref(right), Ref(total))
-    for name in names:
-        for size in sorted({sizes[name] for sizes in refused}):
-            yield Compare("!=", Ref(name), Number(size))
 
 
 def pinned_dims(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> dict[str, int]:
