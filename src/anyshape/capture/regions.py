@@ -19,10 +19,13 @@ from anyshape.domain import (
     Compare,
     Condition,
     Domain,
+    Expr,
     Number,
+    Op,
     Ref,
     all_of,
     conjuncts,
+    dims_of,
     holds,
     negate,
     smallest_point,
@@ -119,18 +122,30 @@ def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | No
 
 
 def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
-    """Whether regions differ by the constant that a dim of many sizes equals: the sign of a loop."""
+    """Whether regions differ by the constant that a dim of many sizes, or a sum with it, equals: the sign of a loop, or of
+    a size that was made a number."""
     pinned = {
-        (part.left.name, part.right.value)
+        (part.left, part.right.value)
         for region in regions
         for part in conjuncts(region.condition)
-        if isinstance(part, Compare)
-        and part.op == "=="
-        and isinstance(part.left, Ref)
-        and isinstance(part.right, Number)
+        if isinstance(part, Compare) and part.op == "==" and isinstance(part.right, Number) and _is_sum(part.left)
     }
-    constants = Counter(name for name, _ in pinned)
-    return any(count >= _MOST_PINNED and not _has_few_sizes(domain, name) for name, count in constants.items())
+    constants = Counter(left for left, _ in pinned)
+    return any(
+        count >= _MOST_PINNED and not any(_has_few_sizes(domain, name) for name in dims_of(left))
+        for left, count in constants.items()
+    )
+
+
+def _is_sum(expr: Expr) -> bool:
+    """A dim, or a dim with a number added: not a remainder, of which few values are all there are."""
+    return isinstance(expr, Ref) or (
+        isinstance(expr, Op) and expr.symbol in ("+", "-") and len(dims_of(expr)) == 1 and all(map(_is_term, expr.args))
+    )
+
+
+def _is_term(expr: Expr) -> bool:
+    return isinstance(expr, (Ref, Number))
 
 
 def _has_few_sizes(domain: Domain, name: str) -> bool:
