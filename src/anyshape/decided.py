@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.diagnose.questions import refuses_somewhere, too_many_questions
 from anyshape.explore import costing, explore
-from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
+from anyshape.findings import AnyshapeError, PromiseBroken, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
 from anyshape.ladder import Site, climb, judged, trying
@@ -82,7 +83,7 @@ class _Tree:
             return self._exported(AnsweredModule(self.site.module, script), numbers, answers=True)
         asked = questions[0]
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
-            raise PromiseBroken(_too_many_questions(asked.source))
+            raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         if asked.source is not None and asked.source not in self.decisions:
             self.decisions.append(asked.source)
         if asked.kind == "number":
@@ -99,7 +100,7 @@ class _Tree:
     def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
         question = self._exported(QuestionModule(self.site.module, script, asked.kind), numbers)
         if isinstance(question, Refusal):
-            raise PromiseBroken(_too_many_questions(asked.source))
+            raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         return question
 
     def _is_asked_again(self, script: Script, answer: bool, asked: Asked) -> bool:
@@ -169,7 +170,7 @@ class _Tree:
             if not explored.answered:
                 return Refusal(_spoken(explored.refused[0]))
             if not explored.is_explained:
-                raise PromiseBroken(_refuses_somewhere(explored.refused[0]))
+                raise PromiseBroken(refuses_somewhere(explored.refused[0]))
             part = replace(
                 site,
                 module=module,
@@ -191,26 +192,3 @@ class _Tree:
 def _spoken(refused: Refused) -> str:
     line = f" ({refused.source.file}:{refused.source.line})" if refused.source else ""
     return f"the model refuses these values: {refused.message.splitlines()[0]}{line}"
-
-
-def _too_many_questions(source: Source | None) -> Finding:
-    return Finding(
-        code="AS116",
-        name="endless-questions",
-        what="the model decides by values again and again.",
-        where=source,
-        why=f"more than {_MOST_PARTS} ways lead through it, or what it asks changes with the sizes.",
-        fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
-    )
-
-
-def _refuses_somewhere(refused: Refused) -> Finding:
-    return Finding(
-        code="AS117",
-        name="way-refuses-somewhere",
-        what=f"one way through the model answers at some sizes only: {refused.message.splitlines()[0]}",
-        where=refused.source,
-        why="no simple rule tells where.",
-        fix="let every way through forward answer at all sizes.",
-        sizes=dict(refused.sizes),
-    )

@@ -9,7 +9,6 @@ something else gets what Python's own give.
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,72 +59,57 @@ def _is_known(value: Any) -> bool:
         return False
 
 
-class _LikeInt(type):
-    """`isinstance(x, int)` and `issubclass(t, int)` mean Python's own int."""
+class _StandsFor(type):
+    """A class that stands for another: `isinstance`, `issubclass`, attributes, `==` and `|` mean that one."""
+
+    own: type
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> _StandsFor:
+        made = super().__new__(mcs, name, bases, space)
+        made.own = own
+        return made
+
+    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> None:
+        super().__init__(name, bases, space)
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, builtins.int)
+        return isinstance(value, cls.own)
 
     def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, builtins.int)
+        return issubclass(kind, cls.own)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(builtins.int, name)
+        return getattr(cls.own, name)
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or other is builtins.int
+        return other is cls or other is cls.own
 
     def __hash__(cls) -> int:
-        return hash(builtins.int)
+        return hash(cls.own)
 
     def __or__(cls, other: Any) -> Any:
-        return builtins.int | other
+        return cls.own | other
 
     def __ror__(cls, other: Any) -> Any:
-        return other | builtins.int
+        return other | cls.own
 
 
-class _OpenInt(metaclass=_LikeInt):
+class _OpenInt(metaclass=_StandsFor, own=int):
     """int() of a size is the size, of a number made of sizes its whole part."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and isinstance(args[0], (SymInt, SymFloat)):
             return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])
-        return builtins.int(*args, **kwargs)
+        return int(*args, **kwargs)
 
 
-class _LikeFloat(_LikeInt):
-    """The same for float."""
-
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, builtins.float)
-
-    def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, builtins.float)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(builtins.float, name)
-
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or other is builtins.float
-
-    def __hash__(cls) -> int:
-        return hash(builtins.float)
-
-    def __or__(cls, other: Any) -> Any:
-        return builtins.float | other
-
-    def __ror__(cls, other: Any) -> Any:
-        return other | builtins.float
-
-
-class _OpenFloat(metaclass=_LikeFloat):
+class _OpenFloat(metaclass=_StandsFor, own=float):
     """float() of a size is that size as a number."""
 
     def __new__(cls, *args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], (SymInt, SymFloat)):
             return torch.sym_float(args[0])
-        return builtins.float(*args)
+        return float(*args)
 
 
 def _open_sqrt(number: Any, /) -> Any:
