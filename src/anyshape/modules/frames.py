@@ -16,6 +16,7 @@ from types import FrameType
 
 from anyshape.findings import Source
 
+_TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -37,7 +38,8 @@ def is_users(file: str) -> bool:
     site_packages = sysconfig.get_path("purelib")
     if file.startswith(site_packages):  # lies inside the standard library's folder on some systems
         torch_folder, our_folder = _foreign_folders()[:2]
-        return not file.startswith((torch_folder, our_folder, str(Path(site_packages) / "einops")))
+        tools = [str(Path(site_packages) / name) for name in _TOOLS]
+        return not file.startswith((torch_folder, our_folder, *tools))
     return not file.startswith(_foreign_folders())
 
 
