@@ -110,3 +110,16 @@ def test_int_and_roots_of_sizes_stay_open_and_globals_are_put_back(tmp_path) -> 
     for n in (1, 8, 9, 24, 25, 100):
         shapes = [value.shape for value in session.run(None, {"x": np.zeros(n, np.float32)})]
         assert shapes == [tuple(value.shape) for value in Ratio()(torch.zeros(n))]
+
+
+class Typed(nn.Module):
+    def forward(self, x):
+        return x.to(float) * 2, torch.zeros(x.shape[0], dtype=int)
+
+
+def test_python_s_own_types_as_dtypes_are_captured_all_the_same() -> None:
+    result = anyshape.export(Typed(), lambda n=9: torch.randn(n))
+    assert result.strategy == "symbolic" and [output.dtype for output in result.contract.outputs] == [
+        "float64",
+        "int64",
+    ]

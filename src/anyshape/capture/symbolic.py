@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
@@ -38,8 +38,10 @@ def capture_symbolically(
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
-        with leaves(), quiet_graphs(), open_numbers(module):
-            program = torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
+        try:
+            program = _export(flat, values, declared, open_numbers(module))
+        except TypeError:  # a class that only stands for int or float went where torch wants the real one: x.to(float)
+            program = _export(flat, values, declared, nullcontext())
         paths = flat.seen.paths
         decomposed = decompose(program)
     environment = shape_environment(decomposed) or shape_environment(program)
@@ -50,6 +52,15 @@ def capture_symbolically(
     )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), _answers(program, paths, symbols))
+
+
+def _export(
+    flat: FlatModule, values: Sequence[Any], declared: Declared, numbers: AbstractContextManager[None]
+) -> ExportedProgram:
+    import torch
+
+    with leaves(), quiet_graphs(), numbers:
+        return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 
 @contextmanager
