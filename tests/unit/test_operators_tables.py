@@ -171,3 +171,11 @@ def test_a_row_that_is_masked_all_over_attends_to_nothing() -> None:
 )
 def test_an_ellipsis_that_is_summed_is_written_out(equation: str, ranks: list[int], written: str) -> None:
     assert write_out(equation, ranks) == written
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("axes", [(), (3,), (2, 2, 2)], ids=["two", "three", "five"])
+def test_attention_of_any_number_of_axes(axes: tuple[int, ...], is_causal: bool) -> None:
+    inputs = [(torch.randn(*axes, size, 4),) for size in (5, 1, 7)]
+    attend = lambda q: F.scaled_dot_product_attention(q, q * 0.5, q + 1, is_causal=is_causal)  # noqa: E731
+    assert find_differences(Row("", attend, inputs)) == []

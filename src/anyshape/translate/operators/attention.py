@@ -1,6 +1,7 @@
 """aten::scaled_dot_product_attention with a mask: a row that is masked all over gives zeros, as in torch.
 
-torch.onnx (to 2.13) gives such a row the mean of the values. Without a mask its own translation is used.
+torch.onnx (to 2.13) gives such a row the mean of the values, and takes tensors of four axes only. Without a mask and with four
+axes its own translation is used.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -26,7 +27,7 @@ def translate_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> ir.Value:
-    if attn_mask is None:
+    if attn_mask is None and rank(query) == 4:
         from onnxscript.function_libs.torch_lib.ops.nn import aten_scaled_dot_product_attention
 
         return aten_scaled_dot_product_attention(
@@ -35,7 +36,22 @@ def translate_attention(
     if enable_gqa:
         groups = op.Div(size_scalar(query, -3), size_scalar(key, -3))
         key, value = (_typed(translate_repeat_interleave(heads, groups, -3), heads) for heads in (key, value))
+    if attn_mask is None:
+        attn_mask = _causal(query, key) if is_causal else _known(constant(True, ir.DataType.BOOL), 0)
     return _attend(query, key, value, attn_mask, scale)
+
+
+def _causal(query: ir.Value, key: ir.Value) -> ir.Value:
+    """bool[L, S]: no step sees a later one."""
+    zero, one = constant(0, ir.DataType.INT64), constant(1, ir.DataType.INT64)
+    rows, columns = (op.Range(zero, size_scalar(value, -2), one) for value in (query, key))
+    mask = op.GreaterOrEqual(op.Unsqueeze(rows, ints(1)), op.Unsqueeze(columns, ints(0)))
+    return _known(mask, 2)
+
+
+def _known(mask: ir.Value, axes: int) -> ir.Value:
+    mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([None] * axes)
+    return mask
 
 
 def _typed(heads: ir.Value, like: ir.Value) -> ir.Value:
