@@ -241,10 +241,11 @@ def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
 
 def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
     """Whether the last rung is to be heard. It knows neither the user's translations nor what an axis of an output is."""
-    if options.strategy is not None or options.translations:
+    if options.strategy is not None:
         return options.strategy == LEGACY
     is_right = any(attempt.is_right for attempt in attempts)
-    return not is_right and all(finding.code != "AS112" for attempt in attempts for finding in attempt.findings)
+    is_translated = bool(options.translations) and any(attempt.exported is not None for attempt in attempts)
+    return not is_right and not is_translated and all(finding.code != "AS112" for attempt in attempts for finding in attempt.findings)
 
 
 def attempt_legacy(site: Site) -> Attempt:
