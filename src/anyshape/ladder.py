@@ -245,7 +245,8 @@ def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
         return options.strategy == LEGACY
     is_right = any(attempt.is_right for attempt in attempts)
     is_translated = bool(options.translations) and any(attempt.exported is not None for attempt in attempts)
-    return not is_right and not is_translated and all(finding.code != "AS112" for attempt in attempts for finding in attempt.findings)
+    is_named = any(finding.code == "AS112" for attempt in attempts for finding in attempt.findings)
+    return not (is_right or is_translated or is_named)
 
 
 def attempt_legacy(site: Site) -> Attempt:
