@@ -1,6 +1,6 @@
 """Sizes that were answered and sizes that were refused -> the simplest rules that tell them apart.
 
-Only multiples, bounds (of a dim, or of the product or sum of two), inequalities between dims and single sizes left out are
+Only multiples, bounds of a dim, inequalities between dims, single sizes left out and two rules on two dims together are
 looked for. A rule must hold at every answered point; together the rules must fail at every refused one; otherwise there is no
 explanation, and we say so.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.domain import Compare, Condition, Number, Ref, evaluate, holds
+from anyshape.domain import Compare, Condition, Number, Ref, holds
 
 Sizes = Mapping[str, int]
 _MOST_RULES = 5
 _MOST_HOLES = 2
+_FEW_ELEMENTS = 4
 _MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24, 28, 32, 48, 64)
 
 
@@ -61,13 +62,13 @@ def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator
 
 
 def _joint(answered: Sequence[Sizes]) -> Iterator[Condition]:
-    """Bounds of the product and of the sum of two dims."""
+    """A few elements at least in the product of two dims, and two dims that fit into a third. No more than these: other
+    bounds of products and sums explain too much by chance."""
     names = list(answered[0]) if answered else []
     for left, right in itertools.combinations(names, 2):
-        for both in (Ref(left) * Ref(right), Ref(left) + Ref(right)):
-            seen = [evaluate(both, sizes) for sizes in answered]
-            yield Compare(">=", both, Number(min(seen)))
-            yield Compare("<=", both, Number(max(seen)))
+        least = min((sizes[left] * sizes[right] for sizes in answered), default=0)
+        if 1 < least <= _FEW_ELEMENTS:
+            yield Compare(">=", Ref(left) * Ref(right), Number(least))
     for total in names:
         for left, right in itertools.combinations([name for name in names if name != total], 2):
             yield Compare("<=", Ref(left) + Ref(right), Ref(total))

@@ -90,8 +90,9 @@ class Yardstick:
                 continue
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
                 distance = _distance(one, two)
-                # A branch that asks for zeros goes another way: that is no noise.
-                distance = np.where(distance <= _SLIGHT, distance, 0.0) if zeros else distance
+                if zeros:  # rounding falls anywhere; a branch that asks for zeros goes another way, which is no noise
+                    distance = np.where(distance <= _SLIGHT, distance, 0.0)
+                    distance = np.full(distance.shape, distance.max(initial=0.0))
                 strays[position] = np.maximum(strays[position], distance)
         return tuple(strays)
 
