@@ -244,7 +244,7 @@ def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
     if options.strategy is not None:
         return options.strategy == LEGACY
     is_right = any(attempt.is_right for attempt in attempts)
-    is_translated = bool(options.translations) and any(attempt.exported is not None for attempt in attempts)
+    is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
     is_named = any(finding.code == "AS112" for attempt in attempts for finding in attempt.findings)
     return not (is_right or is_translated or is_named)
 
