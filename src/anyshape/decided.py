@@ -118,15 +118,19 @@ class _Tree:
         unlike = tuple({tuple(point.items()): point for point in answered}.values())
         return replace(explored, answered=unlike, corners=unlike, is_explained=bool(unlike))
 
-    def _numbers(self, script: Script, inputs: Inputs) -> Mapping[str, int]:
-        """What the module asks of these inputs; nothing where it raises."""
+    def _hear(self, script: Script, inputs: Inputs) -> Heard | None:
+        """What the module asks of these inputs; None where it raises."""
         import torch
 
         try:
             with kept(self.site.module), torch.no_grad():
-                return hear(self.site.module, inputs.args, inputs.kwargs, script).numbers
+                return hear(self.site.module, inputs.args, inputs.kwargs, script)
         except Exception:
-            return {}
+            return None
+
+    def _numbers(self, script: Script, inputs: Inputs) -> Mapping[str, int]:
+        heard = self._hear(script, inputs)
+        return heard.numbers if heard is not None else {}
 
     def _free_name(self, script: Script) -> str:
         declared = self.site.declared
@@ -138,19 +142,13 @@ class _Tree:
 
     def _heard(self, script: Script) -> Iterator[Heard]:
         """What the module asks next, at several sizes and values; a module that raises there asks nothing."""
-        import torch
-
         declared = self.site.declared
         points = [sizes for sizes in self.site.explored.answered if declared.domain.contains(sizes)][:_PLACES]
         for sizes in points:
             for seed in range(_DRAWS):
-                inputs = declared.make(sizes, seed)
-                try:
-                    with kept(self.site.module), torch.no_grad():
-                        heard = hear(self.site.module, inputs.args, inputs.kwargs, script)
+                heard = self._hear(script, declared.make(sizes, seed))
+                if heard is not None:
                     yield replace(heard, sizes=sizes)
-                except Exception:
-                    continue
 
     def _exported(
         self, module: AnsweredModule | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 import torch
+from verify_calls import Call, Everything
 
 from anyshape.records.verdict import Verdict, as_plain
 from anyshape.runtime import ChildRunner
@@ -20,17 +21,6 @@ from anyshape.verify.tensors import to_array
 RIGHT = "y = Add(x, x)"
 WRONG_FROM_FIVE = """n = Shape<start = 0, end = 1>(x) five = Constant<value_ints = [5]>() long = GreaterOrEqual(n, five)
   more = Cast<to = 1>(long) d = Add(x, x) y = Add(d, more)"""
-
-
-@dataclass(frozen=True)
-class Call:
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-
-class Everything:
-    def contains(self, sizes: object) -> bool:
-        return True
 
 
 class Doubled(torch.nn.Module):

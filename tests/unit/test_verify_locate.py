@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,6 +13,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
+from verify_calls import Call, Everything
 
 from anyshape.records.verdict import Failure, Fault, Located
 from anyshape.verify import Answer, Reference, VerifyOptions, VerifyRequest, tell_sizes, verify
@@ -24,17 +25,6 @@ from anyshape.verify.locate.watch import Step, watch
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
-
-
-@dataclass(frozen=True)
-class Call:
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-
-class Everything:
-    def contains(self, sizes: object) -> bool:
-        return True
 
 
 class Of(torch.nn.Module):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from verify_calls import Call, Everything
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
@@ -17,17 +17,6 @@ from anyshape.verify.tensors import to_array
 from anyshape.verify.ties import free_choices
 
 TABLE = [0.5, -1.0, 2.0, 0.25]
-
-
-@dataclass(frozen=True)
-class Call:
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-
-class Everything:
-    def contains(self, sizes: object) -> bool:
-        return True
 
 
 class Of(torch.nn.Module):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from verify_calls import Call, Everything
 
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
@@ -20,17 +20,6 @@ from anyshape.verify.widened import NOTE, widen_file
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 SCALED = """g (bfloat16[b, 3] x) => (bfloat16[b, 3] y) <float[3] f = {1.0, 2.0, 3.0}> {
   w = Cast<to = 16>(f) p = Mul(x, w) y = Exp(p) }"""
-
-
-@dataclass(frozen=True)
-class Call:
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-
-class Everything:
-    def contains(self, sizes: object) -> bool:
-        return True
 
 
 class Scaled(torch.nn.Module):

@@ -83,7 +83,7 @@ def _edges(rule: Condition) -> list[list[Condition]]:
     if isinstance(rule.left, Ref):
         return [[Compare("==", rule.left, Number(rule.right.value + step))] for step in (-1, 0, 1)]
     dims = [Ref(name) for name in dims_of(rule)]
-    if isinstance(rule.left, Op) and rule.left.symbol in ("+", "*"):
+    if isinstance(rule.left, Op) and rule.left.symbol == "*":
         # One dim small and the other beside the bound: there a bound on each dim alone would show.
         near = [rule.right.value + step for step in (-1, 0, 1)]
         return [

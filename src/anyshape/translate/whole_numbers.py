@@ -8,8 +8,6 @@ torch.onnx writes each step by itself, and in single precision (seen to torch 2.
 from __future__ import annotations
 
 import json
-import math
-import operator
 from typing import Any
 
 import onnx_ir as ir
@@ -18,21 +16,11 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.operators.whole import whole
+from anyshape.operators.whole import FUNCTIONS, whole
 
-_ROUNDING = {math.ceil: "ceil", math.floor: "floor", math.trunc: "trunc", torch.sym_int: "trunc", round: "round"}
-_ARITHMETIC = {
-    torch.sym_float: "float",
-    torch._sym_sqrt: "sqrt",  # type: ignore[attr-defined]
-    operator.add: "add",
-    operator.sub: "sub",
-    operator.mul: "mul",
-    operator.truediv: "div",
-    operator.neg: "neg",
-    operator.pow: "pow",
-    torch.sym_max: "max",
-    torch.sym_min: "min",
-}
+_NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
+_ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
+_ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
 _INT64, _DOUBLE = 7, 11
 _WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
 _OF_ONE = {"floor": op.Floor, "ceil": op.Ceil, "trunc": op.Identity, "round": op.Round, "neg": op.Neg, "sqrt": op.Sqrt}
