@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import torch
 from torch import nn
 
@@ -9,13 +10,24 @@ import anyshape
 from anyshape.report.text import describe_ladder
 
 
-class Three(nn.Module):
-    def forward(self, x, y):
+class Folded(nn.Module):
+    LAST = "return x.transpose(1, 2).reshape(x.shape[0], -1)"
+
+    def forward(self, x):
         if x.shape[0] < 100:
             x = x * 2
         if x.shape[1] > 3:
             x = x + 1
-        return torch.cat([x, y], 1)
+        return x.transpose(1, 2).reshape(x.shape[0], -1)
+
+
+class ChannelsLast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x.to(memory_format=torch.channels_last))
 
 
 class Loop(nn.Module):
@@ -26,20 +38,30 @@ class Loop(nn.Module):
         return state
 
 
-def test_the_audit_names_every_condition_with_its_line() -> None:
-    inputs = lambda b=3, t=8, u=4: (torch.randn(b, t), torch.randn(b, u))  # noqa: E731
-    result = anyshape.export(Three(), inputs, where=["1 <= b <= 64"])
+def test_the_audit_names_every_condition_with_its_line_and_who_asked() -> None:
+    inputs = lambda b=3, t=8, c=4: torch.randn(b, t, c)  # noqa: E731
+    result = anyshape.export(Folded(), inputs, where=["1 <= b <= 64"])
     audit = describe_ladder(result).replace("tests/pipeline/", "")
+    few, many, folded = (f"test_guards.py:{line}, in Folded.forward:   " for line in (17, 19, 21))
     assert audit.splitlines() == [
         "  rung    symbolic: right",
         "  region  t > 3",
         "  region  t <= 3",
-        "  guard   proved: b < 100, asked by your code   test_guards.py:14, in Three.forward:   if x.shape[0] < 100:",
-        "  guard   proved: t > 3, asked by your code   test_guards.py:16, in Three.forward:   if x.shape[1] > 3:",
-        "  guard   proved: b < 100, asked by your code   test_guards.py:14, in Three.forward:   if x.shape[0] < 100:",
-        "  guard   proved: t <= 3, asked by your code   test_guards.py:16, in Three.forward:   if x.shape[1] > 3:",
+        f"  guard   proved: b < 100, asked by your code   {few}if x.shape[0] < 100:",
+        f"  guard   proved: t > 3, asked by your code   {many}if x.shape[1] > 3:",
+        f"  guard   refuted: c != 1 (not at b=1, t=4, c=1), asked by torch   {folded}{Folded.LAST}",
+        f"  guard   proved: b < 100, asked by your code   {few}if x.shape[0] < 100:",
+        f"  guard   proved: t <= 3, asked by your code   {many}if x.shape[1] > 3:",
+        f"  guard   refuted: t != 1 (not at b=1, t=1, c=1), asked by torch   {folded}{Folded.LAST}",
+        f"  guard   refuted: c != 1 (not at b=1, t=1, c=1), asked by torch   {folded}{Folded.LAST}",
     ]
-    assert result.contract.tested.capture_proved
+    tested = result.contract.tested
+    assert not tested.capture_proved and tested.against_guards > 0
+
+
+def test_a_guard_without_a_line_of_the_model_does_not_name_the_callers() -> None:
+    result = anyshape.export(ChannelsLast(), lambda b=3, h=5, w=6: torch.randn(b, 3, h, w), strategy="symbolic")
+    assert {guard.source.function.split(".")[-1] for guard in result.guards if guard.source is not None} == {"forward"}
 
 
 def test_consent_gives_the_smaller_domain_and_says_so() -> None:
@@ -63,9 +85,9 @@ def test_a_file_size_counts_shared_weights_once(tmp_path) -> None:
         def forward(self, x):
             return self.linear(x) * 2
 
-    sizes = []
-    for index, module in enumerate((One(), Shared())):
-        path = tmp_path / f"{index}.onnx"
+    one, shared = tmp_path / "one.onnx", tmp_path / "shared.onnx"
+    for module, path in ((One(), one), (Shared(), shared)):
         anyshape.export(module, lambda b=5: torch.randn(b, 300), path)
-        sizes.append(path.stat().st_size)
-    assert sizes[1] < sizes[0] * 1.02 + 4096
+    (choice,) = (node for node in onnx.load(shared).graph.node if node.op_type == "If")
+    assert shared.stat().st_size < one.stat().st_size * 1.01 + choice.ByteSize()
+    assert choice.ByteSize() < 4096

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 import torch
-from verify_calls import Call, Everything
+from tests.verify_calls import Call, Everything
 
 from anyshape.records.verdict import Verdict, as_plain
 from anyshape.runtime import ChildRunner

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
-from verify_calls import Call, Everything
+from tests.verify_calls import Call, Everything
 
 from anyshape.records.verdict import Failure, Fault, Located
 from anyshape.verify import Answer, Reference, VerifyOptions, VerifyRequest, tell_sizes, verify

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from verify_calls import Call, Everything
+from tests.verify_calls import Call, Everything
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify

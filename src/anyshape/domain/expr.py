@@ -18,6 +18,7 @@ CALL_SYMBOLS = ("min", "max")
 _SUM, _PRODUCT, _UNARY, _ATOM = 1, 2, 3, 4
 _STRENGTH = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 _SPACED = ("+", "-", "%")
+_LONGEST_NAME = 200
 
 
 class Undefined(AnyshapeError):
@@ -164,6 +165,11 @@ def apply(symbol: str, values: list[int]) -> int:
 def format_expr(expr: Expr) -> str:
     """Compact: `2*seq`, `past + seq`, `(t + 1)//2`, `32 - t`, `min(seq, 512)`."""
     return _text(expr)[0]
+
+
+def is_readable(expr: Expr) -> bool:
+    """Whether a person would read it as the name of an axis."""
+    return len(format_expr(expr)) <= _LONGEST_NAME
 
 
 def _text(expr: Expr) -> tuple[str, int]:

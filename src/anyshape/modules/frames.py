@@ -7,6 +7,7 @@ transformers is the user's code in this sense, since its lines are what stands i
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import sys
 import sysconfig
@@ -17,6 +18,7 @@ from types import FrameType
 from anyshape.findings import Source
 
 _TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
+_PACKAGE = Path(__file__).parent.parent
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -26,7 +28,7 @@ def _foreign_folders() -> tuple[str, ...]:
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     return (
         str(Path(torch.__file__).parent),
-        str(Path(__file__).parent.parent),
+        str(_PACKAGE),
         *(str(Path(folder)) for folder in standard),
     )
 
@@ -64,7 +66,9 @@ def source_of_error(error: BaseException) -> Source | None:
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if is_users(code.co_filename):
+        if _is_entrance(code.co_filename):
+            found = None
+        elif is_users(code.co_filename):
             found = make_source(
                 code.co_filename, traceback.tb_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name
             )
@@ -75,8 +79,10 @@ def source_of_error(error: BaseException) -> Source | None:
 def source_of_running_code(depth: int = 1) -> Source | None:
     """The innermost line of the user's code on the running stack; None when there is none."""
     for frame in _frames_outwards(sys._getframe(depth)):
-        if is_users(frame.f_code.co_filename):
-            code = frame.f_code
+        code = frame.f_code
+        if _is_entrance(code.co_filename):
+            return None
+        if is_users(code.co_filename):
             return make_source(code.co_filename, frame.f_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name)
     return None
 
@@ -87,6 +93,11 @@ def source_of_stack_text(text: str | None) -> Source | None:
         if is_users(match["file"]):
             return make_source(match["file"], int(match["line"]), match["function"])
     return None
+
+
+def _is_entrance(file: str) -> bool:
+    """Whether a file is where a conversion begins: whoever stands outside it called us, and is not the model."""
+    return file.rpartition(os.sep)[0] == str(_PACKAGE)
 
 
 def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshape.domain import TRUE, Condition, Expr, format_expr
+from anyshape.domain import TRUE, Condition, Expr, is_readable
 from anyshape.findings import Source
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_LONGEST_AXIS = 200
 Status = Literal["proved", "refuted", "unknown"]
 
 
@@ -66,7 +65,7 @@ class Answer:
     any_rank: bool = False
 
     def __post_init__(self) -> None:
-        readable = (axis if axis is None or len(format_expr(axis)) <= _LONGEST_AXIS else None for axis in self.axes)
+        readable = (axis if axis is None or is_readable(axis) else None for axis in self.axes)
         object.__setattr__(self, "axes", tuple(readable))
 
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from anyshape.domain import Expr, format_expr, parse_expr, simplify
+from anyshape.domain import Expr, format_expr, is_readable, parse_expr, simplify
 from anyshape.findings import DeclarationError
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
-_LONGEST_NAME = 200
 _MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name
 
 
@@ -81,8 +80,8 @@ def _in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
     replaced = replaced.replace("Max(", "max(").replace("Min(", "min(")
     replaced = re.sub(r"\bMod\(([^,()]+|\([^()]*\)), (\d+)\)", r"((\1) % \2)", replaced)
     try:
-        said = format_expr(simplify(parse_expr(replaced)))
-        return said if len(said) <= _LONGEST_NAME else None
+        size = simplify(parse_expr(replaced))
+        return format_expr(size) if is_readable(size) else None
     except DeclarationError:
         return None
 
