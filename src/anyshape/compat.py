@@ -16,6 +16,7 @@ from anyshape.api import DEFAULT_OPSET
 from anyshape.api import export as export_model
 from anyshape.findings import Finding, UsageError
 from anyshape.inputs import Inputs
+from anyshape.inputs.labels import name_labels
 from anyshape.records.export import Export
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def export(
 
     `dynamo` chooses nothing: there is one way to capture a model here, and both values are taken. `verify` is always
     done, at sizes other than the example's. `external_data=True` uses a second file above 2 GB only. The default of
-    `opset_version` is 18. The same name in `dynamic_axes` is the same size, on outputs too.
+    `opset_version` is 18. The same label in `dynamic_axes` is the same size, on outputs too; one that is no name of a
+    dim is spelled as one (`batch size` is `batch_size`).
     """
     _refuse(
         export_params=(export_params, True, "the weights are part of what is verified."),
@@ -88,7 +90,7 @@ def export(
         model,
         Inputs(positional, keywords),
         None if isinstance(f, io.BytesIO) else f,
-        dynamic=dynamic_shapes if dynamic_shapes is not None else dynamic_axes,
+        dynamic=name_labels(dynamic_axes) if dynamic_shapes is None and dynamic_axes is not None else dynamic_shapes,
         input_names=input_names,
         output_names=output_names,
         opset=DEFAULT_OPSET if opset_version is None else opset_version,

@@ -75,3 +75,20 @@ def test_what_cannot_be_honoured_is_refused(argument) -> None:
 def test_what_changes_nothing_is_warned_of() -> None:
     with pytest.warns(compat.NotHonoured, match="profile=True changes nothing"):
         compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), profile=True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "dims"),
+    [
+        ({0: "batch-size", 1: "seq len"}, ["batch_size", "seq_len"]),
+        ({0: "batch size", 1: "batch-size"}, ["batch_size", "batch_size_"]),
+        ({0: "1st", 1: "in"}, ["dim_1st", "dim_in"]),
+        ({0: "batch", 1: "batch - 1"}, ["batch", "batch - 1"]),
+    ],
+)
+def test_a_label_may_be_any_text_and_arithmetic_on_other_labels_is_that(labels, dims) -> None:
+    result = compat.export(
+        torch.nn.ReLU(), torch.randn(4, 3), input_names=["input"], dynamic_axes={"input": labels}, verbose=False
+    )
+    (value,) = result.model_proto.graph.input
+    assert [dim.dim_param for dim in value.type.tensor_type.shape.dim] == dims
