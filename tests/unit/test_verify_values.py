@@ -103,3 +103,9 @@ def test_an_answer_that_loses_its_numbers_says_nothing() -> None:
     assert not is_usable(given(1, np.nan), given(3, np.inf))
     assert is_finite(given(1, 2))
     assert not is_finite(given(1, np.nan))
+
+
+def test_an_infinity_of_the_users_keeps_its_sign() -> None:
+    negated = edge_called("negated")
+    assert negated is not None
+    assert negated.change(torch.tensor([1.0, -torch.inf, torch.inf])).tolist() == [-1.0, -torch.inf, torch.inf]

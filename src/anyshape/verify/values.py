@@ -34,6 +34,11 @@ def _masks(value: bool) -> Change:
     return lambda tensor: torch.full_like(tensor, value) if is_mask(tensor) else tensor
 
 
+def _negated(tensor: torch.Tensor) -> torch.Tensor:
+    # An infinity of the user's stands for "masked": with the other sign it stands for nothing.
+    return torch.where(tensor.isinf(), tensor, -tensor)
+
+
 def _enlarged(tensor: torch.Tensor) -> torch.Tensor:
     # Not so in half precision: what overflows there says nothing about the file.
     return tensor * 100 if torch.finfo(tensor.dtype).max > _HALF_RANGE else tensor
@@ -58,7 +63,7 @@ class EdgeValues:
 
 
 EDGES = (
-    EdgeValues("negated", _floats(torch.neg)),
+    EdgeValues("negated", _floats(_negated)),
     EdgeValues("zeros", _floats(torch.zeros_like), ties=True),
     EdgeValues("large", _floats(_enlarged)),
     EdgeValues("small", _floats(_diminished)),

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from anyshape.capture.leaves import checked, pieces, pooled, sized, squeezed
+from anyshape.capture.leaves import checked, hinted, pieces, pooled, sized, squeezed
 from anyshape.capture.leaves.packed import PackedSequences
 from anyshape.capture.leaves.recurrent import RecurrentNetworks
 
@@ -29,6 +29,7 @@ class LeafMode(TorchFunctionMode):
             **sized.answers(),
             **squeezed.answers(),
             **checked.answers(),
+            **hinted.answers(),
             **pooled.answers(),
             **sequences.answers(),
             **RecurrentNetworks(sequences).answers(),

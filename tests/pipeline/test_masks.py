@@ -1,0 +1,58 @@
+"""Masks of attention: torch's own question whether a mask is causal is a hint, and decides nothing in the file."""
+
+from __future__ import annotations
+
+import onnxruntime
+import torch
+from torch import nn
+
+import anyshape
+
+
+class Translator(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.transformer = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+
+    def forward(self, source, target):
+        mask = self.transformer.generate_square_subsequent_mask(target.size(1))
+        return self.transformer(source, target, tgt_mask=mask)
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+
+    def forward(self, x, mask):
+        return self.layers(x, mask=mask)
+
+
+class Asking(nn.Module):
+    def forward(self, x, mask):
+        return x * 2 if bool((mask == 0).all()) else x
+
+
+def mask_of(size: int) -> torch.Tensor:
+    return torch.zeros(size, size).masked_fill(torch.ones(size, size).triu(1) > 0, -torch.inf)
+
+
+def test_a_transformer_with_a_causal_mask_is_captured_symbolically() -> None:
+    inputs = lambda b=2, s=5, t=4: (torch.randn(b, s, 8), torch.randn(b, t, 8))  # noqa: E731
+    result = anyshape.export(Translator().eval(), inputs)
+    assert result.strategy == "symbolic" and result.is_kept
+
+
+def test_a_mask_given_as_an_input_may_be_causal_or_not() -> None:
+    module = Masked().eval()
+    result = anyshape.export(module, lambda b=2, t=5: (torch.randn(b, t, 8), mask_of(t)), strategy="symbolic")
+    x = torch.randn(3, 7, 8)
+    session = onnxruntime.InferenceSession(result.model_proto.SerializeToString())
+    for mask in (mask_of(7), torch.randn(7, 7)):
+        (given,) = session.run(None, {"x": x.numpy(), "mask": mask.numpy()})
+        torch.testing.assert_close(torch.as_tensor(given), module(x, mask), rtol=1e-4, atol=1e-5)
+
+
+def test_the_users_own_question_about_a_mask_is_still_one() -> None:
+    result = anyshape.export(Asking(), lambda b=2, t=5: (torch.randn(b, t), mask_of(t)))
+    assert result.strategy != "symbolic"
