@@ -11,7 +11,6 @@ import contextlib
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,6 @@ from anyshape.findings import AnyshapeError
 
 _TITLE = re.compile(r"# (AS\d{3}) ([a-z][a-z-]*)\n")
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_QUALIFIED = re.compile(r"(?<=, in )[\w.<>]*\.(?=\w+:)")
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,8 @@ class Workshop:
                     for part in self._parts(script, file):
                         exec(part, vars(module))
             except AnyshapeError as error:
-                return Said(plain(str(error)), is_error=True)
-        return Said(plain(printed.getvalue().rstrip("\n")), is_error=False)
+                return Said(str(error), is_error=True)
+        return Said(printed.getvalue().rstrip("\n"), is_error=False)
 
     def _parts(self, script: str, file: Path) -> Iterator[CodeType]:
         """The script in one piece, or in two: up to its last plain `anyshape.export(...)`, and the rest."""
@@ -109,11 +107,6 @@ def _is_export(statement: ast.stmt) -> bool:
 
 def _compiled(body: list[ast.stmt], file: Path) -> CodeType:
     return compile(ast.Module(body=body, type_ignores=[]), str(file), "exec")
-
-
-def plain(text: str) -> str:
-    """Python 3.10 does not know the class of a method: there `in Head.forward` reads `in forward`."""
-    return text if sys.version_info >= (3, 11) else _QUALIFIED.sub("", text)
 
 
 @contextlib.contextmanager

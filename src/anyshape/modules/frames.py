@@ -69,9 +69,7 @@ def source_of_error(error: BaseException) -> Source | None:
         if _is_entrance(code.co_filename):
             found = None
         elif is_users(code.co_filename):
-            found = make_source(
-                code.co_filename, traceback.tb_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name
-            )
+            found = make_source(code.co_filename, traceback.tb_lineno, code.co_qualname)
         traceback = traceback.tb_next
     return found
 
@@ -83,7 +81,7 @@ def source_of_running_code(depth: int = 1) -> Source | None:
         if _is_entrance(code.co_filename):
             return None
         if is_users(code.co_filename):
-            return make_source(code.co_filename, frame.f_lineno, code.co_qualname if _HAS_QUALNAME else code.co_name)
+            return make_source(code.co_filename, frame.f_lineno, code.co_qualname)
     return None
 
 
@@ -104,6 +102,3 @@ def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-_HAS_QUALNAME = sys.version_info >= (3, 11)
