@@ -12,6 +12,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
@@ -33,6 +34,7 @@ def _foreign_folders() -> tuple[str, ...]:
     )
 
 
+@lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
     """Whether a file holds the user's own code, rather than torch's, ours or Python's."""
     if file.startswith(("<", "torch/")):
