@@ -205,7 +205,7 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
                 translator,
                 input_names,
                 output_names,
-                may_be_empty=any(dim.min == 0 for dim in declared.domain.dims),
+                domain=declared.domain,
             )
             for region in captured.regions
         ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from anyshape.domain import Domain
 from anyshape.records.captured import Answer, Region
 from anyshape.records.exported import Exported
+from anyshape.translate.empty_means import admit_empty_means
 from anyshape.translate.leaves import admit_empty_batch, fold_leaf_weights
 from anyshape.translate.loops import build_loops
 from anyshape.translate.names import name_dims, name_inputs, name_outputs, name_weights
@@ -24,19 +26,20 @@ def translate(
     input_names: Sequence[str],
     output_names: Sequence[str],
     *,
-    may_be_empty: bool = False,
+    domain: Domain,
 ) -> Exported:
     """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation.
 
-    `may_be_empty` says that the domain has sizes of 0, which onnxruntime's recurrent kernels do not survive.
+    The domain says whether sizes may be 0, which onnxruntime's recurrent kernels do not survive and its means do not see.
     """
     model = translator.translate(region.program)
     build_loops(model, region.loops, translator)
     fold_leaf_weights(model)
-    if may_be_empty:
+    if any(dim.min == 0 for dim in domain.dims):
         admit_empty_batch(model)
     keep_sources(model)
     name_dims(model, region.symbols)
+    admit_empty_means(model, domain.narrowed(region.condition))
     name_weights(model)
     name_inputs(model, input_names)
     name_outputs(model, output_names)

@@ -72,11 +72,11 @@ def translate_var_mean(
     dtype, wide = dtype_of(x), ir.DataType.DOUBLE
     axes = ints(*([positive(axis, rank(x)) for axis in dim] if dim else range(rank(x))))
     values = op.Cast(x, to=wide)
-    mean = op.ReduceMean(values, axes, keepdims=1)
+    count = op.Cast(op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0), to=wide)
+    mean = op.Div(op.ReduceSum(values, axes, keepdims=1), count)  # NaN without elements, as ReduceMean is not
     apart = op.Sub(values, mean)
     squares = op.ReduceSum(op.Mul(apart, apart), axes, keepdims=int(keepdim))
-    count = op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0)
-    lowered = op.Sub(op.Cast(count, to=wide), constant(1.0 if correction is None else float(correction), wide))
+    lowered = op.Sub(count, constant(1.0 if correction is None else float(correction), wide))
     variance = op.Div(squares, op.Max(lowered, constant(0, wide)))
     return op.Cast(variance, to=dtype), op.Cast(mean if keepdim else op.Squeeze(mean, axes), to=dtype)
 

@@ -1,0 +1,54 @@
+"""Axes that may be empty at some sizes of the domain: the mean of nothing is NaN, as in torch."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+
+
+class MeanOfSteps(nn.Module):
+    def forward(self, x):
+        steps = x[:, 1:] - x[:, :-1]
+        return steps.mean(1), steps.mean((0, 1), keepdim=True), steps.mean(), *torch.var_mean(steps, 1)
+
+
+class MeanOfSelected(nn.Module):
+    def forward(self, x):
+        return x[x > 0].mean()
+
+
+def operators(path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_the_mean_over_an_axis_that_may_be_empty_is_nan_there(tmp_path, dtype) -> None:
+    result = anyshape.export(
+        MeanOfSteps(), lambda b=3, t=5: torch.randn(b, t, 4).to(dtype), tmp_path / "m.onnx", where=["1 <= t <= 64"]
+    )
+    assert result.verdict.passed
+    mean = anyshape.load(tmp_path / "m.onnx")(x=torch.randn(2, 1, 4).to(dtype))
+    assert all(torch.as_tensor(value).isnan().all() for value in mean)
+
+
+def test_the_mean_of_a_selection_that_may_be_empty(tmp_path) -> None:
+    assert anyshape.export(MeanOfSelected(), lambda n=9: torch.randn(n), tmp_path / "m.onnx").verdict.passed
+    assert "ReduceMean" not in operators(tmp_path / "m.onnx")
+
+
+def test_a_mean_that_always_has_elements_is_one_node(tmp_path) -> None:
+    anyshape.export(MeanOfSteps(), lambda b=3, t=5: torch.randn(b, t, 4), tmp_path / "m.onnx", where=["2 <= t"])
+    assert operators(tmp_path / "m.onnx").count("ReduceMean") == 3
+
+
+def test_a_dim_that_may_be_zero_counts_too(tmp_path) -> None:
+    class Mean(nn.Module):
+        def forward(self, x):
+            return x.mean(0)
+
+    assert anyshape.export(Mean(), lambda n=9: torch.randn(n, 3), tmp_path / "m.onnx", where=["0 <= n"]).verdict.passed
+    assert "ReduceMean" not in operators(tmp_path / "m.onnx")
