@@ -35,3 +35,35 @@ def test_of_two_inputs(function: Callable[..., torch.Tensor]) -> None:
 def test_the_inverse_of_the_error_function_has_its_ends() -> None:
     inputs = [(torch.cat([torch.tensor([1.0, -1.0, 0.0, 2.0, 0.999999]), torch.linspace(-1, 1, n)]),) for n in (5, 90)]
     assert find_differences(Row("", torch.erfinv, inputs)) == []
+
+
+def divided(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    size = x.shape[0]
+    # Where a half is truncated, onnxruntime skips the rounding of the quotient.
+    modes = [torch.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc") if x.dtype != torch.float16]
+    return x // y, x // 2, 7 // x, x // size, x % y, x % 0.1, 7 % x, x % size, *modes
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_division_that_rounds_does_so_after_the_exact_remainder(dtype: torch.dtype) -> None:
+    """3.6 // 0.6 is 5, though 3.6 / 0.6 rounds to 6."""
+    tenths = torch.arange(-40, 41) / 10
+    pairs = torch.cartesian_prod(tenths, tenths)
+    inputs = [tuple(torch.cat([part, values(n), ODD.flip(0)]).to(dtype) for part in pairs.T) for n in (5, 1, 9)]
+    assert find_differences(Row("", divided, inputs, tolerance=0)) == []
+
+
+def test_integers_are_divided_exactly() -> None:
+    def divide(n: torch.Tensor, m: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        modes = [torch.div(n, m, rounding_mode=mode) for mode in ("floor", "trunc")]
+        return n // m, n // 3, n % m, n % n.shape[0], n // 2.5, n % 2.5, n // n.shape[0], *modes
+
+    number = torch.tensor([2**53 + 1, -(2**53) - 1, 7, -7, 2**24 + 1])
+    inputs = [(number.repeat(n), torch.tensor([1, -1, 2, -2, 3]).repeat(n)) for n in (2, 1, 3)]
+    assert find_differences(Row("", divide, inputs, tolerance=0)) == []
+
+
+def test_a_number_in_double_precision_does_not_go_through_single_precision() -> None:
+    inputs = [(values(n).double(),) for n in (5, 1)]
+    row = Row("", lambda x: (torch.full((x.shape[0],), 0.1, dtype=torch.float64), x % 0.1), inputs, tolerance=1e-15)
+    assert find_differences(row) == []

@@ -1,6 +1,8 @@
-"""aten::mul, add, sub, remainder and pow by a number that is computed from sizes; aten::copy of something smaller.
+"""aten::mul, add, sub and pow by a number that is computed from sizes; aten::copy of something smaller; aten::scalar_tensor
+and full in double precision.
 
-torch.onnx (to 2.13) takes every scalar for a constant, and copies what should be broadcast as it is.
+torch.onnx (to 2.13) takes every scalar for a constant, copies what should be broadcast as it is, and makes a double of a
+number that went through single precision.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -15,6 +17,8 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.values import constant, dtype_of
+
+_DOUBLE = ir.DataType.DOUBLE
 
 
 def by_scalar(name: str) -> Callable[..., Any]:
@@ -34,18 +38,6 @@ def by_scalar(name: str) -> Callable[..., Any]:
     return translate
 
 
-def translate_remainder(x: ir.Value, other: ir.Value | float) -> ir.Value:
-    """With the sign of the divisor."""
-    if not isinstance(other, ir.Value):
-        from onnxscript.function_libs.torch_lib.ops import core
-
-        return core.aten_remainder_scalar(x, other)
-    number = _as_dtype(other, x)
-    if not dtype_of(x).is_floating_point():
-        return op.Mod(x, number)
-    return op.Sub(x, op.Mul(op.Floor(op.Div(x, number)), number))
-
-
 def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
     if not isinstance(exponent, ir.Value):
         from onnxscript.function_libs.torch_lib.ops import core
@@ -56,6 +48,22 @@ def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
 
 def _as_dtype(number: ir.Value | float, x: ir.Value) -> ir.Value:
     return op.Cast(number, to=dtype_of(x)) if isinstance(number, ir.Value) else constant(number, dtype_of(x))
+
+
+def translate_scalar_tensor(number: ir.Value | float, *, dtype: int = ir.DataType.FLOAT, **unused: Any) -> ir.Value:
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    return core.aten_scalar_tensor(_exact(number, dtype), dtype=dtype)
+
+
+def translate_full(size: Any, number: ir.Value | float, *, dtype: int = -1, **unused: Any) -> ir.Value:
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    return core.aten_full(size, _exact(number, dtype), dtype=dtype)
+
+
+def _exact(number: ir.Value | float, dtype: int) -> ir.Value | float:
+    return constant(number, ir.DataType.DOUBLE) if isinstance(number, float) and dtype == _DOUBLE else number
 
 
 def translate_copy(x: ir.Value, src: ir.Value, non_blocking: bool = False) -> ir.Value:
