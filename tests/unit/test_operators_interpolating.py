@@ -1,0 +1,41 @@
+"""Linear and cubic interpolation, by factors and to sizes: torch's sizes, and its copies along axes that keep theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from operator_exports import Row, find_differences, sizes
+
+LINES = ((1, 2, 9), (1, 2, 2), (2, 2, 3), (1, 2, 90), (1, 2, 100), (2, 2, 4), (1, 2, 180))
+IMAGES = ((1, 2, 9, 7), (1, 2, 2, 4), (2, 2, 3, 2), (1, 2, 90, 3), (1, 2, 4, 100), (1, 2, 6, 6))
+VOLUMES = ((1, 2, 4, 7, 5), (1, 2, 2, 2, 4), (1, 2, 3, 90, 2))
+
+
+@pytest.mark.parametrize("shapes", [LINES, IMAGES, VOLUMES], ids=["linear", "bilinear", "trilinear"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("how", [{"scale_factor": 1.3}, {"scale_factor": 1.3, "align_corners": True}], ids=str)
+def test_by_a_factor(shapes: Any, dtype: torch.dtype, how: dict[str, Any]) -> None:
+    mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[len(shapes[0])]
+    inputs = [(x.to(dtype),) for (x,) in sizes(*shapes)]
+    row = Row("", lambda x: F.interpolate(x, mode=mode, **how), inputs, {0: (1,)}, tolerance=3e-4)
+    assert find_differences(row) == []
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("factor", [0.29, 0.7, 1.15, 1.5, 2, 2.3], ids=str)
+def test_the_size_is_computed_in_double_precision(mode: str, factor: float) -> None:
+    shapes = ((1, 1, 9, 7), (1, 1, 90, 4), (1, 1, 100, 50), (1, 1, 180, 5), (1, 1, 4, 200), (1, 1, 340, 4))
+    row = Row("", lambda x: F.interpolate(x, scale_factor=factor, mode=mode), sizes(*shapes), {0: (0, 1)}, 1e-3)
+    assert find_differences(row) == []
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_to_a_size(align_corners: bool) -> None:
+    def resize(x: torch.Tensor) -> Any:
+        to = (x.shape[2] * 2 - 1, 5)
+        return [F.interpolate(x, to, mode=mode, align_corners=align_corners) for mode in ("bilinear", "bicubic")]
+
+    assert find_differences(Row("", resize, sizes(*IMAGES), {0: (1,)})) == []
