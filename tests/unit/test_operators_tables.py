@@ -57,6 +57,13 @@ def by_a_size(x: torch.Tensor) -> Any:
     return x * (size / 3), x + size, size - x, x % size, x.abs() ** (1 / size), x.long() % size, x.long() * size
 
 
+def counted(x: torch.Tensor) -> Any:
+    size, double = x.shape[0], torch.float64
+    wide = torch.arange(0, size, 0.7), torch.arange(size, 0, -0.3), torch.arange(0.1, size, 0.1, dtype=double)
+    by_size = torch.arange(0, 1, 1 / size), torch.arange(0, size * 0.3, 0.1, dtype=double), torch.arange(size / 3)
+    return *wide, *by_size, torch.arange(size, dtype=double), torch.arange(1, 2 * size, 2, dtype=torch.float16)
+
+
 def smoothed(x: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(x, x.argmin(1), label_smoothing=0.2)
 
@@ -138,6 +145,7 @@ ROWS = [
     Row("correlation", lambda x: torch.corrcoef(x), sizes((3, 5), (2, 9), (4, 3))),
     Row("one-hot", lambda x: F.one_hot(x, 9), sizes((3, 5), (2, 9), (4, 0), make=integers(9))),
     Row("one-hot-of-a-size", lambda x: F.one_hot(x % x.shape[0], x.shape[0]), sizes((3, 5), (2, 9), make=integers(9))),
+    Row("steps-of-a-fraction", counted, sizes((9,), (7,), (1,), (21,), (30,), (90,)), tolerance=1e-6),
     Row("by-a-size", by_a_size, sizes((3, 5), (2, 9), (6, 1))),
     Row("other-names", lambda x: (torch.divide(x, x.long() + 9), x.multiply(x > 0), x.subtract(3)), sizes(*SHAPES)),
     Row("variance-of-one", lambda x: (x.var(1, correction=2), x.std(1), x.var()), sizes(*SHAPES)),

@@ -1,7 +1,8 @@
 """A whole number computed through floats, in one piece: `math.ceil(1.1 * seq)` is `whole(formula, seq)`.
 
 Python computes in double precision, and one step in single precision rounds to another whole number at some sizes (1.1 * 50
-is 55.00000000000001). Kept in one piece, the formula is written in double precision through and through.
+is 55.00000000000001). Kept in one piece, the formula is written in double precision through and through. How many numbers
+`torch.arange` gives is such a number, too.
 """
 
 from __future__ import annotations
@@ -43,3 +44,8 @@ def _evaluate(formula: Any, sizes: tuple[Any, ...]) -> Any:
         return formula
     name, *parts = formula
     return sizes[parts[0]] if name == "size" else FUNCTIONS[name](*(_evaluate(part, sizes) for part in parts))
+
+
+def counted(number: Any, start: Any, step: Any, dtype: str) -> torch.Tensor:
+    """`torch.arange(start, end, step)` of floats, as many as `number`, which a formula counts."""
+    return (start + step * torch.arange(number, dtype=torch.float64)).to(getattr(torch, dtype))

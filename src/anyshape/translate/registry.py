@@ -15,7 +15,7 @@ from torch._ops import OpOverload
 
 from anyshape.modules.quiet import quiet_logger
 from anyshape.operators.registered import Translation
-from anyshape.operators.whole import whole
+from anyshape.operators.whole import counted, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
@@ -23,7 +23,7 @@ from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import complex_translations, decomposed_operators, operator_translations
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.whole_numbers import gather_whole_numbers, translate_whole
+from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_whole
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -114,6 +114,7 @@ def _registry() -> Any:
     for target, translation in (operator_translations() | leaf_translations() | loop_translations()).items():
         registry.register_op(target, translation)
     registry.register_op(whole, lambda *args: translate_whole(*args))
+    registry.register_op(counted, lambda *args: translate_counted(*args))
     for target, translation in complex_translations().items():
         registry.register_op(target, translation, is_complex=True)
     return registry

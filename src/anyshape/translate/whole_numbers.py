@@ -1,6 +1,7 @@
 """Sizes that are computed through floats: each rounding in a captured program, with all that leads to it, in one node.
 
     sym_float -> mul 1.1 -> ceil     ->     whole("ceil of 1.1 times it"), written in double precision
+    arange(0, 1, 1 / size)           ->     counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
 
 torch.onnx writes each step by itself, and in single precision (seen to torch 2.13).
 """
@@ -16,12 +17,20 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.operators.whole import FUNCTIONS, whole
+from anyshape.operators.whole import FUNCTIONS, counted, whole
+from anyshape.translate.operators.ranges import write_steps
 
 _NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
 _ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
 _ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
+_RANGES = (torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step)
 _INT64, _DOUBLE = 7, 11
+_DTYPES = {
+    "float16": ir.DataType.FLOAT16,
+    "bfloat16": ir.DataType.BFLOAT16,
+    "float32": ir.DataType.FLOAT,
+    "float64": ir.DataType.DOUBLE,
+}
 _WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
 _OF_ONE = {"floor": op.Floor, "ceil": op.Ceil, "trunc": op.Identity, "round": op.Round, "neg": op.Neg, "sqrt": op.Sqrt}
 
@@ -34,6 +43,8 @@ def gather_whole_numbers(program: ExportedProgram) -> None:
         for node in list(module.graph.nodes):
             if node.target in _ROUNDING and _is_float(node.args[0]):
                 _gather(node)
+            elif node.target in _RANGES and any(_is_float(bound) for bound in node.args):
+                _count(module.graph, node)
         for node in reversed(list(module.graph.nodes)):
             if node.target in _ARITHMETIC and not node.users:
                 module.graph.erase_node(node)
@@ -45,6 +56,21 @@ def _gather(node: Node) -> None:
         raise NotImplementedError("round() to digits of a size")
     formula = [_ROUNDING[node.target], _formula(node.args[0], sizes)]  # type: ignore[index]
     node.target, node.args = whole, (json.dumps(formula), *sizes)  # the node stays: the program's signature names it
+
+
+def _count(graph: torch.fx.Graph, node: Node) -> None:
+    value = node.meta["val"]
+    if not value.is_floating_point():
+        return
+    start, end = node.args[:2] if node.target is not torch.ops.aten.arange.default else (0, node.args[0])
+    step = node.args[2] if len(node.args) > 2 else 1
+    sizes: list[Node] = []
+    formula = ["ceil", ["div", ["sub", _formula(end, sizes), _formula(start, sizes)], _formula(step, sizes)]]
+    with graph.inserting_before(node):
+        number = graph.call_function(whole, (json.dumps(formula), *sizes))
+    number.meta = {**node.meta, "val": value.shape[0]}
+    node.target, node.kwargs = counted, {}
+    node.args = (number, start, step, str(value.dtype).removeprefix("torch."))
 
 
 def _formula(value: Any, sizes: list[Node]) -> Any:
@@ -67,6 +93,11 @@ def _is_float(value: Any) -> bool:
 def translate_whole(formula: str, *sizes: Any) -> Any:
     """whole(formula, *sizes): doubles until the last step, which gives an int64."""
     return op.Cast(_written(json.loads(formula), sizes), to=_INT64)
+
+
+def translate_counted(number: Any, start: Any, step: Any, dtype: str) -> Any:
+    """counted(number, start, step, dtype): each number by itself, in double precision."""
+    return write_steps(start, step, number, _DTYPES[dtype])
 
 
 def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
