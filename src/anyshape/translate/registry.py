@@ -21,7 +21,12 @@ from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
-from anyshape.translate.operators import complex_translations, decomposed_operators, operator_translations
+from anyshape.translate.operators import (
+    complex_translations,
+    decomposed_operators,
+    library_translations,
+    operator_translations,
+)
 from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_whole
 
@@ -44,7 +49,7 @@ class Translator:
         self._users = dict(users or {})
         self._seen: dict[str, None] = {}
         self._inliner = Inliner(self._registry.is_registered)
-        added = {**(translations or {}), **resolve_translations(self._users)}
+        added = {**library_translations(), **(translations or {}), **resolve_translations(self._users)}
         if added:
             self._registry = copy.copy(self._registry)
             self._registry.functions = dict(self._registry.functions)

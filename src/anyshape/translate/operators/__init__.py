@@ -29,6 +29,13 @@ def complex_translations() -> dict[OpOverload, Translation]:
     return _by_overload(COMPLEX_TRANSLATIONS)
 
 
+def library_translations() -> dict[OpOverload, Translation]:
+    """The same for operators of libraries that are imported by now."""
+    from anyshape.translate.operators.table import LIBRARY_TRANSLATIONS
+
+    return _by_overload(LIBRARY_TRANSLATIONS)
+
+
 def decomposed_operators() -> list[OpOverload]:
     """Those that are taken apart, though torch.onnx has a translation."""
     from anyshape.translate.operators.table import DECOMPOSED
@@ -58,4 +65,4 @@ def _without_types(translation: Translation) -> Translation:
     return lambda *args, **kwargs: translation(*args, **kwargs)
 
 
-__all__ = ["complex_translations", "decomposed_operators", "operator_translations"]
+__all__ = ["complex_translations", "decomposed_operators", "library_translations", "operator_translations"]

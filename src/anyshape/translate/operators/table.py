@@ -20,6 +20,7 @@ from anyshape.translate.operators import (
     exponentials,
     factors,
     fourier,
+    groups,
     integers,
     interpolating,
     linalg,
@@ -109,6 +110,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "upsample_bilinear2d.vec": interpolating.resized("linear"),
     "upsample_trilinear3d.vec": interpolating.resized("linear"),
     "upsample_bicubic2d.vec": interpolating.resized("cubic"),
+    "_grouped_mm": groups.translate_grouped_mm,
     "scaled_dot_product_attention": attention.translate_attention,
     "linalg_inv": linalg.translate_inv_checked,
     "inverse": linalg.translate_inv_checked,
@@ -235,6 +237,11 @@ COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "_fft_c2c": fourier.translate_c2c,
     "_fft_c2r": fourier.translate_c2r,
 }
+
+LIBRARY_TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "transformers::grouped_mm_fallback": groups.translate_grouped,
+}
+"""Operators of libraries, which exist only where the library is imported."""
 
 _OTHER_NAMES = (
     "divide.Tensor",
