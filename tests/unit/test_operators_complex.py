@@ -32,6 +32,12 @@ def there_and_back(**options: Any) -> Any:
     return function
 
 
+def there_and_back_again(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    spectrum = torch.stft(x, 16, 4, window=WINDOW, return_complex=True)
+    ends = x.shape[1], 2 * x.shape[1] - 3
+    return tuple(torch.istft(spectrum, 16, 4, window=WINDOW, length=end) for end in ends)
+
+
 SIGNALS = sizes((2, 100), (1, 64), (3, 333))
 ROWS = [
     Row("fft", lambda x: torch.fft.fft(x, dim=1), sizes(*SHAPES)),
@@ -57,6 +63,7 @@ ROWS = [
     Row("widened", lambda x: x.to(torch.complex64).to(torch.complex128), sizes(*SHAPES)),
     Row("istft", there_and_back(), SIGNALS),
     Row("istft-to-a-length", there_and_back(length=60), SIGNALS),
+    Row("istft-to-a-length-of-sizes", there_and_back_again, SIGNALS),
     Row("istft-beyond-its-end", there_and_back(length=400), SIGNALS),
 ]
 

@@ -24,9 +24,10 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
+    from anyshape.operators.spectra import istft
     from anyshape.translate.operators.table import COMPLEX_TRANSLATIONS
 
-    return _by_overload(COMPLEX_TRANSLATIONS)
+    return {**_by_overload(COMPLEX_TRANSLATIONS), istft: _without_types(COMPLEX_TRANSLATIONS["istft"])}
 
 
 def library_translations() -> dict[OpOverload, Translation]:
