@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.domain import Expr, declare_domain, evaluate, parse_expr, simplify
+from anyshape.domain import Expr, declare_domain, dims_of, evaluate, parse_expr, simplify
+from anyshape.findings import DeclarationError
+from anyshape.inputs import declare
 from anyshape.inputs.fit import Axis, fit_axis
 from anyshape.inputs.probe_sizes import base_points, choose_example, other_points, step_points
 
@@ -56,6 +59,12 @@ EXPRESSIONS = [
     "(a//2)*(b//3)",
     "a//2 + b//2",
     "(a + 1)//2*b",
+    "a*(a - 1)//2",
+    "a*(a + 1)//2 + 3",
+    "a*(a - 1)//2*b",
+    "(2*a*a + 3*a)//5",
+    "(a//4)*(b//4) + 1",
+    "(a//4)*(a//4) + 1",
 ]
 
 
@@ -85,6 +94,34 @@ def test_every_multilinear_function_is_found(offset: int, a: int, b: int, both: 
     halved = parse_expr(f"({a}*a + {offset})//{divisor}")
     found = fit(lambda **sizes: evaluate(halved, sizes))
     assert found is None or all(evaluate(found, {"a": n}) == evaluate(halved, {"a": n}) for n in range(7, 24))
+
+
+TIED = [
+    ("h*w", ["h == w"]),
+    ("h*w + 1", ["w == h"]),
+    ("b*h*w", ["h == w"]),
+    ("h*w", ["w == 2*h"]),
+    ("(h//4)*(w//4) + 1", ["h == w", "h >= 4"]),
+    ("h*(w - 1)//2", ["h == w", "h >= 2"]),
+]
+
+
+@pytest.mark.parametrize(("text", "rules"), TIED, ids=["; ".join([row[0], *row[1]]) for row in TIED])
+def test_an_axis_of_tied_dims_is_found_and_names_them_all(text: str, rules: list[str]) -> None:
+    size = parse_expr(text)
+    module = torch.nn.Identity()
+    by_function = lambda b, h, w: torch.zeros(b, evaluate(size, {"b": b, "h": h, "w": w}))  # noqa: E731
+    leaf = declare(module, by_function, where=rules).leaves[0]
+    assert set(dims_of(leaf.axes[1])) == set(dims_of(size))
+    domain = declare_domain(["b", "h", "w"], rules)
+    points = [{"b": b, "h": h, "w": w} for b in (1, 3) for h in range(1, 30) for w in range(1, 60)]
+    inside = [point for point in points if domain.contains(point)]
+    assert [evaluate(leaf.axes[1], point) for point in inside] == [evaluate(size, point) for point in inside]
+
+
+def test_what_tied_dims_do_not_explain_is_not_explained() -> None:
+    with pytest.raises(DeclarationError, match="AS017"):
+        declare(torch.nn.Identity(), lambda h, w: torch.zeros(h * w if h % 5 else h), where=["h == w"])
 
 
 DOMAINS = [

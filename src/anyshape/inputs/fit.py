@@ -38,7 +38,7 @@ class Axis:
 
 def fit_axis(axis: Axis) -> Expr | None:
     """The simplest expression that gives every answer, or None."""
-    for form in (_constant, _same, _affine, _multilinear):
+    for form in (_constant, _same, _affine, _multilinear, _tied_product):
         for expr in form(axis):
             if _gives_all_answers(expr, axis):
                 return simplify(expr)
@@ -102,6 +102,22 @@ def _multilinear(axis: Axis) -> Iterator[Expr]:
     offset = _coefficient(axis, (), names)
     if offset is not None:
         yield affine(terms, offset)
+
+
+def _tied_product(axis: Axis) -> Iterator[Expr]:
+    """k*h*w + c where the domain ties the dims, as h == w does, so that no step moves one of them by itself."""
+    if len(axis.steps) == len(axis.base):
+        return
+    (first, at_first), *others = axis.answers()
+    for count in range(2, min(len(axis.base), _MOST_CORNERS) + 1):
+        for names in itertools.combinations(axis.base, count):
+            product = _product_of([Ref(name) for name in names])
+            begin = evaluate(product, first)
+            # The farthest answer tells the factor best; every other one must agree with it.
+            end, at_end = max(((evaluate(product, point), size) for point, size in others), default=(begin, at_first))
+            factor, rest = divmod(at_end - at_first, end - begin) if end != begin else (0, 1)
+            if factor > 0 and rest == 0:
+                yield affine([(factor, product)], at_first - factor * begin)
 
 
 def _product_of(factors: Sequence[Expr]) -> Expr:
@@ -177,22 +193,25 @@ def _divided_sum(axis: Axis) -> Iterator[Expr]:
 
 
 def _product(axis: Axis) -> Iterator[Expr]:
-    """u(a)*v(b): (h//4)*(w//4)."""
+    """u(a)*v(b), and a token or two: (h//4)*(w//4) + 1."""
     base = _at(axis, ())
-    if len(axis.steps) < 2 or not base:
+    if len(axis.steps) < 2 or base is None:
         return
-    parts: list[Expr] = []
-    for name in axis.steps:
-        samples = _along(axis, name)
-        shared = gcd(*samples.values()) or 1
-        part = fit_one(name, {size: value // shared for size, value in samples.items()})
-        if part is None:
-            return
-        parts.append(part)
-    product = _product_of(parts)
-    scale = evaluate(product, axis.base)
-    if scale and base % scale == 0:
-        yield affine([(base // scale, product)], 0)
+    for offset in (0, 1, 2):
+        parts = [_factor(name, _along(axis, name), offset) for name in axis.steps]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            continue
+        product = _product_of(known)
+        scale = evaluate(product, axis.base)
+        if scale and (base - offset) % scale == 0:
+            yield affine([((base - offset) // scale, product)], offset)
+
+
+def _factor(name: str, samples: Mapping[int, int], offset: int) -> Expr | None:
+    """What a product is in one of its dims, up to a factor."""
+    shared = gcd(*(value - offset for value in samples.values())) or 1
+    return fit_one(name, {size: (value - offset) // shared for size, value in samples.items()})
 
 
 def _sum(axis: Axis) -> Iterator[Expr]:

@@ -1,12 +1,13 @@
-"""An integer function of one size, found from its values: affine, floor division, rounding, remainder, cut-off.
+"""An integer function of one size, found from its values: affine, floor division, rounding, remainder, cut-off, square.
 
 Each form is solved from the samples and must then give every one of them; the simplest form that does is taken.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
-from math import gcd
+from math import gcd, isqrt
 
 from anyshape.domain import Expr, Number, Op, Ref
 
@@ -14,6 +15,7 @@ Samples = Mapping[int, int]  # size of the dim -> value
 
 _DIVISORS = range(2, 65)
 _FACTORS = range(1, 5)
+_QUADRATIC_DIVISORS = range(2, 17)
 
 
 def fit_one(name: str, samples: Samples) -> Expr | None:
@@ -90,7 +92,39 @@ def _cut_off(dim: Ref, samples: Samples) -> Found:
     yield Op("max", (dim, Number(lowest))), lambda size: max(size, lowest)
 
 
-_FORMS = (_affine, _divided, _rounded, _remainder, _cut_off, _quadratic)
+def _divided_quadratic(dim: Ref, samples: Samples) -> Found:
+    """The number of pairs, n*(n - 1)//2, and the like: (a*d*d + b*d + c)//k."""
+    (low, at_low), (high, at_high) = min(samples.items()), max(samples.items())
+    for divisor, square in itertools.product(_QUADRATIC_DIVISORS, _FACTORS):
+        if high == low or gcd(square, divisor) == divisor:
+            continue
+        # What the division loses is below the divisor at both ends, so few factors of d are left.
+        rise = divisor * (at_high - at_low) - square * (high * high - low * low)
+        for factor in range(-((divisor - rise) // (high - low)), (rise + divisor) // (high - low) + 1):
+            numerators = ((square * size * size + factor * size, value) for size, value in samples.items())
+            offset = quotient_offset(numerators, divisor)
+            if offset is not None:
+                yield _quadratic_division(dim, (square, factor, offset), divisor)
+
+
+def _quadratic_division(dim: Ref, factors: tuple[int, int, int], divisor: int) -> tuple[Expr, Callable[[int], int]]:
+    square, factor, offset = factors
+    numerator = affine([(square, dim * dim), (factor, dim)], offset)
+    return numerator // divisor, lambda size: (square * size * size + factor * size + offset) // divisor
+
+
+def _squared(dim: Ref, samples: Samples) -> Found:
+    """The patches of a square image and a token or two: (d//k)*(d//k) + c."""
+    for offset in (0, 1, 2):
+        roots = {size: isqrt(max(0, value - offset)) for size, value in samples.items()}
+        if any(root * root + offset != samples[size] for size, root in roots.items()):
+            continue
+        for expr, function in _divided(dim, roots):
+            square = affine([(1, expr * expr)], offset)
+            yield square, lambda size, root=function, offset=offset: root(size) ** 2 + offset  # type: ignore[misc]
+
+
+_FORMS = (_affine, _divided, _rounded, _remainder, _cut_off, _quadratic, _divided_quadratic, _squared)
 
 
 def quotient_offset(pairs: Iterator[tuple[int, int]], divisor: int) -> int | None:

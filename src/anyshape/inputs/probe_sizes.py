@@ -6,7 +6,7 @@ solver is asked only where the rules of the domain tie them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from anyshape.domain import Compare, Dim, Domain, Number, Ref
 
@@ -48,12 +48,17 @@ def other_points(domain: Domain, base: Point) -> Iterator[Point]:
             yield near
 
 
-def step_points(domain: Domain, base: Point, name: str) -> Iterator[Point]:
-    """The base with this dim elsewhere, far away if it can be; other dims move only where the domain makes them."""
+def step_points(
+    domain: Domain, base: Point, name: str, complete: Callable[[Point], Point] = dict[str, int]
+) -> Iterator[Point]:
+    """The base with this dim elsewhere, far away if it can be; other dims move only where the domain makes them.
+
+    `complete` moves the dims that are tied to the moved one by an equality.
+    """
     near = [base[name] + step for step in (1, -1, 2, -2)]
     far = [prime for prime in (*_FAR_PRIMES[::-3], *_PRIMES[::-3]) if prime not in base.values()]
     for size in [*_sizes(domain.dim(name), far), *near]:
-        point = {**base, name: size}
+        point = complete({**base, name: size})
         if size != base[name] and domain.contains(point):
             yield point
     from anyshape.domain import smallest_point

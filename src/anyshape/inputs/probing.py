@@ -23,6 +23,7 @@ from anyshape.inputs.near import counted
 from anyshape.inputs.probe_sizes import base_points, other_points, start_points, step_points
 from anyshape.inputs.random_state import seeded
 from anyshape.inputs.sizes_function import FunctionError, SizesFunction
+from anyshape.inputs.ties import Ties, find_ties
 
 Key = tuple[int, int | None]  # (leaf, axis), or (leaf, None) for the value of an int
 Point = Mapping[str, int]
@@ -108,11 +109,15 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
     if domain.contains(example):
         prober.call(example)
     found: dict[Key, Expr] = {}
+    ties = find_ties(domain)
+    _move_together(prober, base, ties)
     for start in start_points(domain, base):
         if not prober.has_inputs(start):
             continue
         steps = {name: prober.first_answer(step_points(domain, start, name)) for name in domain.names}
         fits = {key: _fit(prober, key, start, steps) for key in keys if key not in found}
+        if ties.follows:
+            fits.update({key: _fit_tied(prober, key, start, ties) for key, expr in fits.items() if expr is None})
         found.update({key: expr for key, expr in fits.items() if expr is not None})
         if len(found) == len(keys):
             break
@@ -122,11 +127,36 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
     return Probed(found, frozenset(prober.floats))
 
 
+def _move_together(prober: _Prober, base: Point, ties: Ties) -> None:
+    """More answers where dims are tied: a product of two that cannot move apart is told from few by luck alone."""
+    for offset in range(1, 9) if ties.follows else ():
+        moved = {name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(base.items())}
+        point = ties.complete(moved)
+        if prober.domain.contains(point):
+            prober.has_inputs(point)
+
+
 def _fit(prober: _Prober, key: Key, base: Point, steps: Mapping[str, Point | None]) -> Expr | None:
     at_base = prober.call(base)[key]
     alone = {name: step for name, step in steps.items() if step is not None and _moved(base, step) == [name]}
     moving = {name: step[name] for name, step in alone.items() if prober.call(step)[key] != at_base}
     return fit_axis(Axis(lambda point: prober.ask(point, key), lambda: prober.answers(key), base, moving))
+
+
+def _fit_tied(prober: _Prober, key: Key, base: Point, ties: Ties) -> Expr | None:
+    """The axis as a function of the free dims alone, where equalities of the domain move the others with them."""
+    free = [name for name in base if name not in ties.follows]
+    at_base = prober.call(base)[key]
+    moving: dict[str, int] = {}
+    for name in free:
+        step = prober.first_answer(step_points(prober.domain, dict(base), name, ties.complete))
+        alone = step is not None and [other for other in _moved(base, step) if other in free] == [name]
+        if step is not None and alone and prober.call(step)[key] != at_base:
+            moving[name] = step[name]
+    start = {name: base[name] for name in free}
+    ask = lambda point: prober.ask(ties.complete(point), key)  # noqa: E731
+    expr = fit_axis(Axis(ask, lambda: prober.answers(key), start, moving))
+    return None if expr is None else ties.name_both(expr)
 
 
 def _unfit(prober: _Prober, key: Key) -> Finding:
