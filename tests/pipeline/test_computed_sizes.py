@@ -32,6 +32,13 @@ SIZES = {
     "share, one at least": lambda n: max(1, int(n * 0.3)),
     "power of two": lambda n: 1 << (n - 1).bit_length(),
     "half of a padding": lambda n: (math.ceil(n / 4.0) * 4 - n) // 2,
+    "logarithm": lambda n: int(math.log(n) + 1),
+    "logarithm to a base": lambda n: int(math.log(n, 2)) + 1,
+    "bits": lambda n: math.ceil(math.log2(n)) + 1,
+    "digits": lambda n: int(math.log10(n)) + 1,
+    "power of two above": lambda n: 2 ** math.ceil(math.log2(n)),
+    "broken power": lambda n: int(math.pow(n, 0.7)),
+    "decay": lambda n: int(n * math.exp(-n / 100)),
 }
 
 
@@ -46,6 +53,50 @@ def test_a_computed_size_is_what_python_computes(name, tmp_path) -> None:
         if session.run(None, {"x": np.zeros(n, np.float32)})[0].shape != model(torch.zeros(n)).shape
     ]
     assert wrong == []
+
+
+NUMBERS = {
+    "root": lambda x: x / math.sqrt(x.shape[0]),
+    "logarithm": lambda x: x * math.log(x.shape[0] + 1) + x.shape[0] / 3,
+    "number from left": lambda x: len(x) / 7 - x,
+    "as an answer": lambda x: (x, x.shape[0] / 7),
+    "the number of steps": lambda x: x + math.exp(-len(x) / 20) * math.log2(len(x)) * math.log10(len(x)),
+}
+
+
+class Computed(nn.Module):
+    def __init__(self, compute) -> None:
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, x):
+        return self.compute(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_float_of_a_size_stays_open_in_the_precision_of_the_tensors_it_meets(name, dtype, tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(Computed(NUMBERS[name]), lambda n=9: torch.randn(n, dtype=dtype), path)
+    assert result.strategy == "symbolic" and result.contract.tested.capture_proved
+    session = onnxruntime.InferenceSession(str(path))
+    for n in (1, 2, 8, 10, 100, 1000):
+        x = torch.randn(n, dtype=dtype)
+        expected = NUMBERS[name](x)
+        for one, other in zip(
+            expected if isinstance(expected, tuple) else (expected,), session.run(None, {"x": x.numpy()}), strict=True
+        ):
+            tolerance = 1e-14 if other.dtype == np.float64 else 1e-6
+            np.testing.assert_allclose(other, np.asarray(one), rtol=tolerance, atol=tolerance)
+
+
+class BestDelays(nn.Module):
+    def forward(self, x):
+        return x.topk(int(math.log(x.shape[1]) + 1), 1).values
+
+
+def test_a_guard_on_a_logarithm_is_one_that_torch_can_run() -> None:
+    assert anyshape.export(BestDelays(), lambda b=2, n=9: torch.randn(b, n)).strategy == "symbolic"
 
 
 class Remainder(nn.Module):

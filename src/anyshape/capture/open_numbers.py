@@ -1,4 +1,4 @@
-"""While a module is captured with open sizes, `int`, `float` and `math.sqrt` in the user's own code keep sizes open.
+"""While a module is captured with open sizes, `int`, `float`, `len` and `math` in the user's own code keep sizes open.
 
     int(x.shape[1] * 0.3)     torch: the traced size, frozen     ->     here: the size, truncated, and still a size
 
@@ -18,6 +18,7 @@ import torch
 from torch import SymFloat, SymInt
 
 from anyshape.modules.user_code import user_functions
+from anyshape.operators.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 
 _MISSING = object()
 
@@ -120,12 +121,39 @@ def _open_isqrt(number: Any, /) -> Any:
     return torch.sym_int(torch._sym_sqrt(number)) if isinstance(number, SymInt) else math.isqrt(number)  # type: ignore[attr-defined]
 
 
-_BUILTINS: dict[str, Any] = {"int": _OpenInt, "float": _OpenFloat}
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {math.sqrt: _open_sqrt, math.isqrt: _open_isqrt}
+def _open_log(number: Any, /, *base: Any) -> Any:
+    """Python divides two logarithms where a base is given."""
+    if not _is_open(number, *base):
+        return math.log(number, *base)
+    return OPEN_LOG(number) / OPEN_LOG(base[0]) if base else OPEN_LOG(number)
+
+
+def _open_pow(number: Any, power: Any, /) -> Any:
+    return torch.sym_float(number) ** power if _is_open(number, power) else math.pow(number, power)
+
+
+def _open_len(value: Any, /) -> Any:
+    return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
+
+
+def _is_open(*numbers: Any) -> bool:
+    return any(isinstance(number, (SymInt, SymFloat)) for number in numbers)
+
+
+_BUILTINS: dict[str, Any] = {"int": _OpenInt, "float": _OpenFloat, "len": _open_len}
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    math.sqrt: _open_sqrt,
+    math.isqrt: _open_isqrt,
+    math.log: _open_log,
+    math.log2: OPEN_LOG2,
+    math.log10: OPEN_LOG10,
+    math.exp: OPEN_EXP,
+    math.pow: _open_pow,
+}
 
 
 class _OpenMath:
-    """The module math, with roots that leave sizes open."""
+    """The module math, with roots, powers and logarithms that leave sizes open."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(math, name)

@@ -1,4 +1,4 @@
-"""A whole number computed through floats, in one piece: `math.ceil(1.1 * seq)` is `whole(formula, seq)`.
+"""A number computed through floats, in one piece: `math.ceil(1.1 * seq)` is `whole(formula, seq)`.
 
 Python computes in double precision, and one step in single precision rounds to another whole number at some sizes (1.1 * 50
 is 55.00000000000001). Kept in one piece, the formula is written in double precision through and through. How many numbers
@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from anyshape.operators.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "floor": math.floor,
@@ -22,6 +24,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round": round,
     "float": torch.sym_float,
     "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
+    "log": OPEN_LOG,
+    "log2": OPEN_LOG2,
+    "log10": OPEN_LOG10,
+    "exp": OPEN_EXP,
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -37,6 +43,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def whole(formula: str, *sizes: Any) -> Any:
     """What the formula gives at these sizes."""
     return _evaluate(json.loads(formula), sizes)
+
+
+def number(formula: str, is_double: bool, *sizes: Any) -> Any:
+    """The float that the formula gives at these sizes; a tensor where it meets tensors of double precision only."""
+    found = _evaluate(json.loads(formula), sizes)
+    return torch.scalar_tensor(found, dtype=torch.float64) if is_double else found
 
 
 def _evaluate(formula: Any, sizes: tuple[Any, ...]) -> Any:

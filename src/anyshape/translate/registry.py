@@ -15,7 +15,7 @@ from torch._ops import OpOverload
 
 from anyshape.modules.quiet import quiet_logger
 from anyshape.operators.registered import Translation
-from anyshape.operators.whole import counted, whole
+from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
@@ -28,7 +28,7 @@ from anyshape.translate.operators import (
     operator_translations,
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_whole
+from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -120,6 +120,7 @@ def _registry() -> Any:
         registry.register_op(target, translation)
     registry.register_op(whole, lambda *args: translate_whole(*args))
     registry.register_op(counted, lambda *args: translate_counted(*args))
+    registry.register_op(number, lambda *args: translate_number(*args))
     for target, translation in complex_translations().items():
         registry.register_op(target, translation, is_complex=True)
     return registry

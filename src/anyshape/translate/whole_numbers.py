@@ -2,6 +2,7 @@
 
     sym_float -> mul 1.1 -> ceil     ->     whole("ceil of 1.1 times it"), written in double precision
     arange(0, 1, 1 / size)           ->     counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
+    sym_float -> log -> mul(x, it)   ->     mul(x, number("log of it")), rounded to x's precision at the end
 
 torch.onnx writes each step by itself, and in single precision (seen to torch 2.13).
 """
@@ -17,14 +18,14 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.operators.whole import FUNCTIONS, counted, whole
+from anyshape.operators.whole import FUNCTIONS, counted, number, whole
 from anyshape.translate.operators.ranges import write_steps
 
 _NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
 _ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
 _ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
 _RANGES = (torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step)
-_INT64, _DOUBLE = 7, 11
+_FLOAT, _INT64, _DOUBLE = 1, 7, 11
 _DTYPES = {
     "float16": ir.DataType.FLOAT16,
     "bfloat16": ir.DataType.BFLOAT16,
@@ -32,7 +33,18 @@ _DTYPES = {
     "float64": ir.DataType.DOUBLE,
 }
 _WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
-_OF_ONE = {"floor": op.Floor, "ceil": op.Ceil, "trunc": op.Identity, "round": op.Round, "neg": op.Neg, "sqrt": op.Sqrt}
+_OF_ONE = {
+    "floor": op.Floor,
+    "ceil": op.Ceil,
+    "trunc": op.Identity,
+    "round": op.Round,
+    "neg": op.Neg,
+    "sqrt": op.Sqrt,
+    "log": op.Log,
+    "log2": lambda number: _logarithm(number, 2.0),
+    "log10": lambda number: _logarithm(number, 10.0),
+    "exp": op.Exp,
+}
 
 
 def gather_whole_numbers(program: ExportedProgram) -> None:
@@ -45,6 +57,9 @@ def gather_whole_numbers(program: ExportedProgram) -> None:
                 _gather(node)
             elif node.target in _RANGES and any(_is_float(bound) for bound in node.args):
                 _count(module.graph, node)
+        for node in reversed(list(module.graph.nodes)):  # backwards: a formula takes in what leads to it as it was
+            if node.target in _ARITHMETIC and _is_float(node) and any(map(_meets_tensors, node.users)):
+                _gather_float(node)
         for node in reversed(list(module.graph.nodes)):
             if node.target in _ARITHMETIC and not node.users:
                 module.graph.erase_node(node)
@@ -71,6 +86,20 @@ def _count(graph: torch.fx.Graph, node: Node) -> None:
     number.meta = {**node.meta, "val": value.shape[0]}
     node.target, node.kwargs = counted, {}
     node.args = (number, start, step, str(value.dtype).removeprefix("torch."))
+
+
+def _meets_tensors(user: Node) -> bool:
+    return user.target not in _ARITHMETIC
+
+
+def _gather_float(node: Node) -> None:
+    sizes: list[Node] = []
+    formula = _formula(node, sizes)
+    dtypes = {getattr(user.meta.get("val"), "dtype", None) for user in node.users if _meets_tensors(user)}
+    is_double = dtypes <= {torch.float64, torch.complex128}
+    node.target, node.args = number, (json.dumps(formula), is_double, *sizes)
+    if is_double:  # torch.onnx takes every open float for one of single precision
+        node.meta["val"] = torch.empty((), dtype=torch.float64, device="meta")
 
 
 def _formula(value: Any, sizes: list[Node]) -> Any:
@@ -100,9 +129,15 @@ def translate_counted(number: Any, start: Any, step: Any, dtype: str) -> Any:
     return write_steps(start, step, number, _DTYPES[dtype])
 
 
+def translate_number(formula: str, is_double: bool, *sizes: Any) -> Any:
+    """number(formula, is_double, *sizes): doubles until the last step."""
+    result = _written(json.loads(formula), sizes)
+    return result if is_double else op.Cast(result, to=_FLOAT)
+
+
 def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
     if not isinstance(formula, list):
-        return op.Constant(value=ir.tensor(float(formula), dtype=ir.DataType.DOUBLE))
+        return _double(float(formula))
     name, *parts = formula
     if name == "size":
         return op.Cast(sizes[parts[0]], to=_DOUBLE)
@@ -110,3 +145,14 @@ def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
     if name == "float":
         return values[0]
     return _OF_ONE[name](values[0]) if name in _OF_ONE else _WRITTEN[name](*values)
+
+
+def _logarithm(number: Any, base: float) -> Any:
+    """As the C library has it: exact at whole powers of the base, where a quotient of two logarithms may not be."""
+    quotient = op.Div(op.Log(number), op.Log(_double(base)))
+    nearest = op.Round(quotient)
+    return op.Where(op.Equal(op.Pow(_double(base), nearest), number), nearest, quotient)
+
+
+def _double(number: float) -> Any:
+    return op.Constant(value=ir.tensor(number, dtype=ir.DataType.DOUBLE))
