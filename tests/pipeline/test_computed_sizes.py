@@ -174,3 +174,27 @@ def test_python_s_own_types_as_dtypes_are_captured_all_the_same() -> None:
         "float64",
         "int64",
     ]
+
+
+DOUBLES = {
+    "quotient of a size": lambda x: x * (x.shape[0] / 7),
+    "root of a size": lambda x: x + x.shape[0] ** -0.5,
+    "bound made of sizes": lambda x: x.clamp(-1 / x.shape[0], x.shape[0] / 70),
+    "filled in": lambda x: x.masked_fill(x > 0, x.shape[0] / 7),
+    "to the power": lambda x: (x.shape[0] / 7) ** x,
+    "evenly spaced": lambda x: x * torch.linspace(0, x.shape[0] / 7, x.shape[0], dtype=torch.float64),
+    "constants": lambda x: x * 0.1 + 1 / 7,
+    "slope": lambda x: F.leaky_relu(x, 0.1) + F.hardtanh(x, -0.1, 0.3),
+    "weight": lambda x: torch.lerp(x, x * x, 0.3) + torch.addcmul(x, x, x, value=0.3),
+}
+
+
+@pytest.mark.parametrize("name", DOUBLES)
+def test_a_number_that_meets_doubles_is_a_double(name, tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(Computed(DOUBLES[name]), lambda n=9: torch.randn(n, dtype=torch.float64), path)
+    session = onnxruntime.InferenceSession(str(path))
+    for n in (1, 5, 13, 31):
+        x = torch.randn(n, dtype=torch.float64)
+        expected = DOUBLES[name](x).numpy()
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], expected, rtol=1e-13, atol=1e-15)

@@ -46,7 +46,7 @@ def whole(formula: str, *sizes: Any) -> Any:
 
 
 def number(formula: str, is_double: bool, *sizes: Any) -> Any:
-    """The float that the formula gives at these sizes; a tensor where it meets tensors of double precision only."""
+    """The float that the formula gives at these sizes; a tensor where it meets doubles."""
     found = _evaluate(json.loads(formula), sizes)
     return torch.scalar_tensor(found, dtype=torch.float64) if is_double else found
 

@@ -18,6 +18,7 @@ from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
+from anyshape.translate.floats import WITH_ATTRIBUTES, constants_in_double, has_doubles, write_floats
 from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
@@ -46,6 +47,7 @@ class Translator:
         """`translations` are by torch's own targets; `users`, which go before them, by name as well."""
         self._registry = _registry()
         self._decompositions = _decompositions()
+        self._of_doubles = _decompositions_of_doubles()
         self._users = dict(users or {})
         self._seen: dict[str, None] = {}
         self._inliner = Inliner(self._registry.is_registered)
@@ -53,9 +55,8 @@ class Translator:
         if added:
             self._registry = copy.copy(self._registry)
             self._registry.functions = dict(self._registry.functions)
-            self._decompositions = {
-                target: function for target, function in self._decompositions.items() if target not in added
-            }
+            self._decompositions = {each: self._decompositions[each] for each in self._decompositions.keys() - added}
+            self._of_doubles = {each: self._of_doubles[each] for each in self._of_doubles.keys() - added}
             for target, translation in added.items():
                 self._registry.functions.pop(target.name() if isinstance(target, OpOverload) else target, None)
                 self._registry.register_op(target, translation)
@@ -64,7 +65,8 @@ class Translator:
     def decompose(self, program: ExportedProgram) -> ExportedProgram:
         """The program in the operators that have a translation. Guards may appear here: look at them afterwards."""
         self._seen |= dict.fromkeys(target.name() for target in operators_of(program))
-        return self._inliner.decompose(program, self._decompositions)
+        more = self._of_doubles if has_doubles(program) else {}
+        return self._inliner.decompose(program, self._decompositions | more)
 
     def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
         """Operators of a decomposed program that have no translation, each once."""
@@ -105,7 +107,9 @@ class Translator:
         with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
-            return _core._exported_program_to_onnx_program(program, registry=self._registry).model
+            write_floats(program)
+            with constants_in_double():
+                return _core._exported_program_to_onnx_program(program, registry=self._registry).model
 
 
 @lru_cache(maxsize=1)
@@ -132,6 +136,17 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
     translated = set(_decomp.get_onnx_implemented_overloads(_registry()))
     return _decomp.create_onnx_friendly_decomposition_table(translated)
+
+
+@lru_cache(maxsize=1)
+def _decompositions_of_doubles() -> dict[Any, Callable[..., Any]]:
+    from torch._decomp import decomposition_table
+
+    return {
+        each: function
+        for each, function in decomposition_table.items()
+        if str(each).removeprefix("aten.") in WITH_ATTRIBUTES
+    }
 
 
 def _view_as_reshape(program: ExportedProgram) -> None:

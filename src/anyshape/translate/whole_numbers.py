@@ -2,7 +2,6 @@
 
     sym_float -> mul 1.1 -> ceil     ->     whole("ceil of 1.1 times it"), written in double precision
     arange(0, 1, 1 / size)           ->     counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
-    sym_float -> log -> mul(x, it)   ->     mul(x, number("log of it")), rounded to x's precision at the end
 
 torch.onnx writes each step by itself, and in single precision (seen to torch 2.13).
 """
@@ -18,12 +17,12 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.operators.whole import FUNCTIONS, counted, number, whole
+from anyshape.operators.whole import FUNCTIONS, counted, whole
 from anyshape.translate.operators.ranges import write_steps
 
 _NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
 _ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
-_ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
+ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
 _RANGES = (torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step)
 _FLOAT, _INT64, _DOUBLE = 1, 7, 11
 _DTYPES = {
@@ -53,23 +52,25 @@ def gather_whole_numbers(program: ExportedProgram) -> None:
         if not isinstance(module, torch.fx.GraphModule):
             continue
         for node in list(module.graph.nodes):
-            if node.target in _ROUNDING and _is_float(node.args[0]):
+            if node.target in _ROUNDING and is_float(node.args[0]):
                 _gather(node)
-            elif node.target in _RANGES and any(_is_float(bound) for bound in node.args):
+            elif node.target in _RANGES and any(is_float(bound) for bound in node.args):
                 _count(module.graph, node)
-        for node in reversed(list(module.graph.nodes)):  # backwards: a formula takes in what leads to it as it was
-            if node.target in _ARITHMETIC and _is_float(node) and any(map(_meets_tensors, node.users)):
-                _gather_float(node)
-        for node in reversed(list(module.graph.nodes)):
-            if node.target in _ARITHMETIC and not node.users:
-                module.graph.erase_node(node)
+        erase_unused_numbers(module)
+
+
+def erase_unused_numbers(module: torch.fx.GraphModule) -> None:
+    """Steps that led to a number which is now written in one piece."""
+    for node in reversed(list(module.graph.nodes)):
+        if node.target in ARITHMETIC and not node.users:
+            module.graph.erase_node(node)
 
 
 def _gather(node: Node) -> None:
     sizes: list[Node] = []
     if node.target is round and len(node.args) > 1 and node.args[1] is not None:
         raise NotImplementedError("round() to digits of a size")
-    formula = [_ROUNDING[node.target], _formula(node.args[0], sizes)]  # type: ignore[index]
+    formula = [_ROUNDING[node.target], formula_of(node.args[0], sizes)]  # type: ignore[index]
     node.target, node.args = whole, (json.dumps(formula), *sizes)  # the node stays: the program's signature names it
 
 
@@ -80,42 +81,30 @@ def _count(graph: torch.fx.Graph, node: Node) -> None:
     start, end = node.args[:2] if node.target is not torch.ops.aten.arange.default else (0, node.args[0])
     step = node.args[2] if len(node.args) > 2 else 1
     sizes: list[Node] = []
-    formula = ["ceil", ["div", ["sub", _formula(end, sizes), _formula(start, sizes)], _formula(step, sizes)]]
+    formula = ["ceil", ["div", ["sub", formula_of(end, sizes), formula_of(start, sizes)], formula_of(step, sizes)]]
     with graph.inserting_before(node):
-        number = graph.call_function(whole, (json.dumps(formula), *sizes))
-    number.meta = {**node.meta, "val": value.shape[0]}
+        length = graph.call_function(whole, (json.dumps(formula), *sizes))
+    length.meta = {**node.meta, "val": value.shape[0]}
     node.target, node.kwargs = counted, {}
-    node.args = (number, start, step, str(value.dtype).removeprefix("torch."))
+    node.args = (length, start, step, str(value.dtype).removeprefix("torch."))
 
 
-def _meets_tensors(user: Node) -> bool:
-    return user.target not in _ARITHMETIC
-
-
-def _gather_float(node: Node) -> None:
-    sizes: list[Node] = []
-    formula = _formula(node, sizes)
-    dtypes = {getattr(user.meta.get("val"), "dtype", None) for user in node.users if _meets_tensors(user)}
-    is_double = dtypes <= {torch.float64, torch.complex128}
-    node.target, node.args = number, (json.dumps(formula), is_double, *sizes)
-    if is_double:  # torch.onnx takes every open float for one of single precision
-        node.meta["val"] = torch.empty((), dtype=torch.float64, device="meta")
-
-
-def _formula(value: Any, sizes: list[Node]) -> Any:
+def formula_of(value: Any, sizes: list[Node]) -> Any:
+    """How a number is made of sizes, which are added to the list. NotImplementedError: by something else."""
     if not isinstance(value, Node):
         return value
-    if not _is_float(value):
+    if not is_float(value):
         if value not in sizes:
             sizes.append(value)
         return ["size", sizes.index(value)]
-    name = _ARITHMETIC.get(value.target)  # type: ignore[arg-type]
+    name = ARITHMETIC.get(value.target)  # type: ignore[arg-type]
     if name is None:
         raise NotImplementedError(f"a size that is computed by {getattr(value.target, '__name__', value.target)}")
-    return [name, *(_formula(part, sizes) for part in value.args)]
+    return [name, *(formula_of(part, sizes) for part in value.args)]
 
 
-def _is_float(value: Any) -> bool:
+def is_float(value: Any) -> bool:
+    """Whether it is a node that stands for a Python float."""
     return isinstance(value, Node) and isinstance(value.meta.get("val"), (float, torch.SymFloat))
 
 
@@ -124,9 +113,9 @@ def translate_whole(formula: str, *sizes: Any) -> Any:
     return op.Cast(_written(json.loads(formula), sizes), to=_INT64)
 
 
-def translate_counted(number: Any, start: Any, step: Any, dtype: str) -> Any:
-    """counted(number, start, step, dtype): each number by itself, in double precision."""
-    return write_steps(start, step, number, _DTYPES[dtype])
+def translate_counted(length: Any, start: Any, step: Any, dtype: str) -> Any:
+    """counted(length, start, step, dtype): each number by itself, in double precision."""
+    return write_steps(start, step, length, _DTYPES[dtype])
 
 
 def translate_number(formula: str, is_double: bool, *sizes: Any) -> Any:

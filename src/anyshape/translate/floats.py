@@ -1,0 +1,133 @@
+"""What Python computes in double precision stays so until it meets a tensor, and beyond where that holds doubles.
+
+    x * (seq / 7)     ->     Mul(x, number("seq over 7")), rounded to x's precision at the end
+    x * 0.1           ->     Mul(x, a constant double)
+    leaky_relu(x)     ->     what torch makes of it; attributes of ONNX operators are single precision
+
+torch.onnx writes numbers in single precision and then casts them (seen to torch 2.13).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from anyshape.operators.whole import counted, number
+from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
+
+WITH_ATTRIBUTES = (
+    "addcdiv.default",
+    "addcmul.default",
+    "addmm.default",
+    "celu.default",
+    "elu.default",
+    "fill.Scalar",
+    "hardsigmoid.default",
+    "hardswish.default",
+    "hardtanh.default",
+    "leaky_relu.default",
+    "lerp.Scalar",
+    "selu.default",
+    "softplus.default",
+)
+"""Of aten: those whose translation in torch.onnx holds a number as an attribute. torch's own decompositions do not."""
+
+_DOUBLES = (torch.float64, torch.complex128)
+
+
+def has_doubles(program: ExportedProgram) -> bool:
+    return any(_has_doubles(node) for module in _graphs(program) for node in module.graph.nodes)
+
+
+def write_floats(program: ExportedProgram) -> None:
+    """In place: numbers made of sizes, wherever they meet tensors. For a program whose dtypes are final."""
+    for module in _graphs(program):
+        for node in list(module.graph.nodes):
+            if is_float(node):
+                _write(node)
+        erase_unused_numbers(module)
+
+
+def _write(node: Node) -> None:
+    sizes: list[Node] = []
+    try:
+        formula = formula_of(node, sizes)
+    except NotImplementedError:  # no plain arithmetic of sizes: torch.onnx has its way, and verification the last word
+        return
+    users = [user for user in node.users if user.op == "call_function" and user.target not in ARITHMETIC]
+    for is_double in (True, False):
+        meeting = [user for user in users if _meets_doubles(user) == is_double]
+        if not meeting:
+            continue
+        with node.graph.inserting_after(node):
+            written = node.graph.call_function(number, (json.dumps(formula), is_double, *sizes))
+        # torch.onnx takes every open float for one of single precision.
+        value = torch.empty((), dtype=torch.float64, device="meta") if is_double else node.meta["val"]
+        written.meta = {**node.meta, "val": value}
+        for user in meeting:
+            user.replace_input_with(node, written)
+
+
+@contextmanager
+def constants_in_double() -> Iterator[None]:
+    """Within this, Python floats beside doubles alone, of which nothing tells the dtype, are written as doubles."""
+    from torch.onnx._internal.exporter import _core
+
+    theirs = _core._handle_call_function_node_with_lowering
+
+    def handled(model: Any, node: Node, *args: Any, **kwargs: Any) -> None:
+        with _wide_constants() if _has_only_doubles(node) else nullcontext():
+            theirs(model, node, *args, **kwargs)
+
+    with patch.object(_core, "_handle_call_function_node_with_lowering", handled):
+        yield
+
+
+def _wide_constants() -> Any:
+    import onnx_ir as ir
+    from torch.onnx._internal.exporter import _building
+
+    theirs = _building._determine_input_dtype
+
+    def determined(param: Any, arg: Any, type_binding: Any) -> Any:
+        allowed = [each.dtype for each in param.type_constraint.allowed_types]
+        is_open = param.type_constraint not in type_binding and ir.DataType.DOUBLE in allowed
+        if isinstance(arg, float) and is_open and len(allowed) > 1:
+            return ir.DataType.DOUBLE
+        return theirs(param, arg, type_binding)
+
+    return patch.object(_building, "_determine_input_dtype", determined)
+
+
+def _meets_doubles(node: Node) -> bool:
+    return node.target is counted or _has_doubles(node) or any(_has_doubles(each) for each in node.all_input_nodes)
+
+
+def _has_doubles(node: Node) -> bool:
+    return any(dtype in _DOUBLES for dtype in _dtypes(node))
+
+
+def _has_only_doubles(node: Node) -> bool:
+    dtypes = [dtype for each in (node, *node.all_input_nodes) for dtype in _dtypes(each)]
+    floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]
+    return bool(floats) and all(dtype in _DOUBLES for dtype in floats)
+
+
+def _dtypes(node: Node) -> Iterator[torch.dtype]:
+    value = node.meta.get("val")
+    for each in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(each, torch.Tensor):
+            yield each.dtype
+
+
+def _graphs(program: ExportedProgram) -> Iterator[torch.fx.GraphModule]:
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield module
