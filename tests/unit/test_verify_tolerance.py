@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from anyshape.verify.noise import NoiseFloor, Yardstick, nudged, relative_noise
+from anyshape.verify.precision import SINGLE_FACTOR
 from anyshape.verify.reference import Answer, Reference
 from anyshape.verify.tolerance import FACTOR, Tolerance, default_noise, magnitudes, most_noise
 
@@ -48,9 +49,13 @@ def test_a_floor_of_zero_is_still_some_ulps(dtype: type, ulps: float) -> None:
 
 
 def test_a_model_of_doubles_may_hold_attributes_in_single_precision() -> None:
+    assert Tolerance(0.0).limit(np.array([2.0]), SINGLE_FACTOR).tolist() == [FACTOR * 2.0**-24 * 2.0]
+
+
+def test_other_doubles_are_told_apart_from_singles() -> None:
     eps = float(np.finfo(np.float64).eps)
-    for noise in (0.0, None, 1e-12):
-        assert Tolerance(noise).limit(np.array([2.0]), eps).tolist() == [FACTOR * 2.0**-24 * 2.0]
+    for noise in (0.0, None, 1e-13):
+        assert Tolerance(noise).limit(np.array([2.0]), eps).tolist() == [FACTOR * 2.0**-40 * 2.0]
 
 
 def test_no_floor_grants_a_whole_output_more_than_the_most_noise() -> None:

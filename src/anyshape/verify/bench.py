@@ -16,6 +16,7 @@ from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeRejected
 from anyshape.verify.compare import OutputRule, compare_in_full
+from anyshape.verify.doubled import Doubled, rounding_of_file
 from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
@@ -99,7 +100,8 @@ Outcome = Equal | Failure | Unanswered | SetAside
 class Bench:
     """Everything that a trial needs; `yardstick` is None when the user gave the tolerance.
 
-    `read` makes what the runtime gave into what the file itself would give, where that is not the same.
+    `read` makes what the runtime gave into what the file itself would give, where that is not the same. `doubled` is
+    the file in double precision.
     """
 
     request: VerifyRequest
@@ -108,6 +110,7 @@ class Bench:
     yardstick: Yardstick | None
     floor: NoiseFloor
     read: Read = list
+    doubled: Doubled | None = None
 
     def start(self, trial: Trial, runner: ChildRunner) -> Started:
         """Let a child run the file for this trial meanwhile; to be given to `run`, or discarded."""
@@ -136,8 +139,7 @@ class Bench:
                 return Unanswered(answer, _is_answered(pending))
             if trial.edge is not None and not self._is_usable(answer, ordinary):
                 return SetAside("the module answers without finite numbers")
-            limit = max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
-            actual = self.read(pending.result(limit))
+            actual = self.read(pending.result(self._limit(answer)))
         except RunError as error:
             return _failure(trial, _kind(error), message=str(error))
         finally:
@@ -162,6 +164,9 @@ class Bench:
             free = free_choices(self.request.reference, given.inputs, expected, actual)
             strays = [np.maximum(one, other) for one, other in zip(strays, free, strict=True)]
             found = compare_in_full(expected, actual, rules, strays)
+        if _is_of_values(found.difference) and max(found.excess) < _SLIGHT:
+            strays = self._with_rounding(given, actual, rules, strays)
+            found = compare_in_full(expected, actual, rules, strays)
         if found.difference is None:
             return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules))
         if self._is_tie(trial, found.difference):
@@ -182,9 +187,28 @@ class Bench:
         Large values drive a gate to 1e-8, and how near to 0 that is, no ordinary answer depends on.
         """
         ordinary = None if trial.edge is None else given.ordinary
-        strays = yardstick.stray(given.inputs, given.answer, self.request.options.seed, ordinary)
+        seed, roundings = self.request.options.seed, self.floor.roundings
+        strays = yardstick.stray(given.inputs, given.answer, seed, ordinary, roundings)
         usual = None if trial.edge is None else self.request.reference.run(given.ordinary)
         return noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
+
+    def _with_rounding(
+        self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], strays: Sequence[Array]
+    ) -> Sequence[Array]:
+        """The strays, and beside them what only the file's own rounding makes."""
+        if self.yardstick is None or self.doubled is None:
+            return strays
+        exact = self.yardstick.double_answer(given.inputs)
+        doubles = (
+            None if exact is None else self.doubled.run(self.request.feeds(given.inputs), self._limit(given.answer))
+        )
+        if exact is None or doubles is None or not len(exact.arrays) == len(doubles) == len(actual):
+            return strays
+        rounding = rounding_of_file(given.answer.arrays, actual, (exact.arrays, doubles), rules)
+        return [np.maximum(one, other) for one, other in zip(strays, rounding, strict=True)]
+
+    def _limit(self, answer: Answer) -> float:
+        return max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
 
     def _is_tie(self, trial: Trial, difference: Difference) -> bool:
         makes_ties = trial.edge is not None and trial.edge.ties

@@ -22,11 +22,15 @@ _ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
 
 @dataclass(frozen=True)
 class OutputRule:
-    """How one output is compared. `any_float`: a Python float, which a file may hold as float32 or as float64."""
+    """How one output is compared. `any_float`: a Python float, which a file may hold as float32 or as float64.
+
+    `rounding` is the epsilon of the narrowest precision on the way to it, where that is not its own.
+    """
 
     name: str
     tolerance: Tolerance = DEFAULT_TOLERANCE
     any_float: bool = False
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def compare_arrays(
         return None, 0.0
     if not is_float(expected):
         return _compare_exactly(expected, actual, rule, stray)
-    eps = _SINGLE if rule.any_float else epsilon(expected)
+    eps = max(rule.rounding, _SINGLE if rule.any_float else epsilon(expected))
     limit = rule.tolerance.limit(widen(expected), eps)
     if stray is not None:
         limit = limit + FACTOR * stray

@@ -14,7 +14,7 @@ def chooses_among_values(path: str) -> bool:
     import onnx
 
     model = onnx.load(path, load_external_data=False)
-    return any(node.op_type in _CHOOSING for node in _nodes([model.graph, *model.functions]))
+    return any(node.op_type in _CHOOSING for graph in graphs_of(model) for node in graph.node)
 
 
 def file_bytes(path: str) -> int:
@@ -22,9 +22,14 @@ def file_bytes(path: str) -> int:
     return sum(each.stat().st_size for each in Path(path).parent.glob(f"{Path(path).name}*"))
 
 
-def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
+def graphs_of(model: Any) -> Iterator[Any]:
+    """Every graph and function of a model, those inside of nodes too."""
+    return _with_inner([model.graph, *model.functions])
+
+
+def _with_inner(graphs: Iterable[Any]) -> Iterator[Any]:
     for graph in graphs:
+        yield graph
         for node in graph.node:
-            yield node
-            yield from _nodes([attribute.g for attribute in node.attribute if attribute.HasField("g")])
-            yield from _nodes([inner for attribute in node.attribute for inner in attribute.graphs])
+            yield from _with_inner([attribute.g for attribute in node.attribute if attribute.HasField("g")])
+            yield from _with_inner([inner for attribute in node.attribute for inner in attribute.graphs])

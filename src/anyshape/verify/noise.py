@@ -30,19 +30,24 @@ _SLIGHT = 1e-3
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """Per output the noise relative to its magnitude (None: not a float, or not measured) at up to `elements`."""
+    """Per output the noise relative to its magnitude (None: not a float, or not measured) at up to `elements`.
+
+    `roundings` are the epsilons of the narrowest precision on the way to each output, as far as they are known.
+    """
 
     noise: tuple[float | None, ...] = ()
     elements: int = 0
     how: str = "assumed from the dtype"
+    roundings: tuple[float, ...] = ()
 
     def rules(self, names: Sequence[str], answer: Answer, elements: int) -> tuple[OutputRule, ...]:
         """How to compare an answer to inputs of that many elements."""
         growth = math.sqrt(max(1.0, elements / self.elements)) if self.elements else 1.0
         measured = self.noise if len(self.noise) == len(answer.arrays) else (None,) * len(answer.arrays)
+        roundings = self.roundings if len(self.roundings) == len(answer.arrays) else (0.0,) * len(answer.arrays)
         return tuple(
-            OutputRule(name, Tolerance(None if noise is None else noise * growth), any_float)
-            for name, noise, any_float in zip(names, measured, answer.python_floats, strict=True)
+            OutputRule(name, Tolerance(None if noise is None else noise * growth), any_float, rounding)
+            for name, noise, any_float, rounding in zip(names, measured, answer.python_floats, roundings, strict=True)
         )
 
 
@@ -58,37 +63,56 @@ class Yardstick:
         """In words, for the report."""
         return "float64 eager" if self._double is not None else "another order of summation"
 
+    def double_answer(self, inputs: CallInputs) -> Answer | None:
+        """The answer in double precision; None when it cannot be had."""
+        if self._double is None:
+            return None
+        with default_dtype(torch.float64):
+            answer = self._double.run(map_tensors(inputs, widened))
+        if isinstance(answer, Refused):
+            self._double = None
+            return None
+        return answer
+
     def other_answer(self, inputs: CallInputs) -> Answer | None:
         """The answer in double precision, or else in another order of summation; None when neither can be had."""
-        if self._double is not None:
-            with default_dtype(torch.float64):
-                answer = self._double.run(map_tensors(inputs, widened))
-            if isinstance(answer, Answer):
-                return answer
-            self._double = None
+        exact = self.double_answer(inputs)
+        if exact is not None:
+            return exact
         with other_order():
             answer = self._reference.run(inputs)
         return answer if isinstance(answer, Answer) else None
 
     def stray(
-        self, inputs: CallInputs, answer: Answer, seed: int, ordinary: CallInputs | None = None
+        self,
+        inputs: CallInputs,
+        answer: Answer,
+        seed: int,
+        ordinary: CallInputs | None = None,
+        roundings: Sequence[float] = (),
     ) -> tuple[Array, ...]:
         """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
 
         Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does. With
-        `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding.
+        `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding. Outputs
+        that `roundings` names are looked at when inputs change by a rounding error of that precision, too.
         """
         strays = [np.zeros(array.shape) for array in answer.arrays]
         scale = _largest_input(ordinary) if ordinary is not None else 0.0
-        shifts = [(0.0, shift) for shift in range(_PERTURBATIONS + 1)]
-        shifts += [(scale, shift) for shift in range(1, _PERTURBATIONS + 1) if scale]
-        for zeros, shift in shifts:
+        narrow = max(roundings, default=0.0) if len(roundings) == len(strays) else 0.0
+        shifts = [(0.0, 0.0, shift) for shift in range(_PERTURBATIONS + 1)]
+        shifts += [(scale, 0.0, shift) for shift in range(1, _PERTURBATIONS + 1) if scale]
+        shifts += [(0.0, narrow, shift) for shift in range(1, _PERTURBATIONS + 1) if narrow]
+        for zeros, rounding, shift in shifts:
             generator = torch.Generator().manual_seed(seed + shift)
-            moved = map_tensors(inputs, partial(nudged, generator=generator, scale=zeros)) if shift else inputs
+            nudge = partial(nudged, generator=generator, scale=zeros, rounding=rounding)
+            moved = map_tensors(inputs, nudge) if shift else inputs
             other = self.other_answer(moved)
             if other is None:
                 continue
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
+                if rounding and roundings[position] < rounding:
+                    continue
                 distance = _distance(one, two)
                 if zeros:  # rounding falls anywhere; a branch that asks for zeros goes another way, which is no noise
                     distance = np.where(distance <= _SLIGHT, distance, 0.0)
@@ -156,12 +180,15 @@ def _largest_input(inputs: CallInputs) -> float:
     return min(1.0, max(largest))
 
 
-def nudged(tensor: torch.Tensor, generator: torch.Generator, scale: float = 0.0) -> torch.Tensor:
-    """Each floating-point element times one plus or minus a rounding error; zeros stay zeros unless there is a scale."""
+def nudged(tensor: torch.Tensor, generator: torch.Generator, scale: float = 0.0, rounding: float = 0.0) -> torch.Tensor:
+    """Each floating-point element times one plus or minus a rounding error; zeros stay zeros unless there is a scale.
+
+    With a `rounding` the error is half of that, which is what rounding to a precision of that epsilon makes.
+    """
     if not tensor.is_floating_point() or torch.finfo(tensor.dtype).bits < 16:
         return tensor
     signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.device)
-    error = 2 * torch.finfo(tensor.dtype).eps * signs
+    error = max(2 * torch.finfo(tensor.dtype).eps, rounding / 2) * signs
     wide = torch.where(tensor == 0, error * scale, tensor.double() * (1 + error))
     return wide.to(tensor.dtype)
 

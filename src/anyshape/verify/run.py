@@ -21,10 +21,12 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.launch import usable_cores
 from anyshape.verify.ahead import Ahead
 from anyshape.verify.bench import Bench, Read, Trial, Unanswered
+from anyshape.verify.doubled import Doubled
 from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
+from anyshape.verify.precision import roundings
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
@@ -70,8 +72,13 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     options = request.options
     runner.start()  # it loads while the floor is measured
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
-    floor = _measure(request, yardstick)
-    bench = Bench(request, path, runner, yardstick, floor, read)
+    floor = _measure(request, path, yardstick)
+    with _doubled(request, path) as doubled:
+        return _tried(request, Bench(request, path, runner, yardstick, floor, read, doubled), started)
+
+
+def _tried(request: VerifyRequest, bench: Bench, started: float) -> Verdict:
+    options, path = request.options, bench.path
     tally = Tally(request)
     trials = plan_trials(request)
     with Ahead(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
@@ -88,14 +95,17 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     smallest = _smallest_failure(bench, tally.failures, started)
     if smallest is not None:
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
-    return tally.verdict(smallest, floor.how if yardstick is not None else "the user's", monotonic() - started)
+    return tally.verdict(
+        smallest, bench.floor.how if bench.yardstick is not None else "the user's", monotonic() - started
+    )
 
 
-def _measure(request: VerifyRequest, yardstick: Yardstick | None) -> NoiseFloor:
+def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None) -> NoiseFloor:
     if yardstick is None:
         return NoiseFloor()
     sizes = spread(request.sizes, MEASURED_SIZES)
-    return yardstick.measure([request.make(each, request.options.seed) for each in sizes])
+    samples = [request.make(each, request.options.seed) for each in sizes]
+    return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
 
 
 def _smallest_failure(bench: Bench, failures: list[Failure], started: float) -> Failure | None:
@@ -153,6 +163,15 @@ def _file(request: VerifyRequest) -> Iterator[str]:
         path = Path(folder) / "model.onnx"
         path.write_bytes(request.model)
         yield str(path)
+
+
+@contextmanager
+def _doubled(request: VerifyRequest, path: str) -> Iterator[Doubled | None]:
+    if request.operators:  # their functions take what the module gives them
+        yield None
+        return
+    with Doubled(path, lambda copy: _runner(request, copy)) as doubled:
+        yield doubled
 
 
 def _runner(request: VerifyRequest, path: str) -> ChildRunner:

@@ -24,7 +24,7 @@ _NOISE_IN_ULPS_OF_HALF = 2.0
 _MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
 _MOST_NOISE_IN_ULPS_OF_HALF = 16.0
 _DOUBLE_PRECISION = 1e-10  # an epsilon below this
-_SINGLE_ROUNDING = 2.0**-24  # attributes of ONNX operators are single precision, also in a model of doubles
+_LEAST_NOISE_OF_DOUBLES = 2.0**-40  # far from their own rounding, which nobody measures, and from that of singles
 _HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
@@ -47,7 +47,7 @@ class Tolerance:
         return 1.0 if self.is_users else FACTOR
 
     def limit(self, expected: Array, eps: float) -> Array:
-        """The largest error of each element that counts as equal; `eps` is that of the dtype before widening."""
+        """The largest error of each element that counts as equal; `eps` is that of the precision before widening."""
         if self.is_users:
             return np.asarray((self.atol or 0.0) + (self.rtol or 0.0) * np.abs(expected))
         noise = default_noise(eps) if self.noise is None else min(max(self.noise, least_noise(eps)), most_noise(eps))
@@ -65,7 +65,7 @@ def default_noise(eps: float) -> float:
 def least_noise(eps: float) -> float:
     """The least noise to assume, whatever was measured."""
     if eps < _DOUBLE_PRECISION:
-        return _SINGLE_ROUNDING
+        return _LEAST_NOISE_OF_DOUBLES
     return eps * (_LEAST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _LEAST_NOISE_IN_ULPS)
 
 

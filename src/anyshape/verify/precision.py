@@ -1,0 +1,102 @@
+"""The narrowest precision that values pass through on the way to each output.
+
+A float32 output may be what is left of bfloat16 arithmetic, and its noise is that of bfloat16. Two witnesses must say so:
+the file, for which outputs, and the module itself, so that a file which rounds where the module does not is wrong still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from anyshape.verify.reference import CallInputs, Reference
+
+SINGLE_FACTOR = 2.0**-28
+"""The epsilon of doubles that are multiplied by a number in single precision: attributes of ONNX operators are such numbers,
+and onnxruntime makes them of the factors of a matrix product, whose rounding counts once."""
+
+_EPSILONS = {1: 2.0**-23, 10: 2.0**-10, 16: 2.0**-7}  # by ONNX's numbers of float, float16 and bfloat16
+_DOUBLE, _FLOAT_ATTRIBUTES = 11, (1, 6)
+_WITH_FACTORS = frozenset({"MatMul", "Gemm"})
+_MOVING = frozenset(
+    {"Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"}
+    | {"Pad", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+)
+_OF_SHAPES = frozenset({"Shape", "Size", "Constant"})
+Epsilons = dict[str, float]
+
+
+def roundings_of_file(path: str) -> tuple[float, ...]:
+    """For each output the largest epsilon of what was rounded on the way to it, 0 for none above its own; () if unknown."""
+    import onnx
+
+    try:
+        model = onnx.load(path, load_external_data=False)
+        known = onnx.shape_inference.infer_shapes(model)
+    except Exception:  # whatever is wrong with the file, running it tells better
+        return ()
+    found = _follow(known.graph, {}, {})
+    outputs = [(found.get(name, 0.0), _EPSILONS.get(dtype, 0.0)) for name, dtype in _types(known.graph.output).items()]
+    return tuple(rounding if rounding > own else 0.0 for rounding, own in outputs)
+
+
+def _follow(graph: Any, outer: Epsilons, outer_types: Mapping[str, int]) -> Epsilons:
+    """The epsilon of each value of a graph; inputs and weights are what they are for both sides."""
+    types = {**outer_types, **_types([*graph.input, *graph.output, *graph.value_info])}
+    found = dict(outer)
+    for node in graph.node:
+        reaching = max((found.get(name, 0.0) for name in node.input), default=0.0)
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs] if attribute.type in (5, 10) else ():
+                reaching = max([reaching, *_follow(inner, found, types).values()])
+        for name in node.output:
+            found[name] = _epsilon(node, reaching, types.get(name))
+    return found
+
+
+def _epsilon(node: Any, reaching: float, dtype: int | None) -> float:
+    if node.op_type in _OF_SHAPES or (node.op_type in _MOVING and reaching == 0.0):
+        return 0.0
+    own = _EPSILONS.get(dtype or 0, 0.0)
+    has_factors = node.op_type in _WITH_FACTORS or any(each.type in _FLOAT_ATTRIBUTES for each in node.attribute)
+    return max(reaching, own, SINGLE_FACTOR if dtype == _DOUBLE and has_factors else 0.0)
+
+
+def _types(values: Iterable[Any]) -> dict[str, int]:
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+def rounding_of_module(reference: Reference, inputs: CallInputs) -> float:
+    """The largest epsilon among the floating-point values that the module computes."""
+    looking = _Looking()
+    with looking:
+        reference.run(inputs)
+    return looking.epsilon
+
+
+class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.epsilon = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                self.epsilon = max(self.epsilon, torch.finfo(value.dtype).eps)
+        return result
+
+
+def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) -> tuple[float, ...]:
+    """For each output of the file the epsilon that both witnesses allow; () where nothing is to be told.
+
+    What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
+    """
+    told = roundings_of_file(path)
+    if all(rounding <= SINGLE_FACTOR for rounding in told):
+        return told
+    module = max([SINGLE_FACTOR, *(rounding_of_module(reference, inputs) for inputs in samples[:1])])
+    return tuple(min(rounding, module) for rounding in told)
