@@ -49,6 +49,7 @@ from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
+from anyshape.translate.rounded import round_inside
 from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes, verify
 from anyshape.verify.asking import Cost, request_for, sizes_to_verify
 
@@ -212,7 +213,7 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
         if options.optimize:
             parts = [optimize(part) for part in parts]
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
-        exported = convert_opset(joined, options.opset)
+        exported = convert_opset(round_inside(joined), options.opset)
     except AnyshapeError:
         raise
     except Exception as error:
