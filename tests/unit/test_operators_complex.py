@@ -38,6 +38,17 @@ def there_and_back_again(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(torch.istft(spectrum, 16, 4, window=WINDOW, length=end) for end in ends)
 
 
+def low_and_high(x: torch.Tensor) -> torch.Tensor:
+    """As a Fourier neural operator mixes the lowest frequencies, of both signs."""
+    spectrum = torch.fft.rfft2(x, dim=(1, 2))
+    made = torch.zeros(x.shape[0], x.shape[1], x.shape[2] // 2 + 1, dtype=torch.cfloat)
+    made[:, :2, :2] = spectrum[:, :2, :2] * (1 + 2j)
+    made[:, -2:, :2] = spectrum[:, -2:, :2] * 1j
+    like = torch.zeros_like(spectrum)
+    like[..., 1:] = made[..., 1:]
+    return torch.fft.irfft2(made + like, s=(x.shape[1], x.shape[2]), dim=(1, 2))
+
+
 SIGNALS = sizes((2, 100), (1, 64), (3, 333))
 ROWS = [
     Row("fft", lambda x: torch.fft.fft(x, dim=1), sizes(*SHAPES)),
@@ -61,6 +72,8 @@ ROWS = [
     Row("chosen", lambda x: torch.where(x > 0, numbers(x), numbers(-x)), sizes(*SHAPES)),
     Row("parts", lambda x: (numbers(x).real, numbers(x).imag, numbers(x).conj().resolve_conj()), sizes(*SHAPES)),
     Row("widened", lambda x: x.to(torch.complex64).to(torch.complex128), sizes(*SHAPES)),
+    Row("written-into-slices", low_and_high, sizes((2, 5, 8), (3, 6, 9), (1, 4, 4))),
+    Row("made", lambda x: torch.full((x.shape[0], 2), 1 - 3j) + torch.ones(2, dtype=torch.cfloat), sizes(*SHAPES)),
     Row("istft", there_and_back(), SIGNALS),
     Row("istft-to-a-length", there_and_back(length=60), SIGNALS),
     Row("istft-to-a-length-of-sizes", there_and_back_again, SIGNALS),

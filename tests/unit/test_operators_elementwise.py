@@ -65,5 +65,5 @@ def test_integers_are_divided_exactly() -> None:
 
 def test_a_number_in_double_precision_does_not_go_through_single_precision() -> None:
     inputs = [(values(n).double(),) for n in (5, 1)]
-    row = Row("", lambda x: (torch.full((x.shape[0],), 0.1, dtype=torch.float64), x % 0.1), inputs, tolerance=1e-15)
+    row = Row("", lambda x: (torch.full((2, x.shape[0]), 0.1, dtype=x.dtype), x % 0.1), inputs, tolerance=1e-15)
     assert find_differences(row) == []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch._ops import OpOverload
 
 from anyshape.modules.quiet import quiet_logger
@@ -104,7 +105,8 @@ class Translator:
 
         _view_as_reshape(program)
         gather_whole_numbers(program)
-        with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        # Some operators on complex numbers refuse to be differentiated, which nobody asks of them here.
+        with _config.patch(backed_size_oblivious=True), torch.no_grad():  # type: ignore[attr-defined]
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
@@ -152,8 +154,6 @@ def _decompositions_of_doubles() -> dict[Any, Callable[..., Any]]:
 def _view_as_reshape(program: ExportedProgram) -> None:
     """view(x, sizes)  ->  reshape(x, sizes). torch.onnx runs the program once more on fake tensors, where an operator may
     lay its answer out otherwise than when it was captured; ONNX knows no layouts, so both are the same to the file."""
-    import torch
-
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             if node.target is torch.ops.aten.view.default:

@@ -173,3 +173,24 @@ def translate_recast(x: ir.Value, dtype: int = -1, **others: Any) -> ir.Value:
     wanted = ir.DataType(dtype) if dtype not in (None, -1) else ir.DataType.COMPLEX64
     part = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}.get(wanted)
     return op.Cast(split(x)[0], to=wanted) if part is None else op.Cast(x, to=part)
+
+
+def translate_zeros_like(x: ir.Value, **options: Any) -> ir.Value:
+    return op.Expand(constant(0, dtype_of(x)), op.Shape(x))
+
+
+def translate_slice_scatter(
+    x: ir.Value, src: ir.Value, dim: int = 0, start: Any = None, end: Any = None, step: Size = 1
+) -> ir.Value:
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    if rank(src) != rank(x):
+        raise NotImplementedError("real numbers written into a slice of complex ones")
+    return core.aten_slice_scatter(x, src, positive(dim, rank(x) - 1), start, end, step)
+
+
+def translate_copy(x: ir.Value, src: ir.Value, non_blocking: bool = False) -> ir.Value:
+    if src.shape is None or not rank(src) or src.shape[-1] != 2:
+        raise NotImplementedError("real numbers copied into complex ones")
+    same_dtype = src if src.dtype == dtype_of(x) else op.Cast(src, to=dtype_of(x))
+    return op.Expand(same_dtype, op.Shape(x))

@@ -1,5 +1,5 @@
 """aten::mul, add, sub and pow by a number that is computed from sizes; aten::copy of something smaller; aten::scalar_tensor
-and full in double precision.
+and full in double precision, and full, zeros and ones of complex numbers.
 
 torch.onnx (to 2.13) takes every scalar for a constant, copies what should be broadcast as it is, and makes a double of a
 number that went through single precision.
@@ -16,9 +16,10 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of
+from anyshape.translate.operators.values import constant, dtype_of, ints
 
 _DOUBLE = ir.DataType.DOUBLE
+_COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: _DOUBLE}
 
 
 def by_scalar(name: str) -> Callable[..., Any]:
@@ -50,19 +51,36 @@ def _as_dtype(number: ir.Value | float, x: ir.Value) -> ir.Value:
     return op.Cast(number, to=dtype_of(x)) if isinstance(number, ir.Value) else constant(number, dtype_of(x))
 
 
-def translate_scalar_tensor(number: ir.Value | float, *, dtype: int = ir.DataType.FLOAT, **unused: Any) -> ir.Value:
+def translate_scalar_tensor(number: ir.Value | float, *, dtype: int | None = None, **unused: Any) -> ir.Value:
     from onnxscript.function_libs.torch_lib.ops import core
 
-    return core.aten_scalar_tensor(_exact(number, dtype), dtype=dtype)
+    wanted = ir.DataType.FLOAT if dtype in (None, -1) else dtype
+    return core.aten_scalar_tensor(_exact(number, wanted), dtype=wanted)
 
 
-def translate_full(size: Any, number: ir.Value | float, *, dtype: int = -1, **unused: Any) -> ir.Value:
+def translate_full(size: Any, number: ir.Value | complex, *, dtype: int | None = None, **unused: Any) -> ir.Value:
     from onnxscript.function_libs.torch_lib.ops import core
 
-    return core.aten_full(size, _exact(number, dtype), dtype=dtype)
+    shape = size if isinstance(size, ir.Value) else ints(*size)
+    if dtype in (None, -1) and isinstance(number, complex):
+        dtype = ir.DataType.COMPLEX64
+    if dtype in _COMPLEX and not isinstance(number, ir.Value):
+        pair = constant([complex(number).real, complex(number).imag], _COMPLEX[ir.DataType(dtype)])
+        return op.Expand(pair, op.Concat(shape, ints(2), axis=0))
+    wanted = -1 if dtype is None else dtype
+    return core.aten_full(shape, _exact(number, wanted), dtype=wanted)
 
 
-def _exact(number: ir.Value | float, dtype: int) -> ir.Value | float:
+def filled(number: int) -> Callable[..., Any]:
+    """`zeros` or `ones`."""
+
+    def translate(size: Any, *, dtype: int | None = None, **unused: Any) -> ir.Value:
+        return translate_full(size, number, dtype=ir.DataType.FLOAT if dtype in (None, -1) else dtype)
+
+    return translate
+
+
+def _exact(number: ir.Value | complex, dtype: int | None) -> ir.Value | complex:
     return constant(number, ir.DataType.DOUBLE) if isinstance(number, float) and dtype == _DOUBLE else number
 
 
