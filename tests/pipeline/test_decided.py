@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -191,3 +193,24 @@ def test_a_number_that_other_values_must_agree_with(tmp_path) -> None:
     export(model, lambda n=6: (torch.randn(n, 4), torch.randint(0, 3, (n,))), path)
     for groups in (1, 2, 9):
         assert_same(model, path, torch.randn(20, 4), torch.randint(0, groups, (20,)))
+
+
+class Scaled(nn.Module):
+    """A float that is asked of values and only computed with: it decides nothing."""
+
+    def forward(self, x):
+        largest = float(x.abs().max())
+        step = math.log(largest + 1, 2) / 127
+        return (x / step).round() * step, x.mean() * largest, torch.full((2,), largest), largest
+
+
+def test_a_float_that_is_only_computed_with_is_a_tensor(tmp_path) -> None:
+    model, path = Scaled(), tmp_path / "m.onnx"
+    result = export(model, lambda b=2, t=3: torch.randn(b, t), path)
+    assert not any("decides by values" in line for line in describe_ladder(result).splitlines())
+    x = torch.randn(4, 5)
+    expected = [value.numpy() if isinstance(value, torch.Tensor) else np.float32(value) for value in model(x)]
+    actual = onnxruntime.InferenceSession(str(path)).run(None, {"x": x.numpy()})
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
-from anyshape.capture.open_numbers import open_numbers
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
+from anyshape.modules.open_numbers import open_numbers
 from anyshape.modules.quiet import quiet_graphs, quiet_logger
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer, Captured, Region

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from anyshape.modules.open_numbers import open_numbers
 from anyshape.modules.questions import Asked, Kind, Questions
 
 
@@ -41,8 +42,8 @@ class _Scripted(torch.nn.Module):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
-        with Questions((args, kwargs), answers):
-            return self.module(*args, **kwargs)
+        with open_numbers(self.module), Questions((args, kwargs), answers) as questions:
+            return questions.answered(self.module(*args, **kwargs))
 
 
 def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
@@ -137,7 +138,7 @@ def _first_question(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any]
 ) -> Asked | None:
     try:
-        with Questions((args, kwargs), answers):
+        with open_numbers(module), Questions((args, kwargs), answers):
             module(*args, **kwargs)
     except Asked as asked:
         return asked

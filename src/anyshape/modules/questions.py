@@ -2,6 +2,7 @@
 
     if x.sum() > 0:        -> a question of truth, answered True or False
     for _ in range(int(n)) -> a question of number, answered by a whole number
+    x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
 
 Only values that depend on the inputs are questions; what follows from weights and sizes alone is torch's to answer.
 """
@@ -17,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.real_numbers import RealNumbers, real_number
 
 Kind = Literal["truth", "number"]
 Answers = Sequence[Any]
@@ -48,6 +50,7 @@ class Questions(TorchFunctionMode):
     def __init__(self, inputs: Any, answers: Answers) -> None:
         super().__init__()
         self._answers = list(answers)
+        self._numbers = RealNumbers()
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
         self._dependent: set[int] = set()
         self._mark(inputs)
@@ -61,20 +64,24 @@ class Questions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         depends = self._depends((args, kwargs))
-        if depends and func is torch.Tensor.item and args[0].is_floating_point():
-            number = args[0].reshape(()).to(torch.float64)  # a float goes on as a tensor: whoever compares it asks
+        if depends and (func is real_number or (func is torch.Tensor.item and args[0].is_floating_point())):
+            number = self._numbers.add(args[0])  # a float goes on as a tensor: whoever compares it asks
             self._mark(number)
             return number
         question = _question(func, args, kwargs) if depends else None
         if question is not None:
             answer = self._answer(*question)
             return int(answer) if func in _NUMBERS else answer  # Python wants an int here, and no symbol of one
-        result = func(*args, **kwargs)
+        result = self._numbers.call(func, args, kwargs)
         if depends:
             self._mark(result)
             if _writes(func, kwargs):
                 self._mark((args, kwargs))
         return result
+
+    def answered(self, value: Any) -> Any:
+        """What the module answers, with floats that were asked of values as tensors."""
+        return self._numbers.answered(value)
 
     def _answer(self, kind: Kind, value: torch.Tensor) -> Any:
         if not self._answers:

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import SymFloat, SymInt
 
+from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.modules.real_numbers import real_number
 from anyshape.modules.user_code import user_functions
-from anyshape.operators.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 
 _MISSING = object()
 
@@ -105,55 +106,65 @@ class _OpenInt(metaclass=_StandsFor, own=int):
 
 
 class _OpenFloat(metaclass=_StandsFor, own=float):
-    """float() of a size is that size as a number."""
+    """float() of a size is that size as a number, of a tensor what whoever hears of it says."""
 
     def __new__(cls, *args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], (SymInt, SymFloat)):
             return torch.sym_float(args[0])
-        return float(*args)
+        return real_number(*args) if len(args) == 1 and isinstance(args[0], torch.Tensor) else float(*args)
 
 
-def _open_sqrt(number: Any, /) -> Any:
-    return torch._sym_sqrt(number) if isinstance(number, (SymInt, SymFloat)) else math.sqrt(number)  # type: ignore[attr-defined]
+def _open_function(name: str, of_sizes: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """math's function of that name, which leaves sizes open and takes a float that was asked of values as a tensor."""
+    own = getattr(math, name)
+
+    def open_function(*numbers: Any) -> Any:
+        if of_sizes is not None and any(isinstance(number, (SymInt, SymFloat)) for number in numbers):
+            return of_sizes(*numbers)
+        real = [real_number(number) if isinstance(number, torch.Tensor) else number for number in numbers]
+        is_asked = any(isinstance(number, torch.Tensor) for number in real)
+        if is_asked and name == "log" and len(real) == 2:  # torch's has no base
+            return open_function(real[0]) / open_function(real[1])
+        return getattr(torch, name)(*real) if is_asked else own(*real)
+
+    return open_function
 
 
 def _open_isqrt(number: Any, /) -> Any:
     return torch.sym_int(torch._sym_sqrt(number)) if isinstance(number, SymInt) else math.isqrt(number)  # type: ignore[attr-defined]
 
 
-def _open_log(number: Any, /, *base: Any) -> Any:
+def _log_of_sizes(number: Any, /, *base: Any) -> Any:
     """Python divides two logarithms where a base is given."""
-    if not _is_open(number, *base):
-        return math.log(number, *base)
     return OPEN_LOG(number) / OPEN_LOG(base[0]) if base else OPEN_LOG(number)
 
 
-def _open_pow(number: Any, power: Any, /) -> Any:
-    return torch.sym_float(number) ** power if _is_open(number, power) else math.pow(number, power)
+def _pow_of_sizes(number: Any, power: Any, /) -> Any:
+    return torch.sym_float(number) ** power
 
 
 def _open_len(value: Any, /) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
 
 
-def _is_open(*numbers: Any) -> bool:
-    return any(isinstance(number, (SymInt, SymFloat)) for number in numbers)
-
-
 _BUILTINS: dict[str, Any] = {"int": _OpenInt, "float": _OpenFloat, "len": _open_len}
+_OF_SIZES: dict[str, Callable[..., Any]] = {
+    "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
+    "log": _log_of_sizes,
+    "log2": OPEN_LOG2,
+    "log10": OPEN_LOG10,
+    "exp": OPEN_EXP,
+    "pow": _pow_of_sizes,
+}
+_OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    math.sqrt: _open_sqrt,
     math.isqrt: _open_isqrt,
-    math.log: _open_log,
-    math.log2: OPEN_LOG2,
-    math.log10: OPEN_LOG10,
-    math.exp: OPEN_EXP,
-    math.pow: _open_pow,
+    **{getattr(math, name): _open_function(name, _OF_SIZES.get(name)) for name in (*_OF_SIZES, *_OF_VALUES)},
 }
 
 
 class _OpenMath:
-    """The module math, with roots, powers and logarithms that leave sizes open."""
+    """The module math, with functions that leave open what is open."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(math, name)

@@ -1,0 +1,89 @@
+"""Floats that Python asked of values: each goes on as a tensor without axes, and counts as the Python float it stands for.
+
+    scale = float(x.abs().max())     ->     scale is x.abs().max() in double precision
+    x / scale                        ->     of x's dtype, as with a float, and not of the wider one
+
+Whoever compares such a number asks a question of truth, like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.overrides import handle_torch_function, has_torch_function
+from torch.utils._pytree import tree_leaves, tree_map
+
+_MAKERS = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
+_FILLS = {torch.full: 0, torch.full_like: 1, torch.Tensor.new_full: 1}
+"""Functions that fill a new tensor with a number, and how many tensors stand before its shape."""
+
+
+def real_number(value: torch.Tensor) -> Any:
+    """float(value), in a form that a torch function mode hears of and may answer by a tensor."""
+    if has_torch_function((value,)):
+        return handle_torch_function(real_number, (value,), value)
+    return float(value)
+
+
+class RealNumbers:
+    """The numbers that were asked so far, and what was computed from them alone."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, torch.Tensor] = {}  # kept, so that no other tensor gets the same id
+
+    def add(self, value: torch.Tensor) -> torch.Tensor:
+        """A new number, of the value of a tensor with one element."""
+        number = value.reshape(()).to(torch.float64, copy=True)
+        self._numbers[id(number)] = number
+        return number
+
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The function's result, as if the numbers were Python floats."""
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        others = [tensor for tensor in tensors if not self.has(tensor)]
+        if len(others) == len(tensors):
+            return func(*args, **kwargs)
+        if func in _MAKERS:
+            return self._made(args[0], kwargs.get("dtype"))
+        if func in _FILLS:
+            return self._filled(_FILLS[func], *args, **kwargs)
+        if others:
+            dtype = _dtype_beside(others)
+            args, kwargs = tree_map(lambda leaf: leaf.to(dtype) if self.has(leaf) else leaf, (args, dict(kwargs)))
+            return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        is_number = isinstance(result, torch.Tensor) and result.dtype == torch.float64 and result.ndim == 0
+        return self.add(result) if is_number else result
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is one of the numbers."""
+        return id(value) in self._numbers
+
+    def answered(self, value: Any) -> Any:
+        """What a module answers: its numbers as the tensors that Python floats become."""
+        return tree_map(lambda leaf: leaf.to(torch.get_default_dtype()) if self.has(leaf) else leaf, value)
+
+    def _made(self, value: Any, dtype: torch.dtype | None) -> torch.Tensor:
+        dtype = dtype or torch.get_default_dtype()
+        if isinstance(value, (list, tuple)):
+            return torch.stack([self._made(item, dtype) for item in value])
+        return value.to(dtype, copy=True) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+
+    def _filled(self, before: int, *args: Any, dtype: torch.dtype | None = None, **kwargs: Any) -> torch.Tensor:
+        like = args[0] if before else None
+        given = [*args[before:], *(kwargs[name] for name in ("size", "fill_value") if name in kwargs)]
+        number = given[-1]
+        shape = given[0] if len(given) > 1 else like.shape  # type: ignore[union-attr]
+        dtype = dtype or (torch.get_default_dtype() if like is None else like.dtype)
+        return number.to(dtype).expand(shape).clone()  # type: ignore[no-any-return]
+
+
+def _dtype_beside(tensors: list[torch.Tensor]) -> torch.dtype:
+    """The dtype in which an operation of these tensors and a Python float is computed."""
+    floats = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
+    dtype = torch.get_default_dtype() if not floats else floats[0].dtype
+    for tensor in floats[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
