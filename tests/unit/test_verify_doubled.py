@@ -11,7 +11,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from verify_calls import Call, Everything
 
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
@@ -19,6 +18,7 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.doubled import Doubled, write_in_doubles
 from anyshape.verify.tensors import to_array
+from verify_calls import Call, Everything
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 LONG = [{"n": 3}, {"n": 1001}, {"n": 20011}]

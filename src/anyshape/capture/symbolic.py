@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
@@ -16,6 +16,7 @@ from anyshape.capture.leaves import leaves
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.caches import uncached
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.open_numbers import open_numbers
 from anyshape.modules.quiet import quiet_graphs, quiet_logger
@@ -41,7 +42,7 @@ def capture_symbolically(
         try:
             program = _export(flat, values, declared, open_numbers(module))
         except TypeError:  # a class that only stands for int or float went where torch wants the real one: x.to(float)
-            program = _export(flat, values, declared, nullcontext())
+            program = _export(flat, values, declared, uncached(module))
         paths = flat.seen.paths
         decomposed = decompose(program)
     environment = shape_environment(decomposed) or shape_environment(program)

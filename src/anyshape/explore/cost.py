@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from anyshape.inputs import Declared
+from anyshape.modules.caches import uncached
 from anyshape.modules.cost import count_elements
 from anyshape.modules.state import kept
 
@@ -28,7 +29,7 @@ def costing(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], in
     def measure(point: tuple[tuple[str, int], ...]) -> int:
         sizes = dict(point)
         values = declared.open_values(declared.make(sizes, 0))
-        with kept(module):
+        with kept(module), uncached(module):
             found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values, AFFORDABLE)
         # Where nothing can be measured, the worst that is common: every element meets every position.
         return declared.elements(sizes) * max(sizes.values()) if found is None else found

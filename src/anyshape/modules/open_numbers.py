@@ -1,4 +1,4 @@
-"""While a module is captured with open sizes, `int`, `float`, `len` and `math` in the user's own code keep sizes open.
+"""While a module is captured with open sizes, `int`, `len`, `math`, numpy in the user's own code keep sizes open.
 
     int(x.shape[1] * 0.3)     torch: the traced size, frozen     ->     here: the size, truncated, and still a size
 
@@ -11,47 +11,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import SymFloat, SymInt
 
+from anyshape.modules.caches import uncached_functions
+from anyshape.modules.open_arrays import open_numpy, tensor_makers
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.modules.real_numbers import real_number
+from anyshape.modules.stands_for import Standing, StandsFor, standing
 from anyshape.modules.user_code import user_functions
 
-_MISSING = object()
 
-
-@contextmanager
-def open_numbers(module: torch.nn.Module) -> Iterator[None]:
-    """Afterwards all globals are as before, whatever happened."""
-    changed: list[tuple[dict[str, Any], str, Any]] = []
+def open_numbers(module: torch.nn.Module) -> AbstractContextManager[None]:
+    """While it is entered, the user's own code leaves sizes open."""
     spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
-    try:
-        for space in spaces.values():
-            for name, value in _replaced(space):
-                changed.append((space, name, space.get(name, _MISSING)))
-                space[name] = value
-        yield
-    finally:
-        for space, name, before in reversed(changed):
-            if before is _MISSING:
-                space.pop(name, None)
-            else:
-                space[name] = before
+    return standing((*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))))
 
 
-def _replaced(space: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What stands for what: builtins that the user has not named otherwise, `math`, and what was imported from it."""
-    found: list[tuple[str, Any]] = [(name, value) for name, value in _BUILTINS.items() if name not in space]
-    for name, value in space.items():
+def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
+    """What stands for what: builtins that the user has not named otherwise, `math`, numpy, and what was imported from them.
+
+    Where numpy is in use, torch's functions that make tensors of arrays are among them.
+    """
+    yield from ((space, name, value) for name, value in _BUILTINS.items() if name not in space)
+    uses_numpy = False
+    for name, value in list(space.items()):
         if value is math:
-            found.append((name, _OpenMath()))
+            yield space, name, _OpenMath()
         elif callable(value) and _is_known(value):
-            found.append((name, _FUNCTIONS[value]))
-    return found
+            yield space, name, _FUNCTIONS[value]
+        elif (opened := open_numpy(value)) is not None:
+            uses_numpy = True
+            yield space, name, opened
+    if uses_numpy:
+        yield from ((vars(torch), name, value) for name, value in tensor_makers().items())
 
 
 def _is_known(value: Any) -> bool:
@@ -61,42 +57,7 @@ def _is_known(value: Any) -> bool:
         return False
 
 
-class _StandsFor(type):
-    """A class that stands for another: `isinstance`, `issubclass`, attributes, `==` and `|` mean that one."""
-
-    own: type
-
-    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> _StandsFor:
-        made = super().__new__(mcs, name, bases, space)
-        made.own = own
-        return made
-
-    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> None:
-        super().__init__(name, bases, space)
-
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.own)
-
-    def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, cls.own)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(cls.own, name)
-
-    def __eq__(cls, other: object) -> bool:
-        return other is cls or other is cls.own
-
-    def __hash__(cls) -> int:
-        return hash(cls.own)
-
-    def __or__(cls, other: Any) -> Any:
-        return cls.own | other
-
-    def __ror__(cls, other: Any) -> Any:
-        return other | cls.own
-
-
-class _OpenInt(metaclass=_StandsFor, own=int):
+class _OpenInt(metaclass=StandsFor, own=int):
     """int() of a size is the size, of a number made of sizes its whole part."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +66,7 @@ class _OpenInt(metaclass=_StandsFor, own=int):
         return int(*args, **kwargs)
 
 
-class _OpenFloat(metaclass=_StandsFor, own=float):
+class _OpenFloat(metaclass=StandsFor, own=float):
     """float() of a size is that size as a number, of a tensor what whoever hears of it says."""
 
     def __new__(cls, *args: Any) -> Any:

@@ -19,6 +19,7 @@ from anyshape.capture.generalized.steps import steps_of
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.leaves import leaves
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.caches import uncached
 from anyshape.modules.state import kept
 
 
@@ -46,7 +47,7 @@ class Recorder:
             paths.extend(path for path, _ in answers)
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
-        with kept(self._module), _quiet_tracing(), leaves(), torch.no_grad():
+        with kept(self._module), uncached(self._module), _quiet_tracing(), leaves(), torch.no_grad():
             recorded = make_fx(
                 run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
             )(*tensors)

@@ -1,0 +1,71 @@
+"""What stands for something else while a module is captured: under the same name, and the same to whoever asks what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Standing = tuple[Any, str, Any]
+"""Where a name is (a function's globals or a class), the name, and what it means for a while."""
+
+_MISSING = object()
+
+
+@contextmanager
+def standing(found: Iterable[Standing]) -> Iterator[None]:
+    """Afterwards all names mean what they meant before, whatever happened."""
+    changed: list[Standing] = []
+    try:
+        for place, name, value in list(found):
+            space = place if isinstance(place, dict) else vars(place)
+            changed.append((place, name, space.get(name, _MISSING)))
+            _put(place, name, value)
+        yield
+    finally:
+        for place, name, before in reversed(changed):
+            _put(place, name, before)
+
+
+def _put(place: Any, name: str, value: Any) -> None:
+    if value is _MISSING:
+        place.pop(name, None)
+    elif isinstance(place, dict):
+        place[name] = value
+    else:
+        setattr(place, name, value)
+
+
+class StandsFor(type):
+    """A class that stands for another: `isinstance`, `issubclass`, attributes, `==` and `|` mean that one."""
+
+    own: type
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> StandsFor:
+        made = super().__new__(mcs, name, bases, space)
+        made.own = own
+        return made
+
+    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any], *, own: type) -> None:
+        super().__init__(name, bases, space)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.own)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, cls.own)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.own, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.own
+
+    def __hash__(cls) -> int:
+        return hash(cls.own)
+
+    def __or__(cls, other: Any) -> Any:
+        return cls.own | other
+
+    def __ror__(cls, other: Any) -> Any:
+        return other | cls.own
