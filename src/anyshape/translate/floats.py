@@ -39,6 +39,7 @@ WITH_ATTRIBUTES = (
 )
 """Of aten: those whose translation in torch.onnx holds a number as an attribute. torch's own decompositions do not."""
 
+_CASTS = ("Cast", "CastLike")
 _DOUBLES = (torch.float64, torch.complex128)
 
 
@@ -76,17 +77,9 @@ def _write(node: Node) -> None:
 
 
 @contextmanager
-def constants_in_double() -> Iterator[None]:
-    """Within this, Python floats beside doubles alone, of which nothing tells the dtype, are written as doubles."""
-    from torch.onnx._internal.exporter import _core
-
-    theirs = _core._handle_call_function_node_with_lowering
-
-    def handled(model: Any, node: Node, *args: Any, **kwargs: Any) -> None:
-        with _wide_constants() if _has_only_doubles(node) else nullcontext():
-            theirs(model, node, *args, **kwargs)
-
-    with patch.object(_core, "_handle_call_function_node_with_lowering", handled):
+def constants_in_double(program: ExportedProgram) -> Iterator[None]:
+    """Python floats of which nothing tells the dtype are written as doubles, which are then cast to what is wanted."""
+    with _wide_constants() if has_doubles(program) else nullcontext():
         yield
 
 
@@ -94,16 +87,20 @@ def _wide_constants() -> Any:
     import onnx_ir as ir
     from torch.onnx._internal.exporter import _building
 
-    theirs = _building._determine_input_dtype
+    theirs = _building._process_python_constants
 
-    def determined(param: Any, arg: Any, type_binding: Any) -> Any:
-        allowed = [each.dtype for each in param.type_constraint.allowed_types]
-        is_open = param.type_constraint not in type_binding and ir.DataType.DOUBLE in allowed
-        if isinstance(arg, float) and is_open and len(allowed) > 1:
-            return ir.DataType.DOUBLE
-        return theirs(param, arg, type_binding)
+    def is_open(parameter: Any, type_binding: Any) -> bool:
+        allowed = [each.dtype for each in parameter.type_constraint.allowed_types]
+        return parameter.type_constraint not in type_binding and ir.DataType.DOUBLE in allowed and len(allowed) > 1
 
-    return patch.object(_building, "_determine_input_dtype", determined)
+    def processed(signature: Any, named_inputs: dict[str, Any], type_binding: Any, *more: Any) -> Any:
+        if signature.domain != "" or signature.name in _CASTS:  # other operators of ONNX take what stands beside them
+            for name, value in named_inputs.items():
+                if isinstance(value, float) and is_open(signature.params_map[name], type_binding):
+                    named_inputs[name] = ir.tensor(value, dtype=ir.DataType.DOUBLE)
+        return theirs(signature, named_inputs, type_binding, *more)
+
+    return patch.object(_building, "_process_python_constants", processed)
 
 
 def _meets_doubles(node: Node) -> bool:
@@ -111,20 +108,9 @@ def _meets_doubles(node: Node) -> bool:
 
 
 def _has_doubles(node: Node) -> bool:
-    return any(dtype in _DOUBLES for dtype in _dtypes(node))
-
-
-def _has_only_doubles(node: Node) -> bool:
-    dtypes = [dtype for each in (node, *node.all_input_nodes) for dtype in _dtypes(each)]
-    floats = [dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex]
-    return bool(floats) and all(dtype in _DOUBLES for dtype in floats)
-
-
-def _dtypes(node: Node) -> Iterator[torch.dtype]:
     value = node.meta.get("val")
-    for each in value if isinstance(value, (tuple, list)) else (value,):
-        if isinstance(each, torch.Tensor):
-            yield each.dtype
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return any(isinstance(each, torch.Tensor) and each.dtype in _DOUBLES for each in values)
 
 
 def _graphs(program: ExportedProgram) -> Iterator[torch.fx.GraphModule]:

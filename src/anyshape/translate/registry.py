@@ -110,7 +110,7 @@ class Translator:
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
-            with constants_in_double():
+            with constants_in_double(program):
                 return _core._exported_program_to_onnx_program(program, registry=self._registry).model
 
 
