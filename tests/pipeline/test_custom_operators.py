@@ -39,6 +39,18 @@ def change(x: Tensor) -> None:
     x.mul_(2)
 
 
+@torch.library.custom_op("ops_test::overwrite", mutates_args=("x", "y"))
+def overwrite(x: Tensor, y: Tensor, factor: float = 3.0) -> Tensor:
+    x.mul_(factor).add_(x.shape[1])
+    y[:, :1] = x[:, :1]
+    return x + y
+
+
+@torch.library.custom_op("ops_test::change_outside", mutates_args=("x",))
+def change_outside(x: Tensor) -> None:
+    np.multiply(x.numpy(), 2, out=x.numpy())
+
+
 @torch.library.custom_op("ops_test::shapeless", mutates_args=())
 def shapeless(x: Tensor) -> Tensor:
     return x * 2
@@ -51,6 +63,7 @@ def split_signs(x: Tensor, low: Tensor | None = None) -> tuple[Tensor, Tensor]:
 
 
 plain.register_fake(lambda x, factor=2.0: torch.empty_like(x))
+overwrite.register_fake(lambda x, y, factor=3.0: torch.empty_like(x))
 opaque.register_fake(lambda x, factor=2.0, *, shift=1: torch.empty_like(x))
 split_signs.register_fake(lambda x, low=None: (torch.empty_like(x), torch.empty_like(x, dtype=torch.bool)))
 
@@ -275,7 +288,7 @@ SEVERAL = """\
               return ..., ...    # such as op.Mul(x, x)"""
 
 CHANGES = """\
-AS201 operator-without-translation: operator ops_test::change has no translation to ONNX.
+AS201 operator-without-translation: operator ops_test::change_outside has no translation to ONNX.
   Why:    neither torch.onnx nor anyshape knows how to write it.
           it changes its arguments, which no node of ONNX does.
   Fix:    let it return a new tensor in place of a change: mutates_args=()."""
@@ -311,13 +324,25 @@ def test_a_body_that_asks_for_values_is_refused_with_its_own_error() -> None:
     assert "cannot be followed: GuardOnDataDependentSymNode" in refusal(torch.ops.ops_test.asks)
 
 
-def test_an_operator_that_changes_its_arguments_is_refused() -> None:
+def test_an_operator_that_changes_its_arguments_is_refused_where_its_body_cannot_be_followed() -> None:
     def model(x: Tensor) -> Tensor:
         y = x.clone()
-        change(y)
+        change_outside(y)
         return y
 
-    assert refusal(model) == CHANGES
+    said = refusal(model)
+    without_body = [line for line in said.splitlines() if "its Python body cannot be followed" not in line]
+    assert len(without_body) == len(said.splitlines()) - 1
+    assert "\n".join(without_body) == CHANGES
+
+
+def test_an_operator_that_changes_its_arguments_is_inlined() -> None:
+    def model(x: Tensor) -> Tensor:
+        y, z = x.clone(), x.clone()
+        change(y[:, 1:])
+        return overwrite(y, z, factor=0.5) + y * z
+
+    assert export(model).is_kept
 
 
 def test_a_translation_of_almost_that_name_is_mentioned() -> None:

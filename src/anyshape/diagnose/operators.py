@@ -96,7 +96,7 @@ def _reasons(found: Untranslatable, near: str | None) -> Iterator[str]:
         yield f"you gave a translation of {near!r}; did you mean {found.operator!r}?"
     if found.mutates:
         yield "it changes its arguments, which no node of ONNX does."
-    elif found.body is not None:
+    if found.body is not None:
         place = source_of_error(found.body)
         at = f"   ({place.file}:{place.line})" if isinstance(place, Source) else ""
         yield f"its Python body cannot be followed: {type(found.body).__name__}: {first_line(str(found.body))}{at}"

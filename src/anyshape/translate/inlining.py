@@ -3,7 +3,9 @@
     torch.ops.mylib.scale(x)  ->  what the function does that `torch.library` was given for it, if torch can follow it
 
 Only kernels that were registered from Python are called: a compiled one would read memory that a traced tensor has not.
-torch's private names are used for this (`torch.library._impls` knows where a kernel came from, `_op_dk` calls it).
+An operator that changes its arguments is called by the function that it was made of, whose changes torch follows.
+torch's private names are used for this (`torch.library._impls` knows where a kernel came from, `_op_dk` calls it,
+`_maybe_get_opdef` knows the function).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._library.custom_ops import _maybe_get_opdef
 from torch._ops import HigherOrderOperator, OpOverload
 
 if TYPE_CHECKING:
@@ -32,6 +35,36 @@ class Inliner:
 
     def decompose(self, program: ExportedProgram, table: dict[Any, Decomposition]) -> ExportedProgram:
         """The program decomposed by the table and, where that leaves a custom operator, by its body."""
+        changing = [(node, node.target) for node in program.graph.nodes if self._may_follow_changes(node.target)]
+        try:
+            return self._with_bodies_of(changing, program, table)
+        finally:
+            for node, target in changing:
+                node.target = target
+
+    def _with_bodies_of(
+        self, changing: list[tuple[torch.fx.Node, Any]], program: ExportedProgram, table: dict[Any, Decomposition]
+    ) -> ExportedProgram:
+        """Operators that change arguments are called by their bodies, whose own changes torch then follows."""
+        while True:
+            known = len(self.refusals)
+            for node, target in changing:
+                kernel = find_body(target) if target.name() not in self.refusals else None
+                node.target = self._watched(target, kernel) if kernel is not None else target
+            if changing:
+                program.graph_module.recompile()
+            try:
+                return self._decompose(program, table)
+            except Exception:
+                if len(self.refusals) == known:
+                    raise
+
+    def _may_follow_changes(self, target: Any) -> bool:
+        if not isinstance(target, OpOverload) or not target._schema.is_mutable or target.namespace in _NOT_USERS:
+            return False
+        return not self._is_translated(target)
+
+    def _decompose(self, program: ExportedProgram, table: dict[Any, Decomposition]) -> ExportedProgram:
         bodies: dict[OpOverload, Decomposition] = {}
         result = program.run_decompositions(table)
         while fresh := {each: body for each, body in self._bodies(result) if each not in bodies}:
@@ -82,6 +115,16 @@ def find_python_kernel(target: OpOverload) -> Decomposition | None:
         if target.has_kernel_for_dispatch_key(getattr(torch._C.DispatchKey, key)):
             return None
     return None
+
+
+def find_body(target: OpOverload) -> Decomposition | None:
+    """The function itself that `torch.library.custom_op` was given; None for an operator that was made otherwise.
+
+    A kernel that is called by torch comes back as the operator while changes are followed; a function does not.
+    """
+    definition = _maybe_get_opdef(target)
+    functions = definition._backend_fns if definition is not None else {}
+    return functions.get("cpu", functions.get(None))
 
 
 def operators_of(program: ExportedProgram) -> list[OpOverload]:
