@@ -57,6 +57,11 @@ def by_a_size(x: torch.Tensor) -> Any:
     return x * (size / 3), x + size, size - x, x % size, x.abs() ** (1 / size), x.long() % size, x.long() * size
 
 
+def halves(x: torch.Tensor) -> Any:
+    half, toward = torch.div(x.shape[1], 2, rounding_mode="floor"), torch.div(1 - x.shape[1], 2, rounding_mode="trunc")
+    return x.view(x.shape[0], half, 2), x * toward if half > 0 else x
+
+
 def counted(x: torch.Tensor) -> Any:
     size, double = x.shape[0], torch.float64
     wide = torch.arange(0, size, 0.7), torch.arange(size, 0, -0.3), torch.arange(0.1, size, 0.1, dtype=double)
@@ -146,6 +151,7 @@ ROWS = [
     Row("one-hot", lambda x: F.one_hot(x, 9), sizes((3, 5), (2, 9), (4, 0), make=integers(9))),
     Row("one-hot-of-a-size", lambda x: F.one_hot(x % x.shape[0], x.shape[0]), sizes((3, 5), (2, 9), make=integers(9))),
     Row("steps-of-a-fraction", counted, sizes((9,), (7,), (1,), (21,), (30,), (90,)), tolerance=1e-6),
+    Row("sizes-by-a-function", halves, sizes((3, 6), (2, 4), (1, 10))),
     Row("by-a-size", by_a_size, sizes((3, 5), (2, 9), (6, 1))),
     Row("other-names", lambda x: (torch.divide(x, x.long() + 9), x.multiply(x > 0), x.subtract(3)), sizes(*SHAPES)),
     Row("variance-of-one", lambda x: (x.var(1, correction=2), x.std(1), x.var()), sizes(*SHAPES)),

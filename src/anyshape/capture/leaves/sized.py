@@ -33,6 +33,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
         torch.kron: _kron,
         Tensor.kron: _kron,
         torch.cdist: _cdist,
+        torch.div: _div,
         F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
         torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
     }
@@ -200,6 +201,19 @@ def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if not _is_open(*x1.shape, *x2.shape) or mode not in _MODES:
         return func(*args, **kwargs)
     return torch.ops.aten._cdist_forward(x1, x2, p, _MODES[mode])
+
+
+def _div(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A size by a size is a size. torch makes a tensor of it, and does not know where it came from when it is read."""
+    if any(isinstance(value, Tensor) for value in (*args, *kwargs.values())):
+        return func(*args, **kwargs)
+    x, other, mode = _given(("input", "other", "rounding_mode"), args, {"rounding_mode": None, **kwargs})
+    are_whole = all(isinstance(value, (int, SymInt)) for value in (x, other))
+    if not _is_open(x, other) or not are_whole or mode not in ("floor", "trunc"):
+        return func(*args, **kwargs)
+    if mode == "floor":
+        return x // other
+    return torch.sym_max(x, 0) // other - torch.sym_max(-x, 0) // other if other > 0 else func(*args, **kwargs)
 
 
 def _adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
