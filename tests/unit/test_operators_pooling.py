@@ -23,6 +23,8 @@ ROWS = [
     Row("maximum-1d", lambda x: F.adaptive_max_pool1d(x, 3, return_indices=True), sizes(*LINES[:6]), CHANNELS),
     Row("maximum-2d", lambda x: F.adaptive_max_pool2d(x, (4, 2), return_indices=True), sizes(*PLANES), CHANNELS),
     Row("maximum-3d", lambda x: F.adaptive_max_pool3d(x, 3, return_indices=True), sizes(*SOLIDS), CHANNELS),
+    Row("maximum-one-axis-kept", lambda x: F.adaptive_max_pool2d(x, (None, 3)), sizes(*PLANES[:-1]), CHANNELS),
+    Row("maximum-3d-one-axis-kept", lambda x: F.adaptive_max_pool3d(x, (2, None, 3)), sizes(*SOLIDS), CHANNELS),
     Row("equal-maxima", lambda x: F.adaptive_max_pool2d(x.sign(), 3, return_indices=True), sizes(*PLANES), CHANNELS),
     Row("area", lambda x: F.interpolate(x, size=(7, 4), mode="area"), sizes(*PLANES), CHANNELS),
     Row(

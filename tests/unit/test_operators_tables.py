@@ -57,6 +57,12 @@ def by_a_size(x: torch.Tensor) -> Any:
     return x * (size / 3), x + size, size - x, x % size, x.abs() ** (1 / size), x.long() % size, x.long() * size
 
 
+def likely(x: torch.Tensor) -> Any:
+    of_row = x.abs().sum(1)
+    kept = F.gaussian_nll_loss(x, x.sin(), x.exp(), full=True, reduction="none")
+    return kept, F.gaussian_nll_loss(x, x.sin(), of_row), F.gaussian_nll_loss(x, x, of_row[:, None], reduction="sum")
+
+
 def halves(x: torch.Tensor) -> Any:
     half, toward = torch.div(x.shape[1], 2, rounding_mode="floor"), torch.div(1 - x.shape[1], 2, rounding_mode="trunc")
     return x.view(x.shape[0], half, 2), x * toward if half > 0 else x
@@ -150,6 +156,8 @@ ROWS = [
     Row("correlation", lambda x: torch.corrcoef(x), sizes((3, 5), (2, 9), (4, 3))),
     Row("one-hot", lambda x: F.one_hot(x, 9), sizes((3, 5), (2, 9), (4, 0), make=integers(9))),
     Row("one-hot-of-a-size", lambda x: F.one_hot(x % x.shape[0], x.shape[0]), sizes((3, 5), (2, 9), make=integers(9))),
+    Row("one-hot-of-the-greatest", F.one_hot, sizes((3, 5), (2, 9), (1, 1), make=integers(9))),
+    Row("loss-of-variances", likely, sizes((3, 5), (2, 9), (1, 1))),
     Row("steps-of-a-fraction", counted, sizes((9,), (7,), (1,), (21,), (30,), (90,)), tolerance=1e-6),
     Row("sizes-by-a-function", halves, sizes((3, 6), (2, 4), (1, 10))),
     Row("by-a-size", by_a_size, sizes((3, 5), (2, 9), (6, 1))),

@@ -1,17 +1,18 @@
 """Functions that look at values inside torch before they compute -> the same without the look.
 
-`cov` and `corrcoef` ask whether there are enough observations, `one_hot` whether all classes are in range; a trace has no
-values to answer with (seen to torch 2.13). Where eager would raise for what it sees, the file answers.
+`cov` and `corrcoef` ask whether there are enough observations, `one_hot` whether all classes are in range,
+`gaussian_nll_loss` whether a variance is negative; a trace has no values to answer with (seen to torch 2.13). Where eager would raise for what it sees, the file answers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import SymInt, Tensor
 
 Function = Callable[..., Any]
 
@@ -23,6 +24,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
         torch.corrcoef: _corrcoef,
         Tensor.corrcoef: _corrcoef,
         F.one_hot: _one_hot,
+        F.gaussian_nll_loss: _gaussian_nll_loss,
     }
 
 
@@ -55,9 +57,25 @@ def _corrcoef(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     return (products / deviation[:, None] / deviation[None, :]).clamp(-1, 1)
 
 
+def _gaussian_nll_loss(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Without the question whether a variance is negative; such a one is clamped."""
+    usual = {"full": False, "eps": 1e-6, "reduction": "mean"}
+    given = {**usual, **kwargs, **dict(zip(("input", "target", "var", *usual), args, strict=False))}
+    x, var, reduction = given["input"], given["var"], given["reduction"]
+    if not isinstance(var, Tensor) or x.dim() - var.dim() not in (0, 1) or reduction not in ("none", "mean", "sum"):
+        return func(*args, **kwargs)
+    var = (var if var.dim() == x.dim() else var.unsqueeze(-1)).clamp(min=given["eps"])
+    loss = 0.5 * (torch.log(var) + (x - given["target"]) ** 2 / var)
+    loss = loss + 0.5 * math.log(2 * math.pi) if given["full"] else loss
+    return {"none": loss.clone, "mean": loss.mean, "sum": loss.sum}[reduction]()
+
+
 def _one_hot(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     classes = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
-    if isinstance(classes, int) and classes < 1:
-        return func(*args, **kwargs)  # as many as the greatest value says: no size of the inputs
     x = args[0] if args else kwargs.get("tensor", kwargs.get("input"))
+    if isinstance(classes, int) and classes < 1:  # as many as the greatest value says
+        if classes != -1 or not isinstance(x.numel(), SymInt):
+            return func(*args, **kwargs)
+        classes = x.max().item() + 1
+        torch._check(classes >= 0)
     return (x.unsqueeze(-1) == torch.arange(classes, device=x.device)).to(torch.int64)

@@ -1,7 +1,7 @@
 """Pooling over a whole open axis, `F.max_pool1d(x, x.size(2))`: the mean or the greatest of all, at every size.
 
 A kernel is an attribute in ONNX and a plain int in torch, so an open one would be frozen (seen to torch 2.13). Other
-kernels are left alone.
+kernels are left alone. A number of bins is a plain int as well, so an axis that keeps its size is not pooled at all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,29 @@ def answers() -> dict[Any, Callable[..., Any]]:
         **{function: _over_all(Tensor.mean, axes) for function, axes in averages.items()},
         **{function: _over_all(Tensor.amax, axes) for function, axes in greatest.items()},
         **{getattr(torch, f"max_pool{axes}d"): _over_all(Tensor.amax, axes) for axes in (1, 2, 3)},
+        F.adaptive_max_pool2d: _adaptive_max(2),
+        F.adaptive_max_pool3d: _adaptive_max(3),
     }
+
+
+def _adaptive_max(count: int) -> Function:
+    """With axes that keep their size: the greatest of the greatest, axis by axis."""
+
+    def answer(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        names = ("input", "output_size", "return_indices")
+        given = {"return_indices": False, **kwargs, **dict(zip(names, args, strict=False))}
+        x, bins = given["input"], given["output_size"]
+        is_kept = isinstance(bins, (tuple, list)) and None in bins and len(bins) == count
+        if not is_kept or given["return_indices"] or x.dim() not in (count + 1, count + 2):
+            return func(*args, **kwargs)
+        for axis, wanted in zip(range(-count, 0), bins, strict=True):
+            if wanted is not None:
+                moved = x.movedim(axis, -1)
+                pooled = F.adaptive_max_pool1d(moved.flatten(1, -2), wanted)
+                x = pooled.reshape(*moved.shape[:-1], wanted).movedim(-1, axis)
+        return x
+
+    return answer
 
 
 def _over_all(reduce: Function, count: int) -> Function:
