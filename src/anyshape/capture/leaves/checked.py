@@ -1,7 +1,8 @@
 """Functions that look at values inside torch before they compute -> the same without the look.
 
 `cov` and `corrcoef` ask whether there are enough observations, `one_hot` whether all classes are in range,
-`gaussian_nll_loss` whether a variance is negative; a trace has no values to answer with (seen to torch 2.13). Where eager would raise for what it sees, the file answers.
+`gaussian_nll_loss` whether a variance is negative; a trace has no values to answer with (seen to torch 2.13). Where eager
+would raise for what it sees, the file answers.
 """
 
 from __future__ import annotations
