@@ -25,8 +25,12 @@ ROWS = [
     Row("maximum-3d", lambda x: F.adaptive_max_pool3d(x, 3, return_indices=True), sizes(*SOLIDS), CHANNELS),
     Row("maximum-one-axis-kept", lambda x: F.adaptive_max_pool2d(x, (None, 3)), sizes(*PLANES[:-1]), CHANNELS),
     Row("maximum-3d-one-axis-kept", lambda x: F.adaptive_max_pool3d(x, (2, None, 3)), sizes(*SOLIDS), CHANNELS),
+    Row("maximum-3d-places", lambda x: F.adaptive_max_pool3d(x.round(), (2, None, 3), True), sizes(*SOLIDS), CHANNELS),
+    Row("maximum-nothing-pooled", lambda x: F.adaptive_max_pool2d(x, (None, None), True), sizes(*PLANES), CHANNELS),
     Row("equal-maxima", lambda x: F.adaptive_max_pool2d(x.sign(), 3, return_indices=True), sizes(*PLANES), CHANNELS),
     Row("area", lambda x: F.interpolate(x, size=(7, 4), mode="area"), sizes(*PLANES), CHANNELS),
+    Row("area-of-a-line", lambda x: F.interpolate(x, scale_factor=1.7, mode="area"), sizes(*LINES[:6]), CHANNELS),
+    Row("area-of-a-line-to-a-size", lambda x: F.interpolate(x, size=5, mode="area"), sizes(*LINES[:6]), CHANNELS),
     Row(
         "divisor-and-ceiling",
         lambda x: F.avg_pool2d(x, 3, 2, padding=1, ceil_mode=True, divisor_override=2),

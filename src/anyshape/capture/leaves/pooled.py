@@ -24,29 +24,47 @@ def answers() -> dict[Any, Callable[..., Any]]:
         **{function: _over_all(Tensor.mean, axes) for function, axes in averages.items()},
         **{function: _over_all(Tensor.amax, axes) for function, axes in greatest.items()},
         **{getattr(torch, f"max_pool{axes}d"): _over_all(Tensor.amax, axes) for axes in (1, 2, 3)},
-        F.adaptive_max_pool2d: _adaptive_max(2),
-        F.adaptive_max_pool3d: _adaptive_max(3),
+        **dict.fromkeys((F.adaptive_max_pool2d, F.adaptive_max_pool2d_with_indices), _adaptive_max(2)),
+        **dict.fromkeys((F.adaptive_max_pool3d, F.adaptive_max_pool3d_with_indices), _adaptive_max(3)),
     }
 
 
 def _adaptive_max(count: int) -> Function:
-    """With axes that keep their size: the greatest of the greatest, axis by axis."""
+    """With axes that keep their size: the greatest of the greatest, axis by axis, and of equals the first."""
 
     def answer(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         names = ("input", "output_size", "return_indices")
         given = {"return_indices": False, **kwargs, **dict(zip(names, args, strict=False))}
         x, bins = given["input"], given["output_size"]
         is_kept = isinstance(bins, (tuple, list)) and None in bins and len(bins) == count
-        if not is_kept or given["return_indices"] or x.dim() not in (count + 1, count + 2):
+        if not is_kept or x.dim() not in (count + 1, count + 2):
             return func(*args, **kwargs)
-        for axis, wanted in zip(range(-count, 0), bins, strict=True):
-            if wanted is not None:
-                moved = x.movedim(axis, -1)
-                pooled = F.adaptive_max_pool1d(moved.flatten(1, -2), wanted)
-                x = pooled.reshape(*moved.shape[:-1], wanted).movedim(-1, axis)
-        return x
+        places: list[Tensor] = []
+        sizes = x.shape[-count:]
+        for axis in range(-1, -count - 1, -1):
+            if bins[axis] is None:
+                number = torch.arange(sizes[axis], device=x.device)
+                chosen = number.reshape(-1, *[1] * (-axis - 1)).expand(x.shape)
+            else:
+                x, chosen = _greatest_along(x, axis, bins[axis])
+                places = [place.gather(axis, chosen) for place in places]
+            places.insert(0, chosen)
+        return (x, _flat(places, sizes)) if given["return_indices"] else x
 
     return answer
+
+
+def _greatest_along(x: Tensor, axis: int, bins: int) -> list[Tensor]:
+    moved = x.movedim(axis, -1)
+    pooled = F.adaptive_max_pool1d(moved.flatten(1, -2), bins, return_indices=True)
+    return [part.reshape(*moved.shape[:-1], bins).movedim(-1, axis) for part in pooled]
+
+
+def _flat(places: list[Tensor], sizes: Any) -> Tensor:
+    flat = places[0]
+    for place, size in zip(places[1:], sizes[1:], strict=True):
+        flat = flat * size + place
+    return flat
 
 
 def _over_all(reduce: Function, count: int) -> Function:

@@ -6,6 +6,7 @@ inside torch: with an open size they get the traced one (seen to torch 2.13). Ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
         torch.div: _div,
         F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
         torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
+        F.interpolate: _interpolate,
     }
 
 
@@ -223,6 +225,17 @@ def _adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[
     if not _is_open(bins):
         return func(*args, **kwargs)
     return F.adaptive_avg_pool2d(x.unsqueeze(-2), (1, bins)).squeeze(-2)
+
+
+def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The one that pools along one axis: what torch calls inside a function of its own is not heard."""
+    given = {"size": None, "scale_factor": None, "mode": "nearest", **kwargs}
+    x, size, factor, mode = _given(("input", "size", "scale_factor", "mode"), args, given)
+    if mode != "area" or x.dim() != 3 or not _is_open(x.shape[2]):
+        return func(*args, **kwargs)
+    one = factor[0] if isinstance(factor, (tuple, list)) else factor
+    bins = size if size is not None else math.floor(x.shape[2] * float(one))
+    return _adaptive_avg_pool1d(F.adaptive_avg_pool1d, (x, bins), {})
 
 
 def _given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
