@@ -94,7 +94,9 @@ def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
 
 
 def _rerolled(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
-    return capture_rerolled(workshop.module, workshop.declared, workshop.answers, workshop.decompose)
+    return capture_rerolled(
+        workshop.module, workshop.declared, workshop.answers, workshop.decompose, workshop.suspects()
+    )
 
 
 RUNGS = (

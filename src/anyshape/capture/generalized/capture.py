@@ -12,11 +12,11 @@ from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.program import Decompose
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused
-from anyshape.capture.generalized.regions import find_split, join
+from anyshape.capture.generalized.regions import find_split, join, under
 from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Template, lay_over
 from anyshape.capture.generalized.trace import Trace
-from anyshape.domain import Condition, all_of, negate
+from anyshape.domain import Condition, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
@@ -69,9 +69,7 @@ class _Generalizing:
 
     def _side(self, declared: Declared, condition: Condition, depth: int) -> Captured:
         narrowed = replace(declared, domain=declared.domain.narrowed(condition))
-        captured = self.capture(narrowed, depth - 1)
-        regions = tuple(replace(region, condition=all_of((condition, region.condition))) for region in captured.regions)
-        return replace(captured, regions=regions)
+        return under(condition, self.capture(narrowed, depth - 1))
 
 
 def _flat(traces: Sequence[Trace]) -> Template:

@@ -19,6 +19,7 @@ from anyshape.capture.generalized.samples import Column, Integers, Points
 from anyshape.domain import Expr, Number, Op, simplify
 
 _LARGEST_DIVISOR = 64
+_SMALL_DIVISOR = 8
 _FACTORS = 3
 _FEWEST_FREE = 5  # values beyond a limit, to learn from
 _SLOPES = (1, 2, 3, 4, 5, 6, 7, 8, 16, -1, -2)
@@ -95,6 +96,15 @@ def _quotient(values: Integers, points: Points) -> Expr | None:
     return None
 
 
+def _plain_quotient(values: Integers, points: Points) -> Expr | None:
+    """(name + c) // k for a small k: simpler than any share that has a numerator, too."""
+    for expr, column in points.names:
+        found = _divided(values, expr, column, _SMALL_DIVISOR)
+        if found is not None:
+            return found
+    return None
+
+
 def _without_names(values: Integers, points: Points) -> Iterator[tuple[Expr, Integers]]:
     yield Number(0), values
     for sign in (1, -1):
@@ -114,12 +124,12 @@ def _dividends(points: Points) -> Iterator[Column]:
         yield from ((expr * factor, column * factor) for factor in (2, 3, 5))
 
 
-def _divided(values: Integers, expr: Expr, column: Integers) -> Expr | None:
+def _divided(values: Integers, expr: Expr, column: Integers, largest: int = _LARGEST_DIVISOR) -> Expr | None:
     low, high = int(column.argmin()), int(column.argmax())
     rise = int(values[high] - values[low])
     if rise == 0 and (values != values[0]).any():
         return None
-    for divisor in range(2, _LARGEST_DIVISOR + 1):
+    for divisor in range(2, largest + 1):
         offsets = np.arange(divisor, dtype=np.int64)[:, None]
         quotients = (column[None, :] + offsets) // divisor
         run = quotients[:, high] - quotients[:, low]
@@ -208,15 +218,22 @@ def _extreme(values: Integers, points: Points) -> Expr | None:
 
 
 def _clamped(values: Integers, points: Points) -> Expr | None:
-    """max(c, something) or min(c, something): `max(1, int(seq * 0.3))`."""
-    for symbol, end in (("max", int(values.min())), ("min", int(values.max()))):
-        free = values != end
+    """max(c, something) or min(c, something), with a number or a name: `max(1, int(seq * 0.3))`, `min(seq, 4*(i//4) + 4)`."""
+    ends: list[tuple[str, Expr, Integers]] = [
+        ("max", Number(int(values.min())), np.full_like(values, values.min())),
+        ("min", Number(int(values.max())), np.full_like(values, values.max())),
+    ]
+    for expr, column in points.names:
+        ends += [("min", expr, column)] if (values <= column).all() else []
+        ends += [("max", expr, column)] if (values >= column).all() else []
+    for symbol, end, limits in ends:
+        free = values != limits
         if free.sum() < _FEWEST_FREE or free.all():
             continue
         inside = points.where(free)
         for attempt in (fit_simple_share, _quotient, fit_share, _product):
             found = attempt(values[free], inside)
-            bounded = Op(symbol, (Number(end), found)) if found is not None else None
+            bounded = Op(symbol, (end, found)) if found is not None else None
             if bounded is not None and _gives(bounded, values, points):
                 return bounded
     return None
@@ -232,6 +249,7 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _affine,
     _learned,
     _product,
+    _plain_quotient,
     fit_simple_share,
     _quotient,
     _remainder,

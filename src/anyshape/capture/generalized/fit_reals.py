@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ Reals = NDArray[np.float64]
 
 _CLOSE = 1e-13
 _OFFSETS = (0, 1, -1, 2, -2)
+_FEWEST_FREE = 5  # values before the end, to learn from
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Real:
-    """factor * product of parts + shift."""
+    """factor * product of parts + shift, cut off below `least` and above `most`."""
 
     factor: float
     parts: tuple[Part, ...]
     shift: float = 0.0
+    least: float | None = None
+    most: float | None = None
 
     def __str__(self) -> str:
         product = "*".join(f"{part.function}({part.of})" if part.function else f"({part.of})" for part in self.parts)
-        return f"{self.factor:.12g}*{product}" + (f" + {self.shift:.12g}" if self.shift else "")
+        text = f"{self.factor:.12g}*{product}" + (f" + {self.shift:.12g}" if self.shift else "")
+        text = text if self.least is None else f"max({self.least:.12g}, {text})"
+        return text if self.most is None else f"min({self.most:.12g}, {text})"
 
 
 def evaluate_real(real: Real, sizes: Mapping[str, int]) -> float:
@@ -50,7 +55,9 @@ def evaluate_real(real: Real, sizes: Mapping[str, int]) -> float:
     product = real.factor
     for part in real.parts:
         product *= float(_FUNCTIONS[part.function](np.float64(evaluate(part.of, sizes))))
-    return product + real.shift
+    number = product + real.shift
+    number = number if real.least is None else max(real.least, number)
+    return number if real.most is None else min(real.most, number)
 
 
 def _reciprocal(values: Reals) -> Reals:
@@ -91,7 +98,30 @@ def fit_reals(values: Reals, points: Points) -> Real | None:
             found = _scaled(values, (first, second), one * other)
             if found is not None:
                 return found
+    return _cut_off(values, points)
+
+
+def _cut_off(values: Reals, points: Points) -> Real | None:
+    """min(1.0, (t + 1) / 20): what grows until it reaches an end, and stays there."""
+    for is_above, end in ((True, float(values.max())), (False, float(values.min()))):
+        free = values != end
+        if free.sum() < _FEWEST_FREE or (~free).sum() < 2:
+            continue
+        cut = np.minimum if is_above else np.maximum
+        for part, numbers in _candidates(points.where(free)):
+            found = _scaled(values[free], (part,), numbers) or _shifted(values[free], part, numbers)
+            if found is None:
+                continue
+            everywhere = cut(found.factor * _everywhere(part, points) + found.shift, end)
+            if np.abs(everywhere - values).max() <= 8 * _CLOSE * max(1.0, abs(end)):
+                return replace(found, most=end) if is_above else replace(found, least=end)
     return None
+
+
+def _everywhere(part: Part, points: Points) -> Reals:
+    """The part at all points; NaN, which is close to nothing, where it has no value."""
+    with np.errstate(all="ignore"):
+        return np.asarray(_FUNCTIONS[part.function](np.asarray(points.evaluate(part.of), dtype=np.float64)))
 
 
 def _of_integer(values: Reals, points: Points) -> Real | None:

@@ -64,9 +64,12 @@ class Fits:
         return result
 
     def _is_seen_enough(self, expr: Expr, points: Points) -> bool:
-        """A bent rule of a counter needs more repetitions than a straight one: 1, 2, 4 is also max(2*i, i + 1)."""
+        """A bent rule of a counter needs more repetitions than a straight one: 1, 2, 4 is also max(2*i, i + 1), and a
+        quotient that has risen once may rise again anywhere."""
         bent = set(_bent_names(expr)) & self._counters
-        return all(len(np.unique(points.columns[name])) >= _FEWEST_REPETITIONS for name in bent)
+        if any(len(np.unique(points.columns[name])) < _FEWEST_REPETITIONS for name in bent):
+            return False
+        return all(_rises_again(quotient, points) for quotient in _quotients(expr, self._counters))
 
     @property
     def explained(self) -> tuple[Expr, ...]:
@@ -82,6 +85,21 @@ def _bent_names(expr: Expr) -> Iterator[str]:
     straight = expr.symbol in ("+", "-") or (expr.symbol == "*" and any(isinstance(part, Number) for part in expr.args))
     for part in expr.args:
         yield from _bent_names(part) if straight else dims_of(part)
+
+
+def _quotients(expr: Expr, names: Collection[str]) -> Iterator[Expr]:
+    """Quotients by a number, those in remainders too, of what has one of these names in it."""
+    if not isinstance(expr, Op):
+        return
+    for part in expr.args:
+        yield from _quotients(part, names)
+    if expr.symbol in ("//", "%") and isinstance(expr.args[1], Number) and set(dims_of(expr.args[0])) & set(names):
+        yield expr.args[0] // expr.args[1]
+
+
+def _rises_again(quotient: Expr, points: Points) -> bool:
+    values = points.evaluate(quotient)
+    return values is not None and len(np.unique(values)) > 2
 
 
 def _explains(expr: Expr, seen: Sequence[tuple[Point, int]]) -> bool:

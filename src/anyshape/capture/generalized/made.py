@@ -189,7 +189,9 @@ class _Positions:
         if result is None:
             return self._scope.call(_aten.scalar_tensor.default, real.factor, dtype=torch.float64)
         result = self._scope.call(_aten.mul.Tensor, result, real.factor)
-        return self._scope.call(_aten.add.Tensor, result, real.shift) if real.shift else result
+        result = self._scope.call(_aten.add.Tensor, result, real.shift) if real.shift else result
+        is_cut = real.least is not None or real.most is not None
+        return self._scope.call(_aten.clamp.default, result, real.least, real.most) if is_cut else result
 
     def _part(self, part: Part) -> Node:
         from anyshape.capture.generalized.scope import FUNCTIONS

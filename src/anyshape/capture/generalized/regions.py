@@ -15,7 +15,7 @@ from typing import Any
 
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, evaluate, find_point
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, all_of, evaluate, find_point
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer, Captured
 
@@ -60,6 +60,12 @@ def join(first: Captured, second: Captured) -> Captured:
     return replace(
         first, regions=(*first.regions, *second.regions), answers=tuple(_either(one, other) for one, other in pairs)
     )
+
+
+def under(condition: Condition, captured: Captured) -> Captured:
+    """The same capture for the sizes at which the condition holds."""
+    regions = tuple(replace(region, condition=all_of((condition, region.condition))) for region in captured.regions)
+    return replace(captured, regions=regions)
 
 
 def _either(one: Answer, other: Answer) -> Answer:

@@ -124,6 +124,8 @@ class Scope:
                 product = self.call(_aten.mul.Tensor, product, real.factor)
             if real.shift:
                 product = self.call(_aten.add.Tensor, product, real.shift)
+            if real.least is not None or real.most is not None:
+                product = self.call(_aten.clamp.default, product, real.least, real.most)
             if dtype != torch.float64:
                 product = self.call(_aten.to.dtype, product, dtype)
             self._reals[key] = product

@@ -18,6 +18,9 @@ Entry = tuple[int, Any]
 """A letter, and what stands there: the position of a step, or a block that was rolled up."""
 
 
+_MANY_RUNS = 4
+
+
 def roll_up(traces: Sequence[Trace], fewest: int = 3) -> list[Tree]:
     """Each trace as a tree of steps and repeated blocks, all of one form. Raises Unaligned where there is none.
 
@@ -54,14 +57,26 @@ def _are_alike(rows: list[list[Entry]]) -> bool:
 
 
 def _roll_one(rows: list[list[Entry]], letters: _Letters, fewest: int) -> list[list[Entry]] | None:
-    """All traces with the smallest block rolled up that the traces repeat differently often; None if there is none."""
+    """All traces with the smallest block rolled up that the traces repeat differently often; None if there is none.
+
+    A block that mostly stands alone is more likely a part of a larger one (a b)*33 (a b c)*k, which goes before it.
+    """
     longest = max(rows, key=len)
+    alone: tuple[int, ...] | None = None
     for block in _repeated(np.array([letter for letter, _ in longest], dtype=np.int64), fewest):
         counts = [tuple(count for _, count in _runs(row, block)) for row in rows]
-        if len({count for each in counts for count in each}) > 1 or len({len(each) for each in counts}) > 1:
-            number = letters.of_block(block)
-            return [_rolled(row, block, number) for row in rows]
-    return None
+        if len({count for each in counts for count in each}) == 1 and len({len(each) for each in counts}) == 1:
+            continue
+        most = max(counts, key=len)
+        if len(most) < _MANY_RUNS or 2 * most.count(1) <= len(most):
+            return _all_rolled(rows, block, letters)
+        alone = alone or block
+    return None if alone is None else _all_rolled(rows, alone, letters)
+
+
+def _all_rolled(rows: list[list[Entry]], block: tuple[int, ...], letters: _Letters) -> list[list[Entry]]:
+    number = letters.of_block(block)
+    return [_rolled(row, block, number) for row in rows]
 
 
 def _repeated(letters: np.ndarray[Any, np.dtype[np.int64]], fewest: int) -> Iterator[tuple[int, ...]]:

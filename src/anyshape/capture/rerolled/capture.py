@@ -1,8 +1,9 @@
-"""The rerolled rung: traces that grow with a dim -> one program with loops in it."""
+"""The rerolled rung: traces that grow with a dim -> programs with loops in them, one where the loop has one form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -10,43 +11,94 @@ from anyshape.capture.generalized.learn import Learner, Lesson, Plan
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.program import Decompose
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import CaptureRefused, write_in_loop
-from anyshape.capture.generalized.sizes import Answers
+from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused, write_in_loop
+from anyshape.capture.generalized.regions import join, under
+from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
+from anyshape.capture.rerolled.sides import find_side
+from anyshape.capture.rerolled.suspects import choose_suspects
+from anyshape.domain import Condition, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
 _ATTEMPTS = ((12, False), (36, True))
 """How long traces may be, and whether steps may double: traces of loops are as long as their loops, so few steps first,
 and more where a block repeats too rarely to be seen."""
+_DEEPEST = 2
 
 
-def capture_rerolled(module: torch.nn.Module, declared: Declared, answers: Answers, decompose: Decompose) -> Captured:
-    """One program with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
+def capture_rerolled(
+    module: torch.nn.Module,
+    declared: Declared,
+    answers: Answers,
+    decompose: Decompose,
+    suspects: Sequence[Sizes] = (),
+) -> Captured:
+    """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
 
-    `answers` says whether the module answers at given sizes in eager mode.
+    `answers` says whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
+    may do something else.
     """
-    lesson = _learn(module, declared, answers)
-    emitter = LoopEmitter(lesson.explained, declared.domain, decompose)
-    return build_captured("rerolled", module, declared, lesson, decompose, emitter)
-
-
-def _learn(module: torch.nn.Module, declared: Declared, answers: Answers) -> Lesson:
     recorder = Recorder(module, declared)
-    refusals: list[CaptureRefused] = []
-    for largest, powers in _ATTEMPTS:
-        plan = Plan(lay_over=_rolling(declared, powers), first=7, unseen=6, largest=largest, largest_unseen=largest)
+    telling = choose_suspects(recorder, declared, answers, suspects)
+    return _Rerolling(module, answers, decompose, recorder, telling).capture(declared, _DEEPEST)
+
+
+@dataclass(frozen=True)
+class _Rerolling:
+    """One module, over the domain or over a part of it."""
+
+    module: torch.nn.Module
+    answers: Answers
+    decompose: Decompose
+    recorder: Recorder
+    suspects: Sequence[Sizes]
+
+    def capture(self, declared: Declared, depth: int) -> Captured:
         try:
-            return Learner(recorder, declared, answers, plan).learn()
+            lesson = self._learn(declared)
         except CaptureRefused as refusal:
-            refusals.append(refusal)
-            if refusal.finding.code == "AS121":
-                break
-    raise refusals[0]
+            if refusal.finding.code != PATH_DEPENDS_ON_SIZE or depth == 0:
+                raise
+            side = find_side(self.recorder, declared, self.answers, self.suspects)
+            if side is None:
+                raise
+            return self._both_sides(declared, side, depth, refusal)
+        emitter = LoopEmitter(lesson.explained, declared.domain, self.decompose)
+        return build_captured("rerolled", self.module, declared, lesson, self.decompose, emitter)
+
+    def _both_sides(self, declared: Declared, side: Condition, depth: int, refusal: CaptureRefused) -> Captured:
+        captured = []
+        for condition in (side, negate(side)):
+            narrowed = replace(declared, domain=declared.domain.narrowed(condition))
+            captured.append(under(condition, self.capture(narrowed, depth - 1)))
+        first, second = captured
+        if len(first.answers) != len(second.answers):
+            raise refusal
+        return join(first, second)
+
+    def _learn(self, declared: Declared) -> Lesson:
+        refusals: list[CaptureRefused] = []
+        for largest, powers in _ATTEMPTS:
+            plan = Plan(
+                lay_over=_rolling(declared, powers),
+                first=7,
+                unseen=6,
+                largest=largest,
+                largest_unseen=largest,
+                also=self.suspects,
+            )
+            try:
+                return Learner(self.recorder, declared, self.answers, plan).learn()
+            except CaptureRefused as refusal:
+                refusals.append(refusal)
+                if refusal.finding.code == "AS121":
+                    break
+        raise refusals[0]
 
 
 def _rolling(declared: Declared, powers: bool) -> Callable[[Sequence[Trace]], Template]:

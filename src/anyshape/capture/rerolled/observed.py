@@ -22,10 +22,16 @@ class Observed:
 
     def at(self, seen: Seen) -> Shape:
         """The shape in this trace, in the repetitions of the loops that the value stands in."""
+        found = self.find(seen)
+        assert found is not None, "a value that this trace does not have"
+        return found
+
+    def find(self, seen: Seen) -> Shape | None:
+        """The same; None where the trace does not have the value."""
         for other, shape in self.shapes:
             if other.trace == seen.trace and seen.counters[: len(other.counters)] == other.counters:
                 return shape
-        return next(shape for other, shape in self.shapes if other.trace == seen.trace)
+        return next((shape for other, shape in self.shapes if other.trace == seen.trace), None)
 
 
 def observe(template: Template, operand: Operand) -> Observed:
@@ -67,7 +73,9 @@ def _final(template: Template, operand: Final) -> Observed:
     shapes = []
     for outer, trips in slot.loop.trips:
         last = Seen(outer.trace, (*outer.counters[:level], trips - 1), outer.point)
-        shapes.append((outer, following.at(last) if trips else initial.at(outer)))
+        # What is carried over two repetitions is seen only where there were two.
+        shape = following.find(last) if trips else initial.find(outer)
+        shapes += [(outer, shape)] if shape is not None else []
     return Observed(tuple(shapes), slot.dtype)
 
 
