@@ -116,7 +116,10 @@ class _Tree:
         points = [{**heard.sizes, **heard.numbers} for heard in self._heard(script)]
         answered = [point for point in points if set(point) == set(declared.domain.names)]
         unlike = tuple({tuple(point.items()): point for point in answered}.values())
-        return replace(explored, answered=unlike, corners=unlike, is_explained=bool(unlike))
+        is_known = bool(unlike)
+        return replace(
+            explored, domain=declared.domain, rules=(), answered=unlike, corners=unlike, is_explained=is_known
+        )
 
     def _hear(self, script: Script, inputs: Inputs) -> Heard | None:
         """What the module asks of these inputs; None where it raises."""
@@ -161,10 +164,11 @@ class _Tree:
             cost = costing(module, declared)
             explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
             is_free = True
-            if numbers and not explored.is_explained:  # numbers that contradict the values they were asked of
+            real = self._at_real_numbers(declared, module.script, explored) if numbers else explored
+            is_likely = all(explored.domain.contains(point) for point in real.answered)
+            if numbers and not (explored.is_explained and is_likely):  # numbers that contradict the values asked
                 declared = with_numbers(site.declared, numbers, lambda inputs: self._numbers(module.script, inputs))
-                explored = self._at_real_numbers(declared, module.script, explored)
-                is_free = False
+                explored, is_free = real, False
             if not explored.answered:
                 return Refusal(_spoken(explored.refused[0]))
             if not explored.is_explained:

@@ -214,3 +214,40 @@ def test_a_float_that_is_only_computed_with_is_a_tensor(tmp_path) -> None:
     for ours, theirs in zip(actual, expected, strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+class Counted(nn.Module):
+    """The number that is asked for and the rows that a mask leaves are the same, whatever the values."""
+
+    def forward(self, x, mask):
+        count = int(mask.sum())
+        return x[mask].reshape(count, 2, 2).sum(1)
+
+
+class Placed(nn.Module):
+    """A cache of fixed length that is written from a place on that is a value."""
+
+    def forward(self, x, cache, start):
+        place, length = int(start), x.shape[1]
+        cache = cache.clone()
+        cache[:, place : place + length] = x
+        known = cache[:, : place + length]
+        return (x @ known.transpose(1, 2)).softmax(-1) @ known
+
+
+def test_a_count_and_the_rows_that_were_counted_agree(tmp_path) -> None:
+    model, path = Counted(), tmp_path / "m.onnx"
+    export(model, lambda b=2, t=3: (torch.randn(b, t, 4), torch.rand(b, t) > 0.5), path)
+    for share in (0.0, 0.4, 1.0):
+        assert_same(model, path, torch.randn(3, 5, 4), torch.rand(3, 5) < share)
+
+
+def test_a_place_that_is_a_value_is_an_open_place_of_a_slice(tmp_path) -> None:
+    model, path = Placed(), tmp_path / "m.onnx"
+
+    def inputs(b=2, t=3):
+        return torch.randn(b, t, 4), torch.randn(b, 32, 4), torch.tensor(2)
+
+    export(model, inputs, path, where=["t <= 16"])
+    for start in (0, 5, 16):
+        assert_same(model, path, torch.randn(3, 7, 4), torch.randn(3, 32, 4), torch.tensor(start))

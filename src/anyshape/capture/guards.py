@@ -23,6 +23,8 @@ from anyshape.records.captured import Guard
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
+_NO_SIZE = sys.maxsize // 2  # torch's bound of what follows from values; no memory holds so many elements
+
 
 @contextmanager
 def user_lines() -> Iterator[None]:
@@ -162,5 +164,5 @@ def _assumed_range(environment: Any, symbol: str, expression: Expr) -> Iterator[
     where = environment.var_to_range_sloc.get(variable)
     if bounds.lower not in (-int_oo, int_oo) and int(bounds.lower) > 0:
         yield Compare(">=", expression, Number(int(bounds.lower))), getattr(where, "lower", None)
-    if bounds.upper not in (-int_oo, int_oo, sympy.oo):
+    if bounds.upper not in (-int_oo, int_oo, sympy.oo) and int(bounds.upper) < _NO_SIZE:
         yield Compare("<=", expression, Number(int(bounds.upper))), getattr(where, "upper", None)

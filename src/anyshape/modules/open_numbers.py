@@ -20,7 +20,7 @@ from torch import SymFloat, SymInt
 from anyshape.modules.caches import uncached_functions
 from anyshape.modules.open_arrays import open_numpy, tensor_makers
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
-from anyshape.modules.real_numbers import real_number
+from anyshape.modules.real_numbers import real_number, whole_number
 from anyshape.modules.stands_for import Standing, StandsFor, standing
 from anyshape.modules.user_code import user_functions
 
@@ -58,11 +58,13 @@ def _is_known(value: Any) -> bool:
 
 
 class _OpenInt(metaclass=StandsFor, own=int):
-    """int() of a size is the size, of a number made of sizes its whole part."""
+    """int() of a size is the size, of a number made of sizes its whole part, of a tensor what whoever hears of it says."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and isinstance(args[0], (SymInt, SymFloat)):
             return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])
+        if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor):
+            return whole_number(args[0])
         return int(*args, **kwargs)
 
 

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.real_numbers import RealNumbers, real_number
+from anyshape.modules.real_numbers import RealNumbers, real_number, whole_number
 
 Kind = Literal["truth", "number"]
 Answers = Sequence[Any]
@@ -109,7 +109,7 @@ def _question(
     """What a call asks, as a tensor without axes; None if it asks nothing."""
     if func in _TRUTHS or (func is torch.Tensor.item and args[0].dtype == torch.bool):
         return "truth", args[0].reshape(()) != 0
-    if func in _NUMBERS or (func is torch.Tensor.item and args[0].dtype in _WHOLE):
+    if func in _NUMBERS or func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE):
         return "number", args[0].reshape(()).to(torch.int64)
     if func in _EQUAL:
         same = args[0].shape == args[1].shape

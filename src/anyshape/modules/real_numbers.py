@@ -27,6 +27,13 @@ def real_number(value: torch.Tensor) -> Any:
     return float(value)
 
 
+def whole_number(value: torch.Tensor) -> Any:
+    """int(value), in a form that a torch function mode hears of and may answer by a size, which int() itself may not."""
+    if has_torch_function((value,)):
+        return handle_torch_function(whole_number, (value,), value)
+    return int(value)
+
+
 class RealNumbers:
     """The numbers that were asked so far, and what was computed from them alone."""
 
