@@ -62,7 +62,19 @@ class Numbers(nn.Module):
         return x[:, :half], flat, torch.from_numpy(np.array([x.shape[0], x.shape[1] * 2]))
 
 
-@pytest.mark.parametrize("model", [Remembered, Positions, Windows, Masks, Numbers])
+class Indices(nn.Module):
+    def forward(self, x):
+        last_first = np.arange(x.shape[1])[::-1].copy()
+        return x[:, last_first], x * np.arange(x.shape[1], dtype=np.float32)[:, None]
+
+
+class ThereAndBack(nn.Module):
+    def forward(self, x):
+        array = x.detach().cpu().numpy()
+        return torch.from_numpy(np.sort(array, axis=1) - array.mean(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("model", [Remembered, Positions, Windows, Masks, Numbers, Indices, ThereAndBack])
 def test_what_numpy_makes_of_sizes_follows_the_sizes(model) -> None:
     result = anyshape.export(model().eval(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)
     assert result.strategy == "symbolic"

@@ -21,16 +21,8 @@ import torch
 from torch import SymFloat, SymInt
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.modules.stands_for import StandsFor
-
 torch_numpy: Any = importlib.import_module("torch._numpy")  # numpy in torch's operators; it has no types of its own
 _SIZES = (SymInt, SymFloat)
-_CLASSES = {
-    "FloatTensor": torch.float32,
-    "DoubleTensor": torch.float64,
-    "LongTensor": torch.int64,
-    "BoolTensor": torch.bool,
-}
 
 
 class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -61,6 +53,11 @@ class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return _computed(function, args, kwargs)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = as_tensors((tuple(args), dict(kwargs or {})))
+        return function(*args, **kwargs)
 
     def __getitem__(self, index: Any) -> Any:
         _check_index(index)
@@ -122,6 +119,16 @@ def open_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return opened
 
 
+def as_tensors(value: Any) -> Any:
+    """The value with tensors in place of open arrays."""
+    return tree_map(lambda leaf: leaf.tensor if isinstance(leaf, OpenArray) else leaf, value)
+
+
+def open_array(tensor: torch.Tensor) -> OpenArray:
+    """The tensor as an array."""
+    return OpenArray(torch_numpy.asarray(tensor))
+
+
 def open_numpy(value: Any) -> Any:
     """What stands for numpy, for a module inside it or for one of its functions; None for anything else."""
     if isinstance(value, ModuleType) and value.__name__ in ("numpy", "numpy.fft", "numpy.linalg"):
@@ -129,31 +136,6 @@ def open_numpy(value: Any) -> Any:
     is_own = isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "numpy"
     is_function = callable(value) and hasattr(value, "__name__") and not isinstance(value, type)
     return open_function(value) if is_own and is_function else None
-
-
-def tensor_makers() -> dict[str, Any]:
-    """torch's functions and classes that make tensors of arrays, which take open arrays too, by their names in torch."""
-    functions = {name: _open_maker(getattr(torch, name)) for name in ("tensor", "as_tensor", "asarray", "from_numpy")}
-    return {**functions, **{name: _open_class(getattr(torch, name), dtype) for name, dtype in _CLASSES.items()}}
-
-
-def _open_maker(own: Callable[..., Any]) -> Callable[..., Any]:
-    def maker(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(value, OpenArray):
-            return own(value, *args, **kwargs)
-        dtype = kwargs.get("dtype") or value.tensor.dtype
-        return value.tensor.to(dtype, copy=own is torch.tensor)
-
-    return maker
-
-
-def _open_class(own: type, dtype: torch.dtype) -> StandsFor:
-    def make(cls: type, *args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], OpenArray):
-            return args[0].tensor.to(dtype, copy=True)
-        return own(*args)
-
-    return StandsFor(own.__name__, (), {"__new__": make}, own=own)
 
 
 def _of_sizes(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any]) -> Any:

@@ -11,30 +11,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import SymFloat, SymInt
 
+from anyshape.modules.array_takers import ArraysAsTensors, array_takers
 from anyshape.modules.caches import uncached_functions
-from anyshape.modules.open_arrays import open_numpy, tensor_makers
+from anyshape.modules.open_arrays import open_numpy
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.modules.real_numbers import real_number, whole_number
 from anyshape.modules.stands_for import Standing, StandsFor, standing
 from anyshape.modules.user_code import user_functions
 
 
-def open_numbers(module: torch.nn.Module) -> AbstractContextManager[None]:
+@contextmanager
+def open_numbers(module: torch.nn.Module) -> Iterator[None]:
     """While it is entered, the user's own code leaves sizes open."""
     spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
-    return standing((*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))))
+    found = [*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))]
+    uses_numpy = any(place is vars(torch) for place, _, _ in found)
+    with standing(found), ArraysAsTensors() if uses_numpy else nullcontext():
+        yield
 
 
 def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
     """What stands for what: builtins that the user has not named otherwise, `math`, numpy, and what was imported from them.
 
-    Where numpy is in use, torch's functions that make tensors of arrays are among them.
+    Where numpy is in use, what of torch takes arrays is among them.
     """
     yield from ((space, name, value) for name, value in _BUILTINS.items() if name not in space)
     uses_numpy = False
@@ -47,7 +52,7 @@ def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
             uses_numpy = True
             yield space, name, opened
     if uses_numpy:
-        yield from ((vars(torch), name, value) for name, value in tensor_makers().items())
+        yield from ((vars(torch), name, value) for name, value in array_takers().items())
 
 
 def _is_known(value: Any) -> bool:

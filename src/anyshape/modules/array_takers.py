@@ -1,0 +1,57 @@
+"""What of torch takes arrays and gives them, while arrays may be open (see `open_arrays`): they come and go as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import is_fake
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from anyshape.modules.open_arrays import OpenArray, as_tensors, open_array
+from anyshape.modules.stands_for import StandsFor
+
+_MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
+_CLASSES = {
+    "FloatTensor": torch.float32,
+    "DoubleTensor": torch.float64,
+    "LongTensor": torch.int64,
+    "BoolTensor": torch.bool,
+}
+
+
+class ArraysAsTensors(TorchFunctionMode):
+    """Open arrays in torch's functions are tensors, and an array that a tensor without values gives is an open one."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is torch.Tensor.numpy and is_fake(args[0]):
+            return open_array(args[0])
+        if any(isinstance(leaf, OpenArray) for leaf in tree_leaves((args, kwargs))):
+            args, kwargs = as_tensors((args, dict(kwargs or {})))
+            if func in _MAKERS and isinstance(args[0], torch.Tensor):
+                return args[0].to((kwargs or {}).get("dtype") or args[0].dtype, copy=func is torch.tensor)
+        return func(*args, **(kwargs or {}))
+
+
+def array_takers() -> dict[str, Any]:
+    """What of torch takes arrays and no function mode hears of, in a form that takes open arrays too, by name."""
+    from_numpy = torch.from_numpy
+
+    def open_from_numpy(array: Any) -> torch.Tensor:
+        return array.tensor if isinstance(array, OpenArray) else from_numpy(array)
+
+    classes = {name: _open_class(getattr(torch, name), dtype) for name, dtype in _CLASSES.items()}
+    return {"from_numpy": open_from_numpy, **classes}
+
+
+def _open_class(own: type, dtype: torch.dtype) -> StandsFor:
+    def make(cls: type, *args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], OpenArray):
+            return args[0].tensor.to(dtype, copy=True)
+        return own(*args)
+
+    return StandsFor(own.__name__, (), {"__new__": make}, own=own)
