@@ -183,12 +183,23 @@ class _Tree:
                 may_refuse=is_free,
             )
             attempts = climb(part)
+            if _may_pass_strictly(attempts, module.script):
+                with Reference(module.strictly(), flatten_outputs) as strict:
+                    attempts = climb(replace(part, reference=strict, may_refuse=False))
         right = next((attempt for attempt in attempts if attempt.is_right), None)
         if right is None or right.exported is None or right.captured is None:
             raise PromiseBroken(*attempts[0].findings)
         if answers:
             self.captured.append(right.captured)
         return right.exported
+
+
+def _may_pass_strictly(attempts: Sequence[Attempt], script: Script) -> bool:
+    """Whether a part only differed from the module, and perhaps for values that never lead there: x / s where s == 0."""
+    is_right = any(attempt.is_right for attempt in attempts)
+    differs = any(attempt.verdict is not None and attempt.verdict.failures for attempt in attempts)
+    has_truths = any(isinstance(entry, bool) for entry in script)
+    return not is_right and differs and has_truths and not any(isinstance(entry, Times) for entry in script)
 
 
 def _spoken(refused: Refused) -> str:

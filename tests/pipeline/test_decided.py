@@ -251,3 +251,20 @@ def test_a_place_that_is_a_value_is_an_open_place_of_a_slice(tmp_path) -> None:
     export(model, inputs, path, where=["t <= 16"])
     for start in (0, 5, 16):
         assert_same(model, path, torch.randn(3, 7, 4), torch.randn(3, 32, 4), torch.tensor(start))
+
+
+class Normalized(nn.Module):
+    """Where all numbers are equal, the other side would divide noise by noise."""
+
+    def forward(self, x):
+        mean, spread = x.mean().item(), x.std().item()
+        if spread < 1e-3:
+            spread = 1.0
+        return (x - mean) / spread
+
+
+def test_a_side_is_not_judged_by_values_that_never_lead_there(tmp_path) -> None:
+    model, path = Normalized(), tmp_path / "m.onnx"
+    export(model, lambda b=2, t=3: torch.randn(b, t), path, where=["t >= 2"])
+    assert_same(model, path, torch.randn(4, 5))
+    assert_same(model, path, torch.ones(4, 5))

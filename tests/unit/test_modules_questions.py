@@ -105,3 +105,12 @@ def test_hearing_finds_the_real_numbers() -> None:
     assert heard.asked is None and heard.numbers == {"value_1": 3}
     heard = hear(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
     assert heard.asked is None and heard.numbers == {"value_1": 9}
+
+
+def test_strictly_an_answer_that_the_values_contradict_is_an_error() -> None:
+    answered = AnsweredModule(Model(), (True, "value_1"))
+    low, count = -torch.ones(2), {"value_1": torch.zeros(1)}
+    assert answered(low, torch.tensor(9), **count).tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="decides otherwise"):
+        answered.strictly()(low, torch.tensor(9), **count)
+    assert answered.strictly()(-low, torch.tensor(9), **count).tolist() == [4.0, 4.0]

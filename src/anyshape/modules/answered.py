@@ -9,6 +9,7 @@ A number is given as the length of an input of that name, so that to whoever cap
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +40,17 @@ class _Scripted(torch.nn.Module):
         super().__init__()
         self.module = module
         self.script = script
+        self._is_strict = False
+
+    def strictly(self) -> _Scripted:
+        """The same, which raises for values by which the module itself would answer otherwise."""
+        strict = copy(self)
+        strict._is_strict = True
+        return strict
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
-        with open_numbers(self.module), Questions((args, kwargs), answers) as questions:
+        with open_numbers(self.module), Questions((args, kwargs), answers, is_strict=self._is_strict) as questions:
             return questions.answered(self.module(*args, **kwargs))
 
 

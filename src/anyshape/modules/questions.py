@@ -44,11 +44,12 @@ class Questions(TorchFunctionMode):
     """Answers questions in order, from `answers`; raises Asked at the first that it has no answer for.
 
     `inputs` are what the module is called with. A tensor depends on them if anything that it was made from does; tensors
-    that share memory depend together.
+    that share memory depend together. Strictly, an answer that the values contradict is an error.
     """
 
-    def __init__(self, inputs: Any, answers: Answers) -> None:
+    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False) -> None:
         super().__init__()
+        self._is_strict = is_strict
         self._answers = list(answers)
         self._numbers = RealNumbers()
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
@@ -89,6 +90,8 @@ class Questions(TorchFunctionMode):
         answer = self._answers.pop(0)
         if isinstance(answer, bool) != (kind == "truth"):
             raise RuntimeError("the model asks other questions at these sizes")
+        if self._is_strict and isinstance(answer, bool) and bool(value) != answer:
+            raise RuntimeError("the model decides otherwise by these values")
         return answer
 
     def _depends(self, values: Any) -> bool:
