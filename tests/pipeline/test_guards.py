@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx
+import pytest
 import torch
 from torch import nn
 
@@ -42,7 +43,7 @@ def test_the_audit_names_every_condition_with_its_line_and_who_asked() -> None:
     inputs = lambda b=3, t=8, c=4: torch.randn(b, t, c)  # noqa: E731
     result = anyshape.export(Folded(), inputs, where=["1 <= b <= 64"])
     audit = describe_ladder(result).replace("tests/pipeline/", "")
-    few, many, folded = (f"test_guards.py:{line}, in Folded.forward:   " for line in (17, 19, 21))
+    few, many, folded = (f"test_guards.py:{line}, in Folded.forward:   " for line in (18, 20, 22))
     assert audit.splitlines() == [
         "  rung    symbolic: right",
         "  region  t > 3",
@@ -91,3 +92,21 @@ def test_a_file_size_counts_shared_weights_once(tmp_path) -> None:
     (choice,) = (node for node in onnx.load(shared).graph.node if node.op_type == "If")
     assert shared.stat().st_size < one.stat().st_size * 1.01 + choice.ByteSize()
     assert choice.ByteSize() < 4096
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        def joined(part):
+            size = part.shape[1]
+            if size == 1:
+                return part[:, 0]
+            return torch.tanh(joined(part[:, : size // 2]) + joined(part[:, size // 2 :]))
+
+        return joined(x)
+
+
+def test_a_condition_of_the_decomposed_program_has_a_line_of_the_model_and_not_of_the_caller() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as caught:
+        anyshape.export(Halves(), lambda b=2, t=6: torch.randn(b, t, 8), strategy="symbolic")
+    where = caught.value.finding.where
+    assert where is not None and where.text == "if size == 1:"

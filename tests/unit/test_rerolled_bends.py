@@ -9,7 +9,12 @@ import torch
 from tests.learned import answering, learn
 from torch import nn
 
+from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.refusals import CaptureRefused
+from anyshape.capture.generalized.samples import Points
+from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.rerolled import capture_rerolled
+from anyshape.capture.rerolled.growth import check_growth
 from anyshape.explore import sizes_at_numbers
 from anyshape.inputs import declare
 from anyshape.modules.code_numbers import numbers_in_code
@@ -88,3 +93,34 @@ def test_a_loop_that_bends_is_right_before_and_after_it_bends(model: type[nn.Mod
     assert answering(module, declared)({"batch": 2, "length": 40})
     learned = learn(partial(capture_rerolled, suspects=suspects), module, _inputs)
     assert learned.differences([{"batch": 2, "length": length} for length in _LENGTHS]) == []
+
+
+class HalfAsOften(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = x[:, 0]
+        for step in range(x.shape[1] // 2 + 1):
+            state = torch.tanh(state + step)
+        return state
+
+
+class NoLoop(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[1] == 4 else x + 1
+
+
+@pytest.mark.parametrize("model", [Remainder, HalfAsOften], ids=lambda model: model.__name__)
+def test_short_traces_are_enough_to_see_a_loop(model: type[nn.Module]) -> None:
+    module = model()
+    declared = declare(module, _inputs)
+    with pytest.raises(CaptureRefused, match="AS122"):
+        check_growth(Recorder(module, declared), declared, answering(module, declared))
+
+
+def test_a_branch_is_no_loop() -> None:
+    declared = declare(NoLoop(), _inputs)
+    check_growth(Recorder(NoLoop(), declared), declared, answering(NoLoop(), declared))
+
+
+def test_more_steps_than_a_number_has_bits_still_make_a_point() -> None:
+    points = Points([Repeated("i", ()).point(count, powers=True) for count in (0, 1, 70)])
+    assert points.columns["i"].tolist() == [0, 1, 70] and points.columns["i_pow2"].tolist()[:2] == [1, 2]

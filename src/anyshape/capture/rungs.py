@@ -13,7 +13,7 @@ from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
-from anyshape.capture.rerolled.growth import find_growing
+from anyshape.capture.rerolled.growth import check_growth, find_growing
 from anyshape.capture.symbolic import Decompose, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import Compare, dims_of
@@ -75,7 +75,9 @@ def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]
     Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
     """
     guards = [guard for guard in first.guards if guard.status != "proved" and (guard.by_user or _is_pin(guard))]
-    by_dim = {name: guard for guard in (*apart, *guards) if guard.condition for name in dims_of(guard.condition)}
+    # torch asks again in the program that it has captured, where no line of the user's runs: one with a line goes before.
+    ranked = sorted((*apart, *guards), key=lambda guard: guard.source is not None)
+    by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
     if by_dim:
         recorder = Recorder(workshop.module, workshop.declared)
         growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)
@@ -88,6 +90,7 @@ def _is_pin(guard: Guard) -> bool:
 
 
 def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+    check_growth(Recorder(workshop.module, workshop.declared), workshop.declared, workshop.answers)
     return capture_generalized(
         workshop.module, workshop.declared, workshop.answers, workshop.decompose, workshop.suspects()
     )

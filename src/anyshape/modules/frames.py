@@ -77,7 +77,10 @@ def source_of_error(error: BaseException) -> Source | None:
 
 
 def source_of_running_code(depth: int = 1) -> Source | None:
-    """The innermost line of the user's code on the running stack; None when there is none."""
+    """The innermost line of the user's model on the running stack; None when there is none.
+
+    Whoever called us is further out than our own stages, and no part of the model.
+    """
     for frame in _frames_outwards(sys._getframe(depth)):
         code = frame.f_code
         if _is_entrance(code.co_filename):

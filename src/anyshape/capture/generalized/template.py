@@ -22,6 +22,8 @@ class Rolled:
 
 Tree = tuple[int | Rolled, ...]
 
+_LARGEST_POWER = 62  # of two, in 64 bits: a size that has doubled so often is none
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -69,7 +71,8 @@ class Repeated:
 
     def point(self, count: int, powers: bool) -> dict[str, int]:
         """What this loop adds to a point in one of its repetitions."""
-        return {self.counter: count, self.power: 2**count} if powers else {self.counter: count}
+        power = 2 ** min(count, _LARGEST_POWER)
+        return {self.counter: count, self.power: power} if powers else {self.counter: count}
 
     def trips_at(self, trace: int, counters: tuple[int, ...]) -> int:
         """How often it ran in this trace inside these repetitions of the loops around it."""

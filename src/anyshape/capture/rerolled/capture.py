@@ -29,6 +29,7 @@ _ATTEMPTS = ((12, False), (36, True))
 """How long traces may be, and whether steps may double: traces of loops are as long as their loops, so few steps first,
 and more where a block repeats too rarely to be seen."""
 _DEEPEST = 2
+_LONG = 1200
 
 
 def capture_rerolled(
@@ -96,9 +97,16 @@ class _Rerolling:
                 return Learner(self.recorder, declared, self.answers, plan).learn()
             except CaptureRefused as refusal:
                 refusals.append(refusal)
-                if refusal.finding.code == "AS121":
+                if refusal.finding.code == "AS121" or self._is_long(declared, largest):
                     break
         raise refusals[0]
+
+    def _is_long(self, declared: Declared, largest: int) -> bool:
+        """Whether traces at these sizes have so many steps that a block cannot have been too rare to be seen."""
+        sizes = {name: max(size, largest) for name, size in declared.example_sizes.items()}
+        if not declared.domain.contains(sizes) or not self.answers(sizes):
+            return False
+        return len(self.recorder.trace(sizes).steps) > _LONG
 
 
 def _rolling(declared: Declared, powers: bool) -> Callable[[Sequence[Trace]], Template]:

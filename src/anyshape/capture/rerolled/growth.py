@@ -2,6 +2,7 @@
 
 3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
 3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
+4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.refusals import traces_differ
+from anyshape.capture.generalized.sizes import first_sizes
 from anyshape.inputs import Declared
 
-_PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33))
+_SMALL, _FEW = 6, 3
+_PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16))
 
 
 def find_growing(
@@ -26,6 +30,25 @@ def find_growing(
             if len(counts) == len(sizes) and len(steps) == 1 and steps.pop() > 0:
                 return dim
     return None
+
+
+def check_growth(recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]) -> None:
+    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops serves."""
+    traces = []
+    for sizes in sorted(first_sizes(declared, answers, _SMALL, _FEW), key=lambda sizes: sum(sizes.values())):
+        try:
+            traces.append(recorder.trace(sizes))
+        except Exception:  # the learner traces too, and says what is wrong
+            return
+    if len({len(trace.steps) for trace in traces}) < 2:
+        return
+    if find_growing(recorder, declared, answers, declared.domain.names) is None:
+        return
+    one = traces[0]
+    other = next(trace for trace in traces if len(trace.steps) != len(one.steps))
+    pairs = itertools.zip_longest(one.steps, other.steps)
+    first, second = next((a, b) for a, b in pairs if a is None or b is None or a.letter != b.letter)
+    raise traces_differ(first, second, one.sizes, other.sizes)
 
 
 def _counts(
