@@ -198,3 +198,20 @@ def test_a_number_that_meets_doubles_is_a_double(name, tmp_path) -> None:
         x = torch.randn(n, dtype=torch.float64)
         expected = DOUBLES[name](x).numpy()
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], expected, rtol=1e-13, atol=1e-15)
+
+
+class TableOfAtMost(nn.Module):
+    def forward(self, x):
+        length = int(x.shape[1])
+        length = min(length, 40)
+        return x[:, :length] + torch.tensor([math.sin(place * place) for place in range(length)])
+
+
+def test_a_table_without_a_rule_is_kept_whole_where_no_size_asks_for_more(tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(TableOfAtMost(), lambda b=2, n=9: torch.randn(b, n), path, strategy="generalized")
+    assert result.strategy == "generalized"
+    session = onnxruntime.InferenceSession(str(path))
+    for n in (1, 2, 39, 40, 41, 300):
+        x = torch.randn(2, n)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], TableOfAtMost()(x).numpy(), rtol=1e-6)

@@ -17,7 +17,7 @@ from anyshape.capture.generalized.fit_reals import Part, Real
 from anyshape.capture.generalized.operands import Made
 from anyshape.capture.generalized.refusals import constant_without_rule
 from anyshape.capture.generalized.scope import Scope
-from anyshape.domain import Expr, Number, Op, Ref, simplify
+from anyshape.domain import Expr, Number, Op, Ref, range_of, simplify
 
 if TYPE_CHECKING:
     from anyshape.capture.generalized.frames import Frame
@@ -51,8 +51,31 @@ def build_constant(frame: Frame, made: Made) -> Node:
         return frame.scope.call(_aten.where.self, mask, *chosen)
     rule = _rule(frame, samples)
     if rule is None:
-        raise constant_without_rule(_maker(frame, made))
+        table = _cut_from_table(frame, made, shape)
+        if table is None:
+            raise constant_without_rule(_maker(frame, made))
+        return table
     return frame.scope.call(_aten.to.dtype, positions.build(rule), dtype)
+
+
+def _cut_from_table(frame: Frame, made: Made, shape: Sequence[Expr]) -> Node | None:
+    """The beginning of one table, where the domain has no size that asks for more of it than was seen."""
+    tensors = [constant.tensor for _, constant in made.sightings]
+    longest = max(tensors, key=torch.Tensor.numel)
+    axes = [axis for axis in range(longest.ndim) if len({tensor.shape[axis] for tensor in tensors}) > 1]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    try:
+        most = range_of(frame.scope.domain, shape[axis])
+    except Exception:  # a counter is no dim, and nobody knows how far it goes
+        return None
+    if most is None or most.high != longest.shape[axis]:
+        return None
+    if not all(_equal(tensor, longest.narrow(axis, 0, tensor.shape[axis])) for tensor in tensors):
+        return None
+    table = frame.constant(f"constant_{made.key}", longest)
+    return frame.scope.call(_aten.slice.Tensor, table, axis, 0, frame.scope.size(shape[axis]))
 
 
 def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
