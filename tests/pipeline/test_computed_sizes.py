@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence
 
 import anyshape
 
@@ -215,3 +216,22 @@ def test_a_table_without_a_rule_is_kept_whole_where_no_size_asks_for_more(tmp_pa
     for n in (1, 2, 39, 40, 41, 300):
         x = torch.randn(2, n)
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], TableOfAtMost()(x).numpy(), rtol=1e-6)
+
+
+class StateOfPacked(nn.Module):
+    """The number of packed sequences, taken as an int."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 6, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return self.gru(packed, torch.zeros(1, int(packed.batch_sizes[0]), 6))[1]
+
+
+def test_the_number_of_packed_sequences_stays_open_behind_int() -> None:
+    def inputs(batch=2, seq=3):
+        return torch.randn(batch, seq, 4), torch.randint(1, seq + 1, (batch,))
+
+    assert anyshape.export(StateOfPacked().eval(), inputs, None).strategy == "symbolic"

@@ -268,3 +268,19 @@ def test_a_side_is_not_judged_by_values_that_never_lead_there(tmp_path) -> None:
     export(model, lambda b=2, t=3: torch.randn(b, t), path, where=["t >= 2"])
     assert_same(model, path, torch.randn(4, 5))
     assert_same(model, path, torch.ones(4, 5))
+
+
+class Measured(nn.Module):
+    """Numbers that follow from sizes alone, asked for in a model that decides by values: they are no questions."""
+
+    def forward(self, x):
+        ones = torch.ones(x.shape[1])
+        half = x[:, : int(ones.sum()) // 2 + 1] / float(ones.sum())
+        return half if x.sum() > 0 else half * 2
+
+
+def test_numbers_that_follow_from_sizes_are_learned_beside_a_decision(tmp_path) -> None:
+    model, path = Measured(), tmp_path / "m.onnx"
+    export(model, lambda b=2, t=3: torch.randn(b, t), path)
+    for offset in (3.0, -3.0):
+        assert_same(model, path, torch.randn(4, 7) + offset)

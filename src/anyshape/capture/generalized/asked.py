@@ -18,11 +18,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from anyshape.capture.generalized.indexing import assign, basic_index
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.real_numbers import real_number, whole_number
 
 _ASKING = {
     getattr(torch.Tensor, name)
     for name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "__index__", "__array__", "is_nonzero")
 } | {torch.is_nonzero}
+_PYTHONS = {whole_number: torch.Tensor.__int__, real_number: torch.Tensor.__float__}
+"""int() and float() in the user's own code, while they stand for functions that are heard."""
 
 
 class ValueAsked(Exception):
@@ -47,6 +50,7 @@ class AskedValues(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        func = _PYTHONS.get(func, func)
         if func in _ASKING and isinstance(args[0], torch.Tensor):
             value = _real_value(args[0], func)
             with _disable_current_modes():  # else asking would itself be traced

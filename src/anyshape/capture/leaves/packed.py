@@ -22,6 +22,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from anyshape.capture.leaves.checks import SizeCheck, promise_total_length
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.real_numbers import whole_number
 from anyshape.operators.packed import pack, pad, repack, unpack
 
 _FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)
@@ -65,6 +66,7 @@ class PackedSequences:
             Tensor.__getitem__: self._index,
             Tensor.__int__: self._as_int,
             Tensor.item: self._item,
+            whole_number: self._item,
             Tensor.size: self._size,
             **dict.fromkeys(_FACTORIES, self._create),
         }
