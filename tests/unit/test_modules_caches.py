@@ -28,6 +28,7 @@ class Model(nn.Module):
 
 def test_nothing_is_remembered_while_it_is_entered() -> None:
     table.cache_clear()
+    Model.own.cache_clear()
     model = Model()
     with uncached(model), pytest.raises(ZeroDivisionError):
         model(torch.ones(3))

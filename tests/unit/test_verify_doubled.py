@@ -10,6 +10,7 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.verify_calls import Call, Everything
 from torch import nn
 
 from anyshape.records.verdict import Mismatch, Verdict
@@ -18,7 +19,6 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.doubled import Doubled, write_in_doubles
 from anyshape.verify.tensors import to_array
-from verify_calls import Call, Everything
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 LONG = [{"n": 3}, {"n": 1001}, {"n": 20011}]

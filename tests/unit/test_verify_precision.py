@@ -8,11 +8,11 @@ from typing import Any
 import onnx
 import pytest
 import torch
+from tests.verify_calls import Call
 from torch import nn
 
 from anyshape.verify import Reference
 from anyshape.verify.precision import SINGLE_FACTOR, rounding_of_module, roundings, roundings_of_file
-from verify_calls import Call
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 HALF, BRAIN, SINGLE = 2.0**-10, 2.0**-7, 2.0**-23
