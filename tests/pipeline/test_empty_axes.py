@@ -52,3 +52,15 @@ def test_a_dim_that_may_be_zero_counts_too(tmp_path) -> None:
 
     assert anyshape.export(Mean(), lambda n=9: torch.randn(n, 3), tmp_path / "m.onnx", where=["0 <= n"]).verdict.passed
     assert "ReduceMean" not in operators(tmp_path / "m.onnx")
+
+
+class MeansSoFar(nn.Module):
+    def forward(self, x):
+        means = x.new_zeros(x.shape[0], x.shape[1])
+        for step in range(1, x.shape[1]):
+            means[:, step] = x[:, :step].mean((1, 2))
+        return means
+
+
+def test_a_mean_over_what_a_loop_has_seen_so_far() -> None:
+    assert anyshape.export(MeansSoFar(), lambda b=2, t=6: torch.randn(b, t, 3)).strategy == "rerolled"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.tape import Tape
 
-from anyshape.domain import Compare, Domain, Number, decide, parse_expr
+from anyshape.domain import Compare, Domain, Expr, Number, decide, dims_of, parse_expr
 
 _TIMEOUT_MS = 500
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -40,9 +40,13 @@ class _Sizes:
         if size.value is None:
             return True
         if size.value not in self._known:
-            is_some = Compare(">=", parse_expr(size.value), Number(1))
-            self._known[size.value] = decide(self._domain, is_some, timeout_ms=_TIMEOUT_MS).status != "proved"
+            self._known[size.value] = not self._is_some(parse_expr(size.value))
         return self._known[size.value]
+
+    def _is_some(self, size: Expr) -> bool:
+        if not set(dims_of(size)) <= set(self._domain.names):  # the step of a loop is no dim
+            return False
+        return decide(self._domain, Compare(">=", size, Number(1)), timeout_ms=_TIMEOUT_MS).status == "proved"
 
 
 def _may_be_empty(node: ir.Node, sizes: _Sizes) -> bool:
