@@ -9,15 +9,13 @@ sizes. That it holds elsewhere too is shown by each side's own unseen traces, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, all_of, evaluate, find_point
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, evaluate, find_point
 from anyshape.inputs import Declared
-from anyshape.records.captured import Answer, Captured
 
 _FIRST = 14
 _UNSEEN = 10
@@ -52,27 +50,6 @@ def find_split(
         if found is not None:
             return found
     return None
-
-
-def join(first: Captured, second: Captured) -> Captured:
-    """Both sides as one capture: an axis of an answer on which they disagree follows no expression."""
-    pairs = zip(first.answers, second.answers, strict=True)
-    return replace(
-        first, regions=(*first.regions, *second.regions), answers=tuple(_either(one, other) for one, other in pairs)
-    )
-
-
-def under(condition: Condition, captured: Captured) -> Captured:
-    """The same capture for the sizes at which the condition holds."""
-    regions = tuple(replace(region, condition=all_of((condition, region.condition))) for region in captured.regions)
-    return replace(captured, regions=regions)
-
-
-def _either(one: Answer, other: Answer) -> Answer:
-    if len(one.axes) != len(other.axes):
-        return replace(one, axes=(), any_rank=True)
-    axes = tuple(size if size == also else None for size, also in zip(one.axes, other.axes, strict=True))
-    return replace(one, axes=axes, any_rank=one.any_rank or other.any_rank)
 
 
 class _Search:

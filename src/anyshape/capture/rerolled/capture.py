@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
+from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Lesson, Plan
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.program import Decompose
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused, write_in_loop
-from anyshape.capture.generalized.regions import join, under
+from anyshape.capture.generalized.refusals import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
@@ -21,7 +21,7 @@ from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.sides import find_side
 from anyshape.capture.rerolled.suspects import choose_suspects
-from anyshape.domain import Condition, negate
+from anyshape.domain import Condition
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
@@ -46,7 +46,8 @@ def capture_rerolled(
     """
     recorder = Recorder(module, declared)
     telling = choose_suspects(recorder, declared, answers, suspects)
-    return _Rerolling(module, answers, decompose, recorder, telling).capture(declared, _DEEPEST)
+    rerolling = _Rerolling(module, answers, decompose, recorder, telling)
+    return capture_sides(declared, rerolling.capture, rerolling.find_side, _DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -59,28 +60,13 @@ class _Rerolling:
     recorder: Recorder
     suspects: Sequence[Sizes]
 
-    def capture(self, declared: Declared, depth: int) -> Captured:
-        try:
-            lesson = self._learn(declared)
-        except CaptureRefused as refusal:
-            if refusal.finding.code != PATH_DEPENDS_ON_SIZE or depth == 0:
-                raise
-            side = find_side(self.recorder, declared, self.answers, self.suspects)
-            if side is None:
-                raise
-            return self._both_sides(declared, side, depth, refusal)
+    def capture(self, declared: Declared) -> Captured:
+        lesson = self._learn(declared)
         emitter = LoopEmitter(lesson.explained, declared.domain, self.decompose)
         return build_captured("rerolled", self.module, declared, lesson, self.decompose, emitter)
 
-    def _both_sides(self, declared: Declared, side: Condition, depth: int, refusal: CaptureRefused) -> Captured:
-        captured = []
-        for condition in (side, negate(side)):
-            narrowed = replace(declared, domain=declared.domain.narrowed(condition))
-            captured.append(under(condition, self.capture(narrowed, depth - 1)))
-        first, second = captured
-        if len(first.answers) != len(second.answers):
-            raise refusal
-        return join(first, second)
+    def find_side(self, declared: Declared) -> Condition | None:
+        return find_side(self.recorder, declared, self.answers, self.suspects)
 
     def _learn(self, declared: Declared) -> Lesson:
         refusals: list[CaptureRefused] = []
