@@ -91,7 +91,7 @@ def assert_same(model, path, *inputs: torch.Tensor) -> None:
     session = onnxruntime.InferenceSession(str(path))
     feeds = {given.name: value.numpy() for given, value in zip(session.get_inputs(), inputs, strict=True)}
     (actual,) = session.run(None, feeds)
-    np.testing.assert_allclose(actual, expected.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual, expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_both_sides_of_a_branch_on_values_are_in_the_file(tmp_path) -> None:
