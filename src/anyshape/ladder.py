@@ -92,11 +92,13 @@ class Site:
     options: Options
     tell: Tell
     may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
+    told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
 
     @cached_property
     def suspects(self) -> list[dict[str, int]]:
         """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
-        return sizes_at_numbers(self.declared, numbers_in_code(self.module), self.cost)
+        at_numbers = sizes_at_numbers(self.declared, numbers_in_code(self.module), self.cost)
+        return [*map(dict, self.told), *(sizes for sizes in at_numbers if sizes not in self.told)]
 
 
 def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
@@ -129,6 +131,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
             attempts.append(_attempt(rung, workshop, site, translator))
             if attempts[-1].is_right:
                 break
+            if (captured := attempts[-1].captured) is not None:
+                site = replace(site, told=(*site.told, *captured.sizes_against))
     return tuple(attempts)
 
 

@@ -235,3 +235,24 @@ def test_the_number_of_packed_sequences_stays_open_behind_int() -> None:
         return torch.randn(batch, seq, 4), torch.randint(1, seq + 1, (batch,))
 
     assert anyshape.export(StateOfPacked().eval(), inputs, None).strategy == "symbolic"
+
+
+class Periodic(nn.Module):
+    """A condition that integer arithmetic does not say, on a number that the code does not hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factors = [3, 7]
+
+    def forward(self, x):
+        size, period = int(x.shape[0]), self.factors[0] * self.factors[1]
+        return x.flip(0) if float(size) / period == size // period else x + 1
+
+
+def test_a_condition_in_floats_is_tried_where_it_does_not_hold(tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(Periodic(), lambda n=9: torch.randn(n), path)
+    session = onnxruntime.InferenceSession(str(path))
+    for n in (1, 20, 21, 22, 42, 63, 105, 400):
+        x = torch.randn(n)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Periodic()(x).numpy())

@@ -72,6 +72,11 @@ class Shortened(nn.Module):
         return x[:, :longest].cumsum(1)
 
 
+class Typed(nn.Module):
+    def forward(self, x):
+        return x.to(float) if x.sum() > 0 else x.to(float) + torch.ones(1, dtype=float)
+
+
 class Asserted(nn.Module):
     def forward(self, x):
         assert (x < 50).all(), "too large"
@@ -102,6 +107,13 @@ def test_both_sides_of_a_branch_on_values_are_in_the_file(tmp_path) -> None:
     told = describe_ladder(result)
     assert "rung    decided: right" in told
     assert "decides by values: " in told and "if x.sum() > 0:" in told
+
+
+def test_python_s_own_types_are_dtypes_beside_a_branch(tmp_path) -> None:
+    model, path = Typed(), tmp_path / "m.onnx"
+    export(model, lambda b=2: torch.randn(b, 3), path)
+    for offset in (3.0, -3.0):
+        assert_same(model, path, torch.randn(4, 3) * 0.1 + offset)
 
 
 def test_a_branch_inside_a_branch_and_its_weights_once(tmp_path) -> None:

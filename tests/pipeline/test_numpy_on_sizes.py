@@ -68,6 +68,12 @@ class Indices(nn.Module):
         return x[:, last_first], x * np.arange(x.shape[1], dtype=np.float32)[:, None]
 
 
+class Classes(nn.Module):
+    def forward(self, x):
+        places = x.abs().type(torch.LongTensor) + torch.from_numpy(np.arange(x.shape[1]))[:, None]
+        return places if x.sum() > 0 else places + 1
+
+
 class ThereAndBack(nn.Module):
     def forward(self, x):
         array = x.detach().cpu().numpy()
@@ -78,6 +84,11 @@ class ThereAndBack(nn.Module):
 def test_what_numpy_makes_of_sizes_follows_the_sizes(model) -> None:
     result = anyshape.export(model().eval(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)
     assert result.strategy == "symbolic"
+
+
+def test_torch_s_classes_are_taken_for_themselves_beside_numpy() -> None:
+    result = anyshape.export(Classes(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)
+    assert result.strategy == "decided"
 
 
 def test_afterwards_numpy_and_torch_are_themselves() -> None:

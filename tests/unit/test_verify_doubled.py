@@ -33,8 +33,13 @@ def equal_rows(sizes: Any, seed: int) -> Call:
     return Call((torch.randn(8, generator=torch.Generator().manual_seed(seed)).expand(sizes["n"], 8).clone(),))
 
 
-def verdict_on(text: str) -> Verdict:
-    with Reference(Summed(), lambda outputs: [("y", outputs)]) as reference:
+class SummedInDouble(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.double().sum(0).float()
+
+
+def verdict_on(text: str, module: nn.Module | None = None) -> Verdict:
+    with Reference(module or Summed(), lambda outputs: [("y", outputs)]) as reference:
         return verify(
             VerifyRequest(
                 model=onnx.parser.parse_model(HEAD + text).SerializeToString(),
@@ -56,6 +61,10 @@ def summed(more: str) -> str:
 
 def test_a_long_sum_of_equal_numbers_may_be_rounded_otherwise() -> None:
     assert verdict_on(summed("y = Identity(s)")).passed
+
+
+def test_a_file_that_lost_the_doubles_of_the_module_is_wrong() -> None:
+    assert not verdict_on(summed("y = Identity(s)"), SummedInDouble()).passed
 
 
 @pytest.mark.parametrize("more", ["y = Mul(s, one)", "h = Cast<to = 10>(s) y = Cast<to = 1>(h)"])

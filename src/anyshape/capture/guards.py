@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from anyshape.capture.sympy_terms import condition_of
+from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
@@ -102,14 +104,21 @@ def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain
         key = condition if condition is not None else str(term)
         if key not in found:
             by_user = getattr(user_line, "by_user", False)
-            found[key] = decide_guard(Guard(condition, str(term), source, by_user), domain)
+            guard = Guard(condition, str(term), source, by_user)
+            found[key] = _tried(guard, sizes_against(term, symbols, domain)) if condition is None else guard
     for symbol, expression in symbols.items():
         for condition, location in _assumed_range(environment, symbol, expression):
             if condition not in found and not any(_same_bound(condition, known) for known in found):
                 user_line = getattr(location, "maybe_user_loc", None)
                 source = getattr(user_line, "source", None)
-                found[condition] = decide_guard(Guard(condition, "", source, False), domain)
-    return tuple(found.values())
+                found[condition] = Guard(condition, "", source, False)
+    return tuple(decide_guard(guard, domain) for guard in found.values())
+
+
+def _tried(guard: Guard, against: Sequence[Mapping[str, int]]) -> Guard:
+    if not against:
+        return guard
+    return replace(guard, status="refuted", counterexample=against[0], further=tuple(against[1:]))
 
 
 def _same_bound(condition: Condition, known: Condition | str) -> bool:

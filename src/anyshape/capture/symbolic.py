@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
@@ -16,9 +16,8 @@ from anyshape.capture.leaves import leaves
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.caches import uncached
 from anyshape.modules.flat import FlatModule
-from anyshape.modules.open_numbers import open_numbers
+from anyshape.modules.open_numbers import run_open
 from anyshape.modules.quiet import quiet_graphs, quiet_logger
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer, Captured, Region
@@ -39,10 +38,7 @@ def capture_symbolically(
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
-        try:
-            program = _export(flat, values, declared, open_numbers(module))
-        except TypeError:  # a class that only stands for int or float went where torch wants the real one: x.to(float)
-            program = _export(flat, values, declared, uncached(module))
+        program = run_open(module, lambda: _export(flat, values, declared))
         paths = flat.seen.paths
         decomposed = decompose(program)
     environment = shape_environment(decomposed) or shape_environment(program)
@@ -55,12 +51,10 @@ def capture_symbolically(
     return Captured("symbolic", (region,), _answers(program, paths, symbols))
 
 
-def _export(
-    flat: FlatModule, values: Sequence[Any], declared: Declared, numbers: AbstractContextManager[None]
-) -> ExportedProgram:
+def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), quiet_graphs(), numbers:
+    with leaves(), quiet_graphs():
         return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from anyshape.modules.open_numbers import open_numbers
+from anyshape.modules.open_numbers import run_open
 from anyshape.modules.questions import Asked, Kind, Questions
 
 
@@ -50,8 +50,12 @@ class _Scripted(torch.nn.Module):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
-        with open_numbers(self.module), Questions((args, kwargs), answers, is_strict=self._is_strict) as questions:
-            return questions.answered(self.module(*args, **kwargs))
+
+        def run() -> Any:
+            with Questions((args, kwargs), answers, is_strict=self._is_strict) as questions:
+                return questions.answered(self.module(*args, **kwargs))
+
+        return run_open(self.module, run)
 
 
 def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
@@ -145,9 +149,12 @@ def hear(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, An
 def _first_question(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any]
 ) -> Asked | None:
-    try:
-        with open_numbers(module), Questions((args, kwargs), answers):
+    def run() -> None:
+        with Questions((args, kwargs), answers):
             module(*args, **kwargs)
+
+    try:
+        run_open(module, run)
     except Asked as asked:
         return asked
     return None

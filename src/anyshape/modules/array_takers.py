@@ -54,4 +54,4 @@ def _open_class(own: type, dtype: torch.dtype) -> StandsFor:
             return args[0].tensor.to(dtype, copy=True)
         return own(*args)
 
-    return StandsFor(own.__name__, (), {"__new__": make}, own=own)
+    return StandsFor(f"torch.{own.__name__}", (), {"__new__": make}, own=own)  # torch reads its dtype off the name

@@ -12,18 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import SymFloat, SymInt
 
 from anyshape.modules.array_takers import ArraysAsTensors, array_takers
-from anyshape.modules.caches import uncached_functions
+from anyshape.modules.caches import uncached, uncached_functions
 from anyshape.modules.open_arrays import open_numpy
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.modules.real_numbers import real_number, whole_number
 from anyshape.modules.stands_for import Standing, StandsFor, standing
 from anyshape.modules.user_code import user_functions
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -34,6 +36,17 @@ def open_numbers(module: torch.nn.Module) -> Iterator[None]:
     uses_numpy = any(place is vars(torch) for place, _, _ in found)
     with standing(found), ArraysAsTensors() if uses_numpy else nullcontext():
         yield
+
+
+def run_open(module: torch.nn.Module, run: Callable[[], T]) -> T:
+    """What `run` gives while sizes are left open; where a class that only stands for another went where torch wants that
+    one (`x.to(float)`), what it gives without."""
+    try:
+        with open_numbers(module):
+            return run()
+    except (TypeError, ValueError):
+        with uncached(module):
+            return run()
 
 
 def _replaced(space: dict[str, Any]) -> Iterator[Standing]:

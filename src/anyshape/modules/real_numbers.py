@@ -15,6 +15,7 @@ import torch
 from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils._pytree import tree_leaves, tree_map
 
+_HALF = (torch.float16, torch.bfloat16)
 _MAKERS = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
 _FILLS = {torch.full: 0, torch.full_like: 1, torch.Tensor.new_full: 1}
 """Functions that fill a new tensor with a number, and how many tensors stand before its shape."""
@@ -53,16 +54,31 @@ class RealNumbers:
         if len(others) == len(tensors):
             return func(*args, **kwargs)
         if func in _MAKERS:
-            return self._made(args[0], kwargs.get("dtype"))
+            return self._made(args[0] if args else kwargs["data"], kwargs.get("dtype"))
         if func in _FILLS:
             return self._filled(_FILLS[func], *args, **kwargs)
         if others:
-            dtype = _dtype_beside(others)
-            args, kwargs = tree_map(lambda leaf: leaf.to(dtype) if self.has(leaf) else leaf, (args, dict(kwargs)))
-            return func(*args, **kwargs)
+            return self._beside(_dtype_beside(others), func, args, kwargs)
         result = func(*args, **kwargs)
         is_number = isinstance(result, torch.Tensor) and result.dtype == torch.float64 and result.ndim == 0
         return self.add(result) if is_number else result
+
+    def _beside(
+        self, dtype: torch.dtype, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Half precision and a float are computed in single precision, and rounded at the end, as torch does it."""
+        is_in_place = func.__name__.endswith("_") and not func.__name__.endswith("__")
+        wide = torch.float32 if dtype in _HALF and not is_in_place else dtype
+
+        def taken(leaf: Any) -> Any:
+            if self.has(leaf):
+                return leaf.to(wide)
+            return leaf.to(wide) if isinstance(leaf, torch.Tensor) and leaf.dtype == dtype != wide else leaf
+
+        args, kwargs = tree_map(taken, (args, dict(kwargs)))
+        result = func(*args, **kwargs)
+        is_wide = lambda leaf: isinstance(leaf, torch.Tensor) and leaf.dtype == wide != dtype  # noqa: E731
+        return tree_map(lambda leaf: leaf.to(dtype) if is_wide(leaf) else leaf, result)
 
     def has(self, value: Any) -> bool:
         """Whether a value is one of the numbers."""

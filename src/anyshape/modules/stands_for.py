@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,17 +11,24 @@ Standing = tuple[Any, str, Any]
 """Where a name is (a function's globals or a class), the name, and what it means for a while."""
 
 _MISSING = object()
+_ALONE = threading.RLock()  # names are the whole process's: two captures in two threads take turns
 
 
 @contextmanager
 def standing(found: Iterable[Standing]) -> Iterator[None]:
     """Afterwards all names mean what they meant before, whatever happened."""
     changed: list[Standing] = []
-    try:
+    with _ALONE, _put_back(changed):
         for place, name, value in list(found):
             space = place if isinstance(place, dict) else vars(place)
             changed.append((place, name, space.get(name, _MISSING)))
             _put(place, name, value)
+        yield
+
+
+@contextmanager
+def _put_back(changed: list[Standing]) -> Iterator[None]:
+    try:
         yield
     finally:
         for place, name, before in reversed(changed):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+_CASTS = ("Cast", "CastLike")
+
 
 def count_axes_from_the_front(model: ir.Model) -> int:
     """Makes the axes of reductions positive. Says how many nodes were changed."""
@@ -16,15 +18,24 @@ def count_axes_from_the_front(model: ir.Model) -> int:
         if not node.op_type.startswith("Reduce") or len(node.inputs) < 2:
             continue
         data, axes = node.inputs[0], node.inputs[1]
-        if data is None or axes is None or data.shape is None or axes.const_value is None:
+        rank = _rank(data)
+        if rank is None or axes is None or axes.const_value is None:
             continue
         counted = axes.const_value.numpy()
         if (counted >= 0).all():
             continue
-        positive = np.where(counted < 0, counted + len(data.shape), counted)
+        positive = np.where(counted < 0, counted + rank, counted)
         node.replace_input_with(1, _constant(model, positive))
         changed += 1
     return changed
+
+
+def _rank(value: ir.Value | None) -> int | None:
+    """How many axes a value has; one that was only cast has those of what it was cast from."""
+    while value is not None and value.shape is None:
+        maker = value.producer()
+        value = maker.inputs[0] if maker is not None and maker.op_type in _CASTS else None
+    return None if value is None or value.shape is None else len(value.shape)
 
 
 def _constant(model: ir.Model, axes: np.ndarray) -> ir.Value:

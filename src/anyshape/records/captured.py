@@ -20,7 +20,8 @@ class Guard:
     """A condition under which a program holds, who asked for it, and what the domain says of it.
 
     `by_user` tells a condition of the user's own code (`if x.shape[0] > 3`) from torch's bookkeeping below a line.
-    `condition` is None where integer arithmetic over the dims cannot say it: `text` then has torch's own words.
+    `condition` is None where integer arithmetic over the dims cannot say it: `text` then has torch's own words, and
+    `further` more sizes at which it does not hold.
     """
 
     condition: Condition | None
@@ -29,6 +30,7 @@ class Guard:
     by_user: bool
     status: Status = "unknown"
     counterexample: Mapping[str, int] | None = field(default=None, hash=False)
+    further: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,12 @@ class Captured:
     def guards(self) -> tuple[Guard, ...]:
         """Every region's guards; each holds only as far as its region reaches."""
         return tuple(guard for region in self.regions for guard in region.guards)
+
+    @property
+    def sizes_against(self) -> list[Mapping[str, int]]:
+        """Sizes at which conditions do not hold that no arithmetic says: no other rung has heard of them."""
+        unsaid = [guard for guard in self.guards if guard.condition is None and guard.counterexample is not None]
+        return [sizes for guard in unsaid for sizes in (guard.counterexample, *guard.further) if sizes is not None]
 
     @property
     def programs(self) -> tuple[ExportedProgram, ...]:

@@ -77,17 +77,19 @@ def _write(node: Node) -> None:
 
 
 @contextmanager
-def constants_in_double(program: ExportedProgram) -> Iterator[None]:
-    """Python floats of which nothing tells the dtype are written as doubles, which are then cast to what is wanted."""
-    with _wide_constants() if has_doubles(program) else nullcontext():
+def constants_in_double(program: ExportedProgram, building: Any) -> Iterator[None]:
+    """Python floats of which nothing tells the dtype are written as doubles, which are then cast to what is wanted.
+
+    `building` is torch's module that writes them.
+    """
+    with _wide_constants(building) if has_doubles(program) else nullcontext():
         yield
 
 
-def _wide_constants() -> Any:
+def _wide_constants(building: Any) -> Any:
     import onnx_ir as ir
-    from torch.onnx._internal.exporter import _building
 
-    theirs = _building._process_python_constants
+    theirs = building._process_python_constants
 
     def is_open(parameter: Any, type_binding: Any) -> bool:
         allowed = [each.dtype for each in parameter.type_constraint.allowed_types]
@@ -100,7 +102,7 @@ def _wide_constants() -> Any:
                     named_inputs[name] = ir.tensor(value, dtype=ir.DataType.DOUBLE)
         return theirs(signature, named_inputs, type_binding, *more)
 
-    return patch.object(_building, "_process_python_constants", processed)
+    return patch.object(building, "_process_python_constants", processed)
 
 
 def _meets_doubles(node: Node) -> bool:

@@ -101,7 +101,7 @@ class Translator:
     def translate(self, program: ExportedProgram) -> ir.Model:
         """A decomposed program as an ONNX model. Raises what torch.onnx raises."""
         from torch.fx.experimental import _config
-        from torch.onnx._internal.exporter import _core, _fx_passes
+        from torch.onnx._internal.exporter import _building, _core, _fx_passes
 
         _view_as_reshape(program)
         gather_whole_numbers(program)
@@ -110,7 +110,7 @@ class Translator:
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
-            with constants_in_double(program):
+            with constants_in_double(program, _building):
                 return _core._exported_program_to_onnx_program(program, registry=self._registry).model
 
 

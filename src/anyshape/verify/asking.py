@@ -44,7 +44,9 @@ def sizes_to_verify(declared: Declared, guards: Iterable[Guard], cost: Cost, see
         limit=_SIZES,
         seed=seed,
     )
-    against = [{name: guard.counterexample[name] for name in names} for guard in open_guards if guard.counterexample]
+    unsaid = [guard for guard in guards if guard.condition is None]
+    counterexamples = [sizes for guard in (*open_guards, *unsaid) for sizes in (guard.counterexample, *guard.further)]
+    against = [{name: sizes[name] for name in names} for sizes in counterexamples if sizes]
     return [dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*against, *chosen)}]
 
 

@@ -16,9 +16,10 @@ from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeRejected
 from anyshape.verify.compare import OutputRule, compare_in_full
-from anyshape.verify.doubled import Doubled, rounding_of_file
+from anyshape.verify.doubled import SLIGHT, Doubled, rounding_of_file
 from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
+from anyshape.verify.precision import computes_in_double
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
@@ -27,7 +28,6 @@ from anyshape.verify.tolerance import Tolerance
 from anyshape.verify.values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 
 _SLOWER_THAN_EAGER = 30.0
-_SLIGHT = 100.0
 _REPEATS = 3
 _PATIENCE_S = 2.0  # of the child's work, so that it does not matter what else the machine does
 _DEATHS = {
@@ -164,7 +164,7 @@ class Bench:
             free = free_choices(self.request.reference, given.inputs, expected, actual)
             strays = [np.maximum(one, other) for one, other in zip(strays, free, strict=True)]
             found = compare_in_full(expected, actual, rules, strays)
-        if _is_of_values(found.difference) and max(found.excess) < _SLIGHT:
+        if _is_of_values(found.difference) and max(found.excess) < SLIGHT:
             strays = self._with_rounding(given, actual, rules, strays)
             found = compare_in_full(expected, actual, rules, strays)
         if found.difference is None:
@@ -196,7 +196,7 @@ class Bench:
         self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], strays: Sequence[Array]
     ) -> Sequence[Array]:
         """The strays, and beside them what only the file's own rounding makes."""
-        if self.yardstick is None or self.doubled is None:
+        if self.yardstick is None or self.doubled is None or computes_in_double(self.request.reference, given.inputs):
             return strays
         exact = self.yardstick.double_answer(given.inputs)
         doubles = (
@@ -252,7 +252,7 @@ def _kind(error: RunError) -> FailureKind:
 
 def _is_slight(outcome: Outcome) -> bool:
     difference = outcome.difference if isinstance(outcome, Failure) else None
-    return difference is not None and _is_of_values(difference) and difference.excess < _SLIGHT
+    return difference is not None and _is_of_values(difference) and difference.excess < SLIGHT
 
 
 def _is_of_values(difference: Difference | None) -> bool:

@@ -5,7 +5,8 @@
 A long sum of equal numbers, a coordinate among hundreds of pixels: the runtime rounds otherwise than torch, and no
 measure of the module can show how far. Where the file in doubles is within one noise floor of the module in doubles,
 the formula is right to an eighth of what any file is granted, so a file that is wrong stays wrong. Half precision and
-bfloat16 stay what they are: a file that rounds where the module does not is wrong, too.
+bfloat16 stay what they are: a file that rounds where the module does not is wrong, too. For the same reason it is not
+asked about a module that computes in doubles itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _FLOAT, _DOUBLE = 1, 11
 _TYPED = ("to", "dtype", "output_datatype")
 _MOST_BYTES = 1 << 28
 _MOST_ELEMENTS = 1 << 20  # for the reference evaluator, which is plain Python
-_SLIGHT = 100.0
+SLIGHT = 100.0
+"""In tolerances: a difference that may be rounding."""
 
 
 class Doubled:
@@ -128,7 +130,7 @@ def _rounding(expected: Array, actual: Array, exact: Array, doubled: Array, rule
     if not np.isfinite(exact).all() or not (np.abs(exact - widen(doubled)) <= limit / FACTOR).all():
         return nothing
     distance = np.abs(widen(actual) - widen(expected))
-    return np.where(distance <= _SLIGHT * limit, distance, 0.0)
+    return np.where(distance <= SLIGHT * limit, distance, 0.0)
 
 
 def write_in_doubles(path: str, target: Path) -> None:

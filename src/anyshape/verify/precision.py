@@ -74,22 +74,31 @@ def _types(values: Iterable[Any]) -> dict[str, int]:
 
 def rounding_of_module(reference: Reference, inputs: CallInputs) -> float:
     """The largest epsilon among the floating-point values that the module computes."""
+    return max(_epsilons_of_module(reference, inputs), default=0.0)
+
+
+def computes_in_double(reference: Reference, inputs: CallInputs) -> bool:
+    """Whether the module computes something in double precision: a file that does not has lost it."""
+    return any(epsilon <= torch.finfo(torch.float64).eps for epsilon in _epsilons_of_module(reference, inputs))
+
+
+def _epsilons_of_module(reference: Reference, inputs: CallInputs) -> set[float]:
     looking = _Looking()
     with looking:
         reference.run(inputs)
-    return looking.epsilon
+    return looking.epsilons
 
 
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.epsilon = 0.0
+        self.epsilons: set[float] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for value in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                self.epsilon = max(self.epsilon, torch.finfo(value.dtype).eps)
+                self.epsilons.add(torch.finfo(value.dtype).eps)
         return result
 
 
@@ -101,5 +110,5 @@ def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) ->
     told = roundings_of_file(path)
     if all(rounding <= SINGLE_FACTOR for rounding in told):
         return told
-    module = max([SINGLE_FACTOR, *(rounding_of_module(reference, inputs) for inputs in samples[:1])])
-    return tuple(min(rounding, module) for rounding in told)
+    module = max((rounding_of_module(reference, inputs) for inputs in samples[:1]), default=0.0)
+    return tuple(rounding if rounding <= SINGLE_FACTOR else min(rounding, module) for rounding in told)
