@@ -36,7 +36,7 @@ class Encoder(nn.Module):
         self.embed = nn.Embedding(1000, width)
         self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         return self.encoder(self.embed(ids), src_key_padding_mask=mask)
 
 

@@ -26,6 +26,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from plain_paths import plain
+
 RESULTS = Path(__file__).parent / "results" / "check_corpus.json"
 SO_FAR = Path(tempfile.gettempdir()) / "anyshape-check-corpus.jsonl"
 EXPORTERS = ("torchscript", "dynamo", "dynamo_auto")
@@ -52,7 +54,7 @@ def main() -> None:
     print(summary(rows))
     if not arguments.cases:
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps({"summary": summary(rows).splitlines(), "rows": rows}, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(plain({"summary": summary(rows).splitlines(), "rows": rows}), indent=1) + "\n")
         SO_FAR.unlink(missing_ok=True)
 
 
@@ -118,7 +120,7 @@ def row_of(run: Any, case: Any, exporter: str) -> dict[str, Any]:
                 case=case,
             )
         except BaseException as error:
-            return {**row, "runner": "EXPORT_FAIL", "message": str(error)[:200]}
+            return {**row, "runner": "EXPORT_FAIL", "message": plain(str(error))[:200]}
         kept = Path(folder) / "kept"
         shutil.copytree(folder, kept, ignore=lambda _, inside: ["kept"] if "kept" in inside else [])
         run.get_exporter = lambda *_: lambda *a, path, **k: shutil.copytree(kept, Path(path).parent, dirs_exist_ok=True)

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from plain_paths import plain
 from random_modules import DTYPES, RandomModule, random_inputs
 
 import anyshape
@@ -78,7 +79,7 @@ def main() -> None:
 
 def write(rows: list[dict[str, Any]], is_complete: bool) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"is complete": is_complete, **figures(rows)}, indent=1) + "\n")
+    RESULTS.write_text(json.dumps(plain({"is complete": is_complete, **figures(rows)}), indent=1) + "\n")
     print(RESULTS.read_text())
 
 
@@ -174,7 +175,7 @@ def judged(case: Case, path: Path, is_twice: bool) -> dict[str, Any]:
 def blamed(case: Case, module: torch.nn.Module, path: Path, error: anyshape.AnyshapeError) -> dict[str, Any]:
     """Who is right? Only a file that was written can be compared."""
     finding = error.findings[0]
-    why = f"{finding.code} {finding.what} {finding.why}"[:300]
+    why = plain(f"{finding.code} {finding.what} {finding.why}")[:300]
     if finding.code == "AS306":  # a type that the operator, or onnxruntime, does not have: no runtime takes such a file
         return {"outcome": "refused", "why": why}
     if not path.exists():
@@ -185,7 +186,7 @@ def blamed(case: Case, module: torch.nn.Module, path: Path, error: anyshape.Anys
     try:
         is_right = agrees(case, module, path)
     except RuntimeRejected as rejected:  # a type that onnxruntime has no kernel for
-        return {"outcome": "refused", "why": str(rejected)[:200]}
+        return {"outcome": "refused", "why": plain(str(rejected))[:200]}
     return {"outcome": "FALSE ALARM" if is_right else "rightly blamed", "why": why}
 
 

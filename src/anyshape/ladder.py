@@ -131,8 +131,9 @@ def climb(site: Site) -> tuple[Attempt, ...]:
             attempts.append(_attempt(rung, workshop, site, translator))
             if attempts[-1].is_right:
                 break
-            if (captured := attempts[-1].captured) is not None:
-                site = replace(site, told=(*site.told, *captured.sizes_against))
+            captured = attempts[-1].captured
+            if captured is not None and (against := captured.sizes_against):
+                site = replace(site, told=(*site.told, *against))
     return tuple(attempts)
 
 

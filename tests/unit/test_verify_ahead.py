@@ -11,12 +11,11 @@ from typing import Any
 import onnx
 import pytest
 import torch
-from tests.verify_calls import Call, Everything
+from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict, as_plain
 from anyshape.runtime import ChildRunner
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, ahead, run, verify
-from anyshape.verify.tensors import to_array
 
 RIGHT = "y = Add(x, x)"
 WRONG_FROM_FIVE = """n = Shape<start = 0, end = 1>(x) five = Constant<value_ints = [5]>() long = GreaterOrEqual(n, five)
@@ -38,14 +37,11 @@ def verdict_on(body: str) -> Verdict:
     text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[b, 3] x) => (float[?, 3] y) {{ {body} }}'
     with Reference(Doubled(), lambda outputs: [("y", outputs)]) as reference:
         return verify(
-            VerifyRequest(
-                model=onnx.parser.parse_model(text).SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=make,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=[{"b": b} for b in (3, 4, 7, 1, 2, 5, 9, 4, 6)],
+            request_of(
+                onnx.parser.parse_model(text),
+                reference,
+                make,
+                [{"b": b} for b in (3, 4, 7, 1, 2, 5, 9, 4, 6)],
                 options=VerifyOptions(locate_s=0.0),
             )
         )

@@ -10,15 +10,14 @@ import onnx
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.verify_calls import Call, Everything
+from tests.verify_calls import Call, request_of
 from torch import nn
 
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.runtime.client import ChildRunner
-from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
+from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.doubled import Doubled, write_in_doubles
-from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 LONG = [{"n": 3}, {"n": 1001}, {"n": 20011}]
@@ -41,15 +40,8 @@ class SummedInDouble(nn.Module):
 def verdict_on(text: str, module: nn.Module | None = None) -> Verdict:
     with Reference(module or Summed(), lambda outputs: [("y", outputs)]) as reference:
         return verify(
-            VerifyRequest(
-                model=onnx.parser.parse_model(HEAD + text).SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=equal_rows,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=LONG,
-                options=VerifyOptions(locate_s=0),
+            request_of(
+                onnx.parser.parse_model(HEAD + text), reference, equal_rows, LONG, options=VerifyOptions(locate_s=0)
             )
         )
 

@@ -13,10 +13,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
-from tests.verify_calls import Call, Everything
+from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Failure, Fault, Located
-from anyshape.verify import Answer, Reference, VerifyOptions, VerifyRequest, tell_sizes, verify
+from anyshape.verify import Answer, Reference, VerifyOptions, tell_sizes, verify
 from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.locate.referee import judge
@@ -54,14 +54,11 @@ def smallest_failure(
     change(model)
     with Reference(Of(function), flatten) as reference:
         verdict = verify(
-            VerifyRequest(
-                model=model.SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=make,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=[{"b": 3}, {"b": 5}],
+            request_of(
+                model,
+                reference,
+                make,
+                [{"b": 3}, {"b": 5}],
                 example={"b": 3},
                 options=VerifyOptions(draws=1, **options),
             )
@@ -176,15 +173,7 @@ def test_a_weight_with_other_numbers_is_found_by_its_name(tmp_path: Path) -> Non
     model.graph.initializer.append(onnx.numpy_helper.from_array(wrong, "weight"))
     model.graph.initializer.append(onnx.numpy_helper.from_array(module.bias.detach().numpy(), "bias"))
     with Reference(torch.nn.Sequential(module, torch.nn.ReLU()), flatten) as reference:
-        request = VerifyRequest(
-            model=model.SerializeToString(),
-            output_names=["y"],
-            reference=reference,
-            make=make,
-            feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-            domain=Everything(),
-            sizes=[{"b": 3}],
-        )
+        request = request_of(model, reference, make, [{"b": 3}])
         found = verify(request).smallest_failure
         unlooked = verify(replace(request, options=VerifyOptions(locate_s=0.0))).smallest_failure
     assert found is not None and found.located is not None and unlooked is not None
@@ -336,14 +325,11 @@ def test_a_node_beside_a_custom_one_is_located() -> None:
       e = Exp(x) s = mylib.Scale(e) t = Sinh(s) y = Neg(t) }"""
     with Reference(Of(lambda x: -torch.tanh(torch.exp(x) * 3)), flatten) as reference:
         verdict = verify(
-            VerifyRequest(
-                model=onnx.parser.parse_model(text).SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=make,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=[{"b": 3}],
+            request_of(
+                onnx.parser.parse_model(text),
+                reference,
+                make,
+                [{"b": 3}],
                 operators={"mylib::Scale": lambda array: array * 3},
                 options=VerifyOptions(draws=1),
             )

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from tests.verify_calls import Call, Everything
+from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict
-from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
-from anyshape.verify.tensors import to_array
+from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.ties import free_choices
 
 TABLE = [0.5, -1.0, 2.0, 0.25]
@@ -40,14 +39,11 @@ def verdict_on(function: Callable[[torch.Tensor], Any], choose: str) -> Verdict:
       <float[4] table = {{0.5, -1.0, 2.0, 0.25}}> {{ s = Gather<axis = 0>(table, x) {choose} }}"""
     with Reference(Of(function), lambda outputs: [("y", outputs)]) as reference:
         return verify(
-            VerifyRequest(
-                model=onnx.parser.parse_model(text).SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=make,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=[{"b": 2}, {"b": 5}],
+            request_of(
+                onnx.parser.parse_model(text),
+                reference,
+                make,
+                [{"b": 2}, {"b": 5}],
                 options=VerifyOptions(locate_s=0.0, shrink_tries=0),
             )
         )

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from tests.verify_calls import Call, Everything
+from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
-from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
+from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.tensors import to_array
 from anyshape.verify.widened import NOTE, widen_file
 
@@ -39,14 +39,11 @@ def make(sizes: Any, seed: int) -> Call:
 def verdict_on(text: str) -> Verdict:
     with Reference(Scaled(), lambda outputs: [("y", outputs)]) as reference:
         return verify(
-            VerifyRequest(
-                model=onnx.parser.parse_model(HEAD + text).SerializeToString(),
-                output_names=["y"],
-                reference=reference,
-                make=make,
-                feeds=lambda inputs: {"x": to_array(inputs.args[0])},
-                domain=Everything(),
-                sizes=[{"b": 3}, {"b": 1}, {"b": 9}],
+            request_of(
+                onnx.parser.parse_model(HEAD + text),
+                reference,
+                make,
+                [{"b": 3}, {"b": 1}, {"b": 9}],
                 options=VerifyOptions(),
             )
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
-from anyshape.domain import Dim, Domain, Expr, Number, Ref, dims_of, parse_expr
+from anyshape.domain import Dim, Domain, Expr, Number, Ref, dims_of, is_about, parse_expr
 from anyshape.findings import DeclarationError, Finding, UsageError
 from anyshape.records.contract import Contract, TensorPromise
 
@@ -74,7 +74,7 @@ def _sizes(value: ir.Value) -> Iterator[tuple[int, int | str | None]]:
 
 
 def _known_only(tensor: TensorPromise, dims: tuple[str, ...]) -> TensorPromise:
-    axes = (axis if axis is not None and set(dims_of(axis)) <= set(dims) else None for axis in tensor.axes)
+    axes = (axis if axis is not None and is_about(axis, dims) else None for axis in tensor.axes)
     return TensorPromise(tensor.name, tensor.path, tensor.dtype, tuple(axes))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from anyshape.diagnose.nodes import say_fault, say_node, source_of
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
-from anyshape.domain import Domain, dims_of, format_condition, holds
+from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
 from anyshape.findings import Finding
 from anyshape.records.captured import Guard, Region
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Verdict
@@ -51,7 +51,7 @@ def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
         guard
         for guard in (answering.guards if answering is not None else ())
         if guard.condition is not None
-        and set(dims_of(guard.condition)) <= set(failure.sizes)
+        and is_about(guard.condition, failure.sizes)
         and not holds(guard.condition, failure.sizes)
     ]
     return min(broken, key=lambda guard: (not guard.by_user, guard.source is None), default=None)

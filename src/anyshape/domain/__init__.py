@@ -29,7 +29,7 @@ from anyshape.domain.condition import (
 from anyshape.domain.declare import declare_domain, format_domain
 from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
 from anyshape.domain.expr import Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
-from anyshape.domain.names import dims_of, substitute
+from anyshape.domain.names import dims_of, is_about, substitute
 from anyshape.domain.near import sizes_near
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
@@ -86,6 +86,7 @@ __all__ = [
     "format_domain",
     "format_expr",
     "holds",
+    "is_about",
     "is_always",
     "is_empty",
     "is_readable",

@@ -5,7 +5,7 @@ Everything is rebuilt, nothing is simplified: `substitute` of `n` by `2` in `n +
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import overload
 
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not
@@ -15,6 +15,11 @@ from anyshape.domain.expr import Expr, Number, Op, Ref
 def dims_of(term: Expr | Condition) -> tuple[str, ...]:
     """The names of the dims, in the order of their first appearance."""
     return tuple(dict.fromkeys(_names(term)))
+
+
+def is_about(term: Expr | Condition, dims: Collection[str]) -> bool:
+    """Whether it speaks of these dims alone; the counter of a loop is none of them."""
+    return all(name in dims for name in _names(term))
 
 
 def _names(term: Expr | Condition) -> Iterator[str]:

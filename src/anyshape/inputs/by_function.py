@@ -14,7 +14,18 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Condition, Domain, Expr, Number, declare_domain, dims_of, holds, parse_condition, simplify
+from anyshape.domain import (
+    Condition,
+    Domain,
+    Expr,
+    Number,
+    declare_domain,
+    dims_of,
+    holds,
+    is_about,
+    parse_condition,
+    simplify,
+)
 from anyshape.findings import DeclarationError
 from anyshape.inputs.assemble import Options, Parts, Rule, assemble
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, words_disagree
@@ -132,7 +143,7 @@ class FunctionMaker:
 
     def _allows(self, arguments: Mapping[str, Any]) -> bool:
         numbers = {name: value for name, value in arguments.items() if type(value) is int}
-        return all(holds(rule, numbers) for rule in self.rules if set(dims_of(rule)) <= numbers.keys())
+        return all(holds(rule, numbers) for rule in self.rules if is_about(rule, numbers))
 
     def _make(self, sizes: Sizes, seed: int, values: Mapping[str, Any]) -> Inputs:
         with seeded("make", seed, sorted(sizes.items())):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 
-from anyshape.domain import dims_of, parse_expr
+from anyshape.domain import is_about, parse_expr
 from anyshape.findings import DeclarationError
 
 Axes = Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]]
@@ -34,7 +34,7 @@ def name_labels(axes: Axes) -> dict[str, Mapping[int, str] | Sequence[int]]:
 
 def _is_arithmetic_on(label: str, dims: set[str]) -> bool:
     try:
-        return set(dims_of(parse_expr(label))) <= dims
+        return is_about(parse_expr(label), dims)
     except DeclarationError:
         return False
 

@@ -6,14 +6,14 @@ run on fake tensors, which have shapes and no memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.quiet import quiet_logger
 
 _LEAST = 10_000  # what calling an operator costs, however small its answer: a loop in Python is not free
@@ -49,7 +49,7 @@ def count_elements(call: Callable[[list[Any]], Any], values: list[Any], limit: i
 
     with (
         quiet_logger("torch"),
-        _plain_attention(),
+        without_fused_layers(),
         FakeTensorMode(allow_non_fake_inputs=True) as fake,
         torch.no_grad(),
     ):
@@ -63,14 +63,3 @@ def count_elements(call: Callable[[list[Any]], Any], values: list[Any], limit: i
         except Exception:  # values that decide, operators without a fake kernel: nothing can be said
             return None
     return counting.elements
-
-
-@contextmanager
-def _plain_attention() -> Iterator[None]:
-    """Without the fused kernels of nn.Transformer, which have no fake form."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.domain import dims_of
+from anyshape.domain import is_about
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer
 from anyshape.records.exported import Exported
@@ -105,7 +105,7 @@ def _known(answer: Answer, declared: Declared) -> Answer:
     """The answer without axes that follow a number of the model's own."""
     names = set(declared.domain.names)
     return replace(
-        answer, axes=tuple(axis if axis is not None and set(dims_of(axis)) <= names else None for axis in answer.axes)
+        answer, axes=tuple(axis if axis is not None and is_about(axis, names) else None for axis in answer.axes)
     )
 
 

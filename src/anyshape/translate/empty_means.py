@@ -11,11 +11,10 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.tape import Tape
 
-from anyshape.domain import Compare, Domain, Expr, Number, decide, dims_of, parse_expr
+from anyshape.domain import Compare, Domain, Expr, Number, decide, is_about, parse_expr
+from anyshape.translate.operators.values import NARROW
 
 _TIMEOUT_MS = 500
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""Whose sums and counts may be too large for them."""
 
 
 def admit_empty_means(model: ir.Model, domain: Domain) -> int:
@@ -44,7 +43,7 @@ class _Sizes:
         return self._known[size.value]
 
     def _is_some(self, size: Expr) -> bool:
-        if not set(dims_of(size)) <= set(self._domain.names):  # the step of a loop is no dim
+        if not is_about(size, self._domain.names):
             return False
         return decide(self._domain, Compare(">=", size, Number(1)), timeout_ms=_TIMEOUT_MS).status == "proved"
 
@@ -64,7 +63,7 @@ def _replace(node: ir.Node) -> None:
     tape = Tape()
     values, old, graph = node.inputs[0], node.outputs[0], node.graph
     assert values is not None and graph is not None
-    is_narrow = values.dtype in _NARROW
+    is_narrow = values.dtype in NARROW
     wide = tape.op("Cast", [values], {"to": ir.DataType.FLOAT}) if is_narrow else values
     total = tape.op("ReduceSum", [wide, *node.inputs[1:]], node.attributes, name=node.name)
     sizes = tape.op("Shape", [values])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyshape.domain import choose_sizes, dims_of, sizes_near
+from anyshape.domain import choose_sizes, is_about, sizes_near
 from anyshape.inputs import Declared
 from anyshape.records.captured import Guard
 from anyshape.records.verdict import Sizes
@@ -33,7 +33,7 @@ def sizes_to_verify(declared: Declared, guards: Iterable[Guard], cost: Cost, see
         for guard in guards
         if guard.status != "proved"
         and guard.condition is not None
-        and set(dims_of(guard.condition)) <= set(names)  # a loop's body has conditions on its counter, too
+        and is_about(guard.condition, names)  # a loop's body has conditions on its counter, too
     ]
     chosen = choose_sizes(
         declared.domain,

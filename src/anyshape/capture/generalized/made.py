@@ -17,7 +17,7 @@ from anyshape.capture.generalized.fit_reals import Part, Real
 from anyshape.capture.generalized.operands import Made
 from anyshape.capture.generalized.refusals import constant_without_rule
 from anyshape.capture.generalized.scope import Scope
-from anyshape.domain import Expr, Number, Op, Ref, dims_of, range_of, simplify
+from anyshape.domain import Expr, Number, Op, Ref, is_about, range_of, simplify
 
 if TYPE_CHECKING:
     from anyshape.capture.generalized.frames import Frame
@@ -67,7 +67,7 @@ def _cut_from_table(frame: Frame, made: Made, shape: Sequence[Expr]) -> Node | N
         return None
     (axis,) = axes
     domain = frame.scope.domain
-    if not set(dims_of(shape[axis])) <= set(domain.names):  # a counter is no dim, and nobody knows how far it goes
+    if not is_about(shape[axis], domain.names):  # nobody knows how far a counter goes
         return None
     most = range_of(domain, shape[axis])
     if most is None or most.high != longest.shape[axis]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from anyshape.capture.generalized.fit_fractions import roundings
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, choose_sizes, dims_of, evaluate
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, choose_sizes, evaluate, is_about
 from anyshape.inputs import Declared
 
 Sizes = Mapping[str, int]
@@ -39,7 +39,7 @@ def telling_sizes(
     names = set(declared.domain.names)
     steps = [condition for rule in rules for condition in _steps(rule)]
     steps[:0] = [Compare("==", name, Number(size)) for rule in rules for name, size in roundings(rule)]
-    conditions = [condition for condition in dict.fromkeys(steps) if set(dims_of(condition)) <= names]
+    conditions = [condition for condition in dict.fromkeys(steps) if is_about(condition, names)]
     domain = _below(declared.domain, largest)
     try:
         proposed = choose_sizes(

@@ -19,7 +19,7 @@ from anyshape.capture.rerolled.body import BodyFrame, BodyInput
 from anyshape.capture.rerolled.demands import Demand, Many, One, find_demands
 from anyshape.capture.rerolled.observed import Observed, observe
 from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape, grown_shape
-from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of
+from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.operators.loop import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
 
@@ -147,7 +147,7 @@ class LoopEmitter:
         for guard in guards:
             if guard.status == "proved":
                 continue
-            about_dims = guard.condition is not None and set(dims_of(guard.condition)) <= names
+            about_dims = guard.condition is not None and is_about(guard.condition, names)
             text = guard.text if about_dims else f"in a loop: {guard.condition or guard.text}"
             kept = guard.condition if about_dims else None
             self.guards.append(

@@ -13,9 +13,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of
+from anyshape.translate.operators.values import NARROW, constant, dtype_of
 
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 Other = ir.Value | float
 
 
@@ -69,7 +68,7 @@ def translate_div_mode(x: ir.Value, other: Other, *, rounding_mode: str | None =
 
 
 def _wide(dtype: ir.DataType) -> ir.DataType:
-    return ir.DataType.FLOAT if dtype in _NARROW else dtype
+    return ir.DataType.FLOAT if dtype in NARROW else dtype
 
 
 def _of_dtype(number: Other, dtype: ir.DataType) -> ir.Value:

@@ -18,6 +18,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.values import (
+    NARROW,
     Size,
     along,
     as_scalar,
@@ -29,13 +30,11 @@ from anyshape.translate.operators.values import (
     size_scalar,
 )
 
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-
 
 def adaptive_avg_pool(axes: int) -> Callable[..., Any]:
     def translate(x: ir.Value, output_size: Sequence[Size]) -> ir.Value:
         dtype = dtype_of(x)
-        if dtype not in _NARROW:
+        if dtype not in NARROW:
             return _average(x, list(output_size), rank(x), dtype)
         wide = op.Cast(x, to=ir.DataType.FLOAT)  # torch sums in float32 too
         return op.Cast(_average(wide, list(output_size), rank(x), ir.DataType.FLOAT), to=dtype)

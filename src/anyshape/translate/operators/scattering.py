@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import along, constant, dtype_of, highest, ints, lowest, positive, rank
+from anyshape.translate.operators.values import NARROW, along, constant, dtype_of, highest, ints, lowest, positive, rank
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def translate_scatter_reduce(
@@ -46,7 +45,7 @@ def _cover(src: ir.Value, index: ir.Value) -> ir.Value:
 
 def _reduce(x: ir.Value, axis: int, index: ir.Value, src: ir.Value, reduce: str, include_self: bool) -> ir.Value:
     given = dtype_of(x)
-    dtype = ir.DataType.FLOAT if given in _NARROW else ir.DataType.INT32 if given == ir.DataType.BOOL else given
+    dtype = ir.DataType.FLOAT if given in NARROW else ir.DataType.INT32 if given == ir.DataType.BOOL else given
     if dtype != given:
         x, src = op.Cast(x, to=dtype), op.Cast(src, to=dtype)
     start = x

@@ -19,6 +19,9 @@ Size = int | ir.Value
 WHOLE = 2**63 - 1
 """The end of a slice that goes to the end."""
 
+NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+"""Whose sums, counts and quotients may be too large for them, or too coarse: computed in float32, as torch does."""
+
 POWERS_OF_TWO = tuple(2**exponent for exponent in range(62))
 
 

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.findings import Source
 from anyshape.modules.frames import is_users, make_source
+from anyshape.modules.fused import without_fused_layers
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.tensors import to_array
@@ -47,24 +48,13 @@ def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[St
     answer = reference.run(inputs)
     looking = _Looking(reference.module)
     try:
-        with _step_by_step(), looking:
+        with without_fused_layers(), looking:
             watched = reference.run(inputs)
     except TooMuch:
         return None
     if isinstance(answer, Answer) and isinstance(watched, Answer) and not looking.is_full:
         return answer, tuple(looking.steps)
     return None
-
-
-@contextlib.contextmanager
-def _step_by_step() -> Iterator[None]:
-    """Without torch's one kernel for a whole encoder layer: nothing of what it computes would be seen."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
