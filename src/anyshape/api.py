@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape import pipeline
-from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
+from anyshape.findings import Finding, PromiseBroken, Severity, UsageError, check_choice
+from anyshape.findings.choices import nearest_choice
 from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.operators.registered import collect_translations
@@ -28,6 +29,7 @@ Progress = Callable[[str, int, int], None]
 OLDEST_OPSET = 17
 NEWEST_OPSET = 23
 DEFAULT_OPSET = 18
+ENFORCEMENTS = ("graph", "load")
 
 
 def export(
@@ -71,6 +73,7 @@ def export(
     """
     _check_opset(opset)
     _check_strategy(strategy)
+    check_choice("enforce", enforce, ENFORCEMENTS)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -139,15 +142,20 @@ def _silent(stage: str, done: int, total: int) -> None:
     """Nobody listens."""
 
 
+_EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."
+
+
 def _check_strategy(strategy: str | None) -> None:
     if strategy is not None and strategy not in STRATEGIES:
+        near = nearest_choice(strategy, STRATEGIES)
         raise UsageError(
             Finding(
                 code="AS059",
                 name="unknown-strategy",
                 what=f"there is no rung {strategy!r} on the ladder.",
                 why=f"the rungs are {', '.join(STRATEGIES)}.",
-                fix="leave strategy out: each is tried in turn, until one is right.",
+                fix=f"did you mean {near!r}?" if near else _EVERY_RUNG,
+                alternative=_EVERY_RUNG if near else "",
             )
         )
 

@@ -1,5 +1,6 @@
 """Findings and the errors that carry them: the words in which anyshape speaks to its users."""
 
+from anyshape.findings.choices import check_choice
 from anyshape.findings.errors import (
     AnyshapeError,
     ContractBroken,
@@ -21,6 +22,7 @@ __all__ = [
     "Severity",
     "Source",
     "UsageError",
+    "check_choice",
     "render",
     "render_all",
 ]

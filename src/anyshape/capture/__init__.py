@@ -1,0 +1,1 @@
+"""Stage: the module as programs of torch, one way to capture (a rung) after another."""

@@ -1,0 +1,33 @@
+"""Options that take one of a few words: an unknown word is a usage error that lists the words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from anyshape.findings.errors import UsageError
+from anyshape.findings.finding import Finding
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise UsageError (AS060) unless `value` is one of `choices`; `name` is the option as the user writes it."""
+    if isinstance(value, str) and value in choices:
+        return
+    near = nearest_choice(value, choices)
+    raise UsageError(
+        Finding(
+            code="AS060",
+            name="unknown-choice",
+            what=f"{name} cannot be {value!r}.",
+            why=f"the choices are {', '.join(map(repr, choices))}.",
+            fix=f"did you mean {near!r}?" if near else "",
+        )
+    )
+
+
+def nearest_choice(value: Any, choices: Sequence[str]) -> str | None:
+    """The choice that is spelt most like the value, in any case of letters; None if none is close."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(str(value).strip().lower(), list(by_lower), n=1)
+    return by_lower[near[0]] if near else None

@@ -1,0 +1,1 @@
+"""Stage: captured programs -> an ONNX model in the user's names."""
