@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from anyshape import compat as compat
     from anyshape.api import check as check
     from anyshape.api import export as export
@@ -59,10 +60,22 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "compat":
         return import_module("anyshape.compat")
+    if name == "__version__":
+        return _read_version()
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'anyshape' has no attribute {name!r}")
 
 
+def _read_version() -> str:
+    """The version of the installed package; "unknown" for a source tree that was never installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("anyshape")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__all__, "__version__"])

@@ -1,16 +1,16 @@
-"""The four commands. Each reads its arguments, calls the API, prints the report and raises the exit status."""
+"""The four commands. Each reads its arguments, calls the API, and returns what is printed and the exit status."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.output import Outcome
 from anyshape.cli.progress import ProgressLine
 
 Model = Annotated[
@@ -53,7 +53,7 @@ def export(
         bool, typer.Option("--verbose", "-v", help="Show what each rung said, and every guard.")
     ] = False,
     quiet: Quiet = False,
-) -> None:
+) -> Outcome:
     """Convert a model: right at every size of its domain, or nothing is written.
 
     model.py:
@@ -97,15 +97,14 @@ def export(
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
-        if verbose and not as_json and broken.attempts:
-            _print("\n".join(describe_attempts(broken.attempts)))
-        raise
-    _print(export_as_plain(result, contract_as_plain(result.contract)) if as_json else describe_export(result))
+        is_told = verbose and not as_json and broken.attempts
+        return Outcome("\n".join(describe_attempts(broken.attempts)) if is_told else None, error=broken)
     tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
-    if verbose and not as_json:
-        _print(describe_ladder(result))
-    if not result.is_kept:
-        raise typer.Exit(1)
+    status = 0 if result.is_kept else 1
+    if as_json:
+        return Outcome(export_as_plain(result, contract_as_plain(result.contract)), status)
+    ladder = f"\n{describe_ladder(result)}" if verbose else ""
+    return Outcome(describe_export(result) + ladder, status)
 
 
 def check(
@@ -119,7 +118,7 @@ def check(
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Outcome:
     """Compare a file with its model, at sizes other than the example's.
 
     anyshape check m.onnx --model model.py
@@ -142,16 +141,14 @@ def check(
             file, loaded.module, declared, options, parse_sizes(sizes, declared), progress, model
         )
     result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
-    _print(result)
     tell_github(f"check {file}", findings, os.environ, sys.stderr, f"{len(verdict.tried)} sizes compared")
-    if any(finding.severity.value == "error" for finding in findings):
-        raise typer.Exit(1)
+    return Outcome(result, 1 if any(finding.severity.value == "error" for finding in findings) else 0)
 
 
 def inspect(
     file: Annotated[Path, typer.Argument(help="An ONNX file.", show_default=False)],
     as_json: AsJson = False,
-) -> None:
+) -> Outcome:
     """Show what a file promises: its dims, rules, inputs, outputs, and what was tested.
 
     anyshape inspect m.onnx
@@ -162,21 +159,19 @@ def inspect(
 
     contract, is_own = read_contract(file)
     if as_json:
-        _print({"path": str(file), "has_contract": is_own, "contract": contract_as_plain(contract)})
-    else:
-        _print(describe_inspection(contract, str(file), is_own))
+        return Outcome({"path": str(file), "has_contract": is_own, "contract": contract_as_plain(contract)})
+    return Outcome(describe_inspection(contract, str(file), is_own))
 
 
-def explain(code: Annotated[str, typer.Argument(help="A finding's code, such as AS102.", show_default=False)]) -> None:
+def explain(
+    code: Annotated[str, typer.Argument(help="A finding's code or name: AS102, size-baked-in.", show_default=False)],
+) -> Outcome:
     """Explain a finding: a model that triggers it, the message, and the fixed model.
 
     anyshape explain AS102
+
+    anyshape explain size-baked-in
     """
     from anyshape.findings.pages import read_page
 
-    _print(read_page(code))
-
-
-def _print(result: str | dict[str, Any]) -> None:
-    text = result if isinstance(result, str) else json.dumps(result, indent=2)
-    sys.stdout.write(text.rstrip() + "\n")
+    return Outcome(read_page(code))

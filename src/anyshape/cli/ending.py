@@ -1,42 +1,50 @@
-"""How the process ends: a last word on stderr, and a status."""
+"""How the process ends: the result on stdout, or the reason on stderr (with --json on stdout, too), and a status."""
 
 from __future__ import annotations
 
-import functools
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from anyshape.findings import Finding, InternalError
-
-
-class Interrupted(Exception):
-    """Ctrl-C, as an error of ours: each version of typer does something else with Python's own."""
+from anyshape.cli.output import show
+from anyshape.findings import AnyshapeError, Finding, InternalError
+from anyshape.report.plain import findings_as_plain
 
 
-def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, its KeyboardInterrupt turned into Interrupted once everything is cleaned up."""
+@dataclass(frozen=True)
+class Ending:
+    """Why a command ended without a result: the words for stderr, the exit status, and the findings for --json."""
 
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            raise Interrupted from error
+    words: str
+    status: int
+    findings: Sequence[Finding] = ()
 
-    return run
+    def report(self, *, as_json: bool) -> int:
+        """Write the words to stderr, and JSON to stdout if that was asked for; the status comes back."""
+        sys.stderr.write(self.words.rstrip() + "\n")
+        if as_json:
+            told = str(self.findings[0]) if self.findings else self.words
+            error = told.strip().partition("\n")[0]
+            plain = findings_as_plain(self.findings)
+            show({"kept": False, "status": self.status, "error": error, "findings": plain})
+        return self.status
 
 
-def ended(words: str, status: int) -> int:
-    """Say the words on stderr, give back the status."""
-    sys.stderr.write(words.rstrip() + "\n")
-    return status
+def end_by_error(error: AnyshapeError) -> Ending:
+    """An error that we raised on purpose."""
+    return Ending(str(error), error.exit_status, error.findings)
 
 
-def our_fault(error: Exception) -> str:
+def end_by_arguments(message: str, shown: str) -> Ending:
+    """Arguments that the parser refuses; `shown` is its own text, with the usage line."""
+    finding = Finding(code="AS036", name="argument", what=message.strip().replace("\n", " "))
+    return Ending(shown, 2, (finding,))
+
+
+def end_by_our_fault(error: Exception) -> Ending:
     """An apology with the file to attach: never the user's fault."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="anyshape-report-", suffix=".txt", delete=False, encoding="utf-8"
@@ -49,4 +57,4 @@ def our_fault(error: Exception) -> str:
         why=str(error).splitlines()[0] if str(error) else "",
         fix=f"please report it, with this file attached: {Path(report.name)}",
     )
-    return str(InternalError(finding))
+    return end_by_error(InternalError(finding))

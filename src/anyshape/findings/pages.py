@@ -6,35 +6,50 @@ The pages are docs/errors of the project; a wheel carries them as anyshape/pages
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
 
 from anyshape.findings.errors import UsageError
 from anyshape.findings.finding import Finding
 
 
-def read_page(code: str) -> str:
-    """The page of a code. Raises UsageError for a code that does not exist."""
-    wanted = code.strip().upper()
-    pages = {page.stem: page for page in sorted(_folder().glob("AS*.md"))}
-    if wanted not in pages:
-        near = _nearest(wanted, list(pages))
-        raise UsageError(
-            Finding(
-                code="AS036",
-                name="argument",
-                what=f"there is no finding {code!r}.",
-                fix=f"did you mean {near}?",
-            )
+def read_page(wanted: str) -> str:
+    """The page of a code (`AS102`) or of a name (`size-baked-in`); all pages where several codes share the name.
+
+    Raises UsageError for what is neither, with the code or name that was probably meant.
+    """
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in sorted(_folder().glob("AS*.md"))}
+    code = wanted.strip().upper()
+    if code in pages:
+        return pages[code]
+    name = "-".join(wanted.strip().lower().replace("_", " ").split())
+    named = [text for text in pages.values() if _name(text) == name]
+    if named:
+        return "\n\n".join(text.rstrip() for text in named) + "\n"
+    raise UsageError(
+        Finding(
+            code="AS036",
+            name="argument",
+            what=f"there is no finding {wanted!r}.",
+            fix=f"did you mean {_nearest(code, name, pages)}?",
         )
-    return pages[wanted].read_text(encoding="utf-8")
+    )
 
 
-def _nearest(wanted: str, codes: list[str]) -> str:
-    """The code whose number is nearest; where there is no number to read, the one that reads most alike."""
-    digits = "".join(char for char in wanted if char.isdecimal())
+def _name(page: str) -> str:
+    """`# AS102 size-baked-in` -> `size-baked-in`."""
+    return page.partition("\n")[0].split()[-1]
+
+
+def _nearest(code: str, name: str, pages: Mapping[str, str]) -> str:
+    """The code whose number is nearest; without digits, the name that is spelt most alike, with its code."""
+    digits = "".join(char for char in code if char.isdecimal())
     if digits:
-        return min(codes, key=lambda code: abs(int(code[2:]) - int(digits)))
-    return difflib.get_close_matches(wanted, codes, n=1, cutoff=0)[0]
+        return min(pages, key=lambda each: abs(int(each[2:]) - int(digits)))
+    names = {_name(text): each for each, text in sorted(pages.items(), reverse=True)}
+    parts = [each for each in names if len(name) > 2 and name in each]
+    near = parts[0] if len(parts) == 1 else difflib.get_close_matches(name, list(names), n=1, cutoff=0)[0]
+    return f"{names[near]} {near}"
 
 
 def _folder() -> Path:
