@@ -13,6 +13,7 @@ from anyshape.findings import Finding, PromiseBroken, Severity, UsageError, chec
 from anyshape.findings.choices import nearest_choice
 from anyshape.inputs import declare
 from anyshape.ladder import Options
+from anyshape.modules.callables import as_module
 from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
@@ -21,6 +22,8 @@ from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
     import torch
+
+    Model = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
 
     from anyshape.records.verdict import Verdict
 
@@ -33,7 +36,7 @@ ENFORCEMENTS = ("graph", "load")
 
 
 def export(
-    model: torch.nn.Module,
+    model: Model,
     inputs: Any,
     path: str | PathLike[str] | None = None,
     *,
@@ -59,6 +62,8 @@ def export(
 ) -> Export:
     """Convert a model to ONNX, right at every size of its domain; raise PromiseBroken where that cannot be.
 
+    `model` is a module, a function or method of tensors, or an exported program (`torch.export.export`).
+
     `inputs` is a tensor, a tuple (positional), a dict (keywords), `anyshape.Inputs(args, kwargs)`, a function of sizes
     that returns one of these (the best way), or a list of several examples. `dynamic` has words for an example's axes:
     `{"x": "batch seq 64"}`; torch's dynamic_axes and dynamic_shapes are taken as they are. `where` has rules:
@@ -71,13 +76,14 @@ def export(
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
     None puts weights into a second file above 2 GB only. `time_limit` is in seconds, for each rung of the ladder.
     """
+    module = as_module(model)
     _check_opset(opset)
     _check_strategy(strategy)
     check_choice("enforce", enforce, ENFORCEMENTS)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
-        model,
+        module,
         inputs,
         dynamic=dynamic,
         where=[where] if isinstance(where, str) else where,
@@ -96,7 +102,7 @@ def export(
         time_limit_s=time_limit,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
     )
-    result = pipeline.export(model, declared, options, progress or _silent)
+    result = pipeline.export(module, declared, options, progress or _silent)
     if path is None:
         return result
     save_model(result.model, Path(path), external_data=external_data)
@@ -105,7 +111,7 @@ def export(
 
 def check(
     path: str | PathLike[str],
-    model: torch.nn.Module,
+    model: Model,
     inputs: Any,
     *,
     dynamic: Any = None,
@@ -123,10 +129,11 @@ def check(
 
     `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `operators` are as in `anyshape.load`.
     """
+    module = as_module(model)
     verdict, findings = pipeline.check(
         Path(path),
-        model,
-        declare(model, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names),
+        module,
+        declare(module, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names),
         VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
         sizes,
         progress or _silent,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -80,20 +81,36 @@ def _run(file: Path) -> ModuleType:
 
 
 def _built(model: Any, file: Path, name: str) -> Any:
+    """The module: what the file defines, or what its function returns. A function with parameters is itself the model."""
     import torch
 
-    if isinstance(model, torch.nn.Module):
-        return model
-    if not callable(model):
-        raise UsageError(_no_model(file, name, model))
-    torch.manual_seed(0)  # weights that nobody loads are the same in every run: in `export`, and in `check` after it
+    from anyshape.modules.callables import as_module
+
+    is_model = isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
+    if not is_model and callable(model) and not _has_parameters(model):
+        torch.manual_seed(
+            0
+        )  # weights that nobody loads are the same in every run: in `export`, and in `check` after it
+        try:
+            model = model()
+        except Exception as error:
+            raise UsageError(_raises(file, error, f"calling {name}()")) from error
+        name = f"{name}()"
     try:
-        built = model()
-    except Exception as error:
-        raise UsageError(_raises(file, error, f"calling {name}()")) from error
-    if not isinstance(built, torch.nn.Module):
-        raise UsageError(_no_model(file, f"{name}()", built))
-    return built
+        return as_module(model)
+    except UsageError as error:
+        raise UsageError(replace(error.finding, where=f"{name} of {file}")) from error
+
+
+def _has_parameters(function: Any) -> bool:
+    """Whether a call needs arguments: `def model(x, mask)` computes, `def model()` and `Net` without arguments build."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(function, type) and any(
+        each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters
+    )
 
 
 def _pick(defined: ModuleType, file: Path, name: str) -> Any:
@@ -156,13 +173,4 @@ def _undefined(defined: ModuleType, file: Path, name: str) -> Finding:
         what=f"{str(file)!r} defines no {name!r}.",
         why="a model file defines model(), inputs(batch=3, …) and, if wanted, where = [...].",
         fix=f"did you mean {near[0]!r}?" if near else _TEMPLATE,
-    )
-
-
-def _no_model(file: Path, name: str, value: Any) -> Finding:
-    return Finding(
-        code="AS034",
-        name="model-file",
-        what=f"{name} of {str(file)!r} is {type(value).__name__}, not a torch.nn.Module.",
-        fix="def model(): return MyModule().eval()",
     )

@@ -6,7 +6,8 @@ Found by reading, not by running: a line that did not run at the example's sizes
 from __future__ import annotations
 
 import inspect
-from types import CodeType, FunctionType
+from functools import partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ from anyshape.modules.frames import is_users
 
 def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
     """The module and its parts, as far as their forward is the user's."""
-    return [part for part in module.modules() if _is_users(inspect.getattr_static(type(part), "forward", None))]
+    forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
+    return [part for part, forward in forwards if _is_users(_unwrapped(forward))]
 
 
 def user_functions(module: torch.nn.Module) -> list[FunctionType]:
@@ -46,8 +48,7 @@ class _Reader:
 
     def read(self, member: Any) -> None:
         """A function, whatever it is wrapped in, and those that it names."""
-        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-        function = getattr(function, "__wrapped__", function)
+        function = _unwrapped(member)
         if not _is_users(function) or function.__code__ in self._seen:
             return
         self._seen.add(function.__code__)
@@ -55,6 +56,14 @@ class _Reader:
         for code in codes_of(function):
             for name in code.co_names:
                 self.read(function.__globals__.get(name))
+
+
+def _unwrapped(member: Any) -> Any:
+    """The function inside a static, class or bound method, a property, a partial or a decorator."""
+    while isinstance(member, (staticmethod, classmethod, MethodType, partial)):
+        member = member.func if isinstance(member, partial) else member.__func__
+    member = member.fget if isinstance(member, property) else member
+    return getattr(member, "__wrapped__", member)
 
 
 def _is_users(function: Any) -> bool:

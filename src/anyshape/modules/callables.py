@@ -1,0 +1,115 @@
+"""What users call a model, as a torch.nn.Module: functions, methods, partials and exported programs are wrapped.
+
+A wrapper's forward is the user's own callable, so that the names of inputs, the lines in messages and the numbers in the
+code are the user's. The modules and tensors that a function uses from outside belong to the wrapper: they are put into
+eval mode, restored after each call, and have names in the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from anyshape.findings import UsageError
+from anyshape.modules.model_messages import no_model, no_signature
+
+_DEPTH = 4
+
+
+def as_module(model: Any) -> torch.nn.Module:
+    """A module that computes what the model computes; a module comes back as it is.
+
+    Raises UsageError (AS063) for what cannot be called with tensors: a path, a state_dict, a class, an ONNX model.
+    """
+    if isinstance(model, torch.nn.Module):
+        return model
+    if isinstance(model, torch.export.ExportedProgram):
+        return _module_of_program(model)
+    function = getattr(model, "_torchdynamo_orig_callable", model)  # what torch.compile was given
+    if isinstance(function, (type, torch.jit.ScriptFunction)) or not callable(function):
+        raise UsageError(no_model(function))
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise UsageError(no_signature(function)) from error
+    is_plain = isinstance(function, (FunctionType, MethodType, functools.partial))
+    return _module_of_callable(function if is_plain else function.__call__)
+
+
+def _module_of_program(program: torch.export.ExportedProgram) -> torch.nn.Module:
+    """The program as a module; sizes other than those that it was exported for are refused by its own guards."""
+    module = program.module()
+    for name in ("train", "eval"):  # torch replaces both by functions that raise
+        vars(module).pop(name, None)
+    return module.eval()
+
+
+def _module_of_callable(function: Callable[..., Any]) -> torch.nn.Module:
+    kind = type(_name(function), (CallableModule,), {"forward": staticmethod(function)})
+    module: torch.nn.Module = kind(dict(_held(function, _DEPTH)))
+    return module
+
+
+class CallableModule(torch.nn.Module):
+    """A module whose forward is a callable of the user's; `held` are the values that it uses from outside."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        super().__init__()
+        self.held = {}
+        for name, value in held.items():
+            free = name if not hasattr(self, name) else f"{name}_"
+            if isinstance(value, torch.nn.Module):
+                self.add_module(free, value)
+            elif isinstance(value, torch.nn.Parameter):
+                self.register_parameter(free, value)
+            elif isinstance(value, torch.Tensor):
+                self.register_buffer(free, value, persistent=False)
+            else:
+                self.held[name] = value
+
+
+def _name(function: Any) -> str:
+    """`encode` of `encode`, of `model.encode`, and of `partial(encode, scale=2)`; a class's name for an object of it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", type(function).__name__)
+    return name if name.isidentifier() else "function"
+
+
+def _held(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """The values from outside that a callable uses, by the names that it has for them."""
+    if isinstance(function, functools.partial):
+        for index, value in enumerate(function.args):
+            yield from _named(f"argument_{index}", value)
+        for name, value in function.keywords.items():
+            yield from _named(name, value)
+        yield from _held(function.func, depth)
+    elif isinstance(function, MethodType):
+        yield from _named("self", function.__self__)
+        if hasattr(function.__self__, "__dict__") and not isinstance(function.__self__, torch.nn.Module):
+            for name, value in vars(function.__self__).items():
+                yield from _named(name, value)
+        yield from _held(function.__func__, depth)
+    elif isinstance(function, FunctionType) and depth > 0:
+        used = inspect.getclosurevars(inspect.unwrap(function))
+        for name, value in {**used.globals, **used.nonlocals}.items():
+            if isinstance(value, (FunctionType, MethodType, functools.partial)):
+                yield from _held(value, depth - 1)
+            elif not inspect.ismodule(value) and not isinstance(value, type):
+                yield from _named(name, value)
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The value, and the modules and tensors in it where it is a list, a tuple or a dict of them."""
+    yield name, value
+    if isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            if isinstance(item, (torch.nn.Module, torch.Tensor)):
+                yield re.sub(r"\W", "_", f"{name}_{key}"), item
