@@ -13,10 +13,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from anyshape.bounded import narrowed
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.questions import refuses_somewhere, too_many_questions
+from anyshape.domain import is_about
 from anyshape.explore import costing, explore
-from anyshape.findings import AnyshapeError, PromiseBroken, Source
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
 from anyshape.ladder import Site, climb, judged, trying
@@ -25,6 +27,7 @@ from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize.shared import share_outer_values
 from anyshape.records.captured import Captured
+from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
@@ -58,7 +61,9 @@ def decide_by_values(site: Site) -> Attempt:
         regions = tuple(region for part in tree.captured for region in part.regions)
         answers = tuple(answer for _, answer in exported.outputs)
         captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))
-        return judged(captured, exported, site)
+        declared, explored = narrowed(site.declared, site.explored, tree.rules)
+        attempt = judged(captured, exported, replace(site, declared=declared, explored=explored))
+        return replace(attempt, findings=(*tree.findings, *attempt.findings), rules=tuple(tree.rules))
     except AnyshapeError as error:
         return Attempt(STRATEGY, error.findings)
     except Exception as error:  # a rung that crashes is a note, not the end
@@ -72,6 +77,8 @@ class _Tree:
     site: Site
     captured: list[Captured] = field(default_factory=list)
     decisions: list[Source] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     parts: int = 0
 
     def grow(self, script: Script) -> Tree:
@@ -189,9 +196,18 @@ class _Tree:
         right = next((attempt for attempt in attempts if attempt.is_right), None)
         if right is None or right.exported is None or right.captured is None:
             raise PromiseBroken(*attempts[0].findings)
+        self._take_rules(right)
         if answers:
             self.captured.append(right.captured)
         return right.exported
+
+    def _take_rules(self, part: Attempt) -> None:
+        """What ends the domain of a part ends that of the whole."""
+        names = self.site.declared.domain.names
+        new = [rule for rule in part.rules if rule not in self.rules and is_about(rule.condition, names)]
+        self.rules.extend(new)
+        if new:
+            self.findings.extend(finding for finding in part.findings if finding.code == "AS137")
 
 
 def _may_pass_strictly(attempts: Sequence[Attempt], script: Script) -> bool:

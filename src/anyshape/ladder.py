@@ -16,20 +16,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.regions import EndlessRegions, first_alone
+from anyshape.bounded import keep_exact
 from anyshape.capture.rungs import RUNGS, Rung, Workshop
+from anyshape.capturing import OutOfTime, capture_or_findings, until
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
-from anyshape.diagnose.captures import (
-    diagnose_capture_error,
-    diagnose_endless_regions,
-    diagnose_time,
-    diagnose_translation_error,
-)
+from anyshape.diagnose.captures import diagnose_time, diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
-from anyshape.diagnose.modes import find_scripted
-from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable, find_missing_fake
+from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.explore import AFFORDABLE, CHEAP, sizes_at_numbers
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
@@ -111,7 +106,11 @@ def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ..
             return attempts, tuple(narrowings)
         condition = narrower_condition(blamed, site.declared.example_sizes)
         narrowings.append(narrowed_by_consent(blamed, condition))
-        site = replace(site, declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)))
+        site = replace(
+            site,
+            declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)),
+            explored=replace(site.explored, domain=site.explored.domain.narrowed(condition)),
+        )
 
 
 def climb(site: Site) -> tuple[Attempt, ...]:
@@ -140,58 +139,49 @@ def climb(site: Site) -> tuple[Attempt, ...]:
 def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
     """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
     deadline = time.monotonic() + site.options.time_limit_s
-    workshop = replace(workshop, answers=_until(deadline, workshop.answers))
+    workshop = replace(workshop, answers=until(deadline, workshop.answers))
     apart: tuple[Guard, ...] = ()
     alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
     while True:
         site.tell(f"capturing ({rung.name})", 0, 0)
         try:
-            captured = rung.capture(workshop, apart)
-            captured = first_alone(captured, site.declared.domain) if alone else captured
-        except AnyshapeError as error:
-            return Attempt(rung.name, error.findings)
-        except _OutOfTime:
+            captured = capture_or_findings(rung, workshop, apart, alone=alone)
+        except OutOfTime:
             return Attempt(rung.name, (diagnose_time(site.options.time_limit_s),))
-        except EndlessRegions as error:
-            return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
-        except Exception as error:  # whatever torch raises; Ctrl-C goes through
-            return Attempt(
-                rung.name, (find_scripted(site.module) or find_missing_fake(error) or diagnose_capture_error(error),)
-            )
-        try:
-            exported = translated(captured, site, translator)
-        except AnyshapeError as error:
-            if len(captured.regions) > 1 and not alone:
-                alone = True
-                continue
-            return Attempt(rung.name, error.findings, captured)
-        verdict = verified(captured, exported, site)
-        findings = (
-            *diagnose_unknown(translator.find_unknown()),
-            *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
-            *diagnose_differences(verdict, site.declared.domain, captured.regions),
-        )
-        blamed = blamed_guard(verdict, captured.regions)
+        if isinstance(captured, Attempt):
+            return captured
+        attempt = _judged_capture(captured, site, translator)
+        if attempt.verdict is None and len(captured.regions) > 1 and not alone:
+            alone = True
+            continue
+        blamed = attempt.blamed
         is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
         is_over = not rung.has_regions or len(apart) >= _MORE_REGIONS or time.monotonic() > deadline
         if blamed is None or is_settled or is_over:
-            return Attempt(rung.name, findings, captured, exported, verdict, blamed, site.declared)
+            return attempt
         apart = (*apart, blamed)
 
 
-class _OutOfTime(Exception):
-    """A rung has had its time."""
-
-
-def _until(deadline: float, answers: Callable[[Sizes], bool]) -> Callable[[Sizes], bool]:
-    """The same answers until the deadline: every rung asks before it traces at other sizes, so it hears of it there."""
-
-    def asked(sizes: Sizes) -> bool:
-        if time.monotonic() > deadline:
-            raise _OutOfTime
-        return answers(sizes)
-
-    return asked
+def _judged_capture(captured: Captured, site: Site, translator: Translator) -> Attempt:
+    """A capture, translated and verified where a file computes its sizes exactly."""
+    exact = keep_exact(captured, site.declared, site.explored, accept_narrower=site.options.accept_narrower)
+    captured = exact.captured
+    if exact.is_broken:
+        return Attempt(captured.strategy, exact.findings, captured)
+    site = replace(site, declared=exact.declared, explored=exact.explored)
+    try:
+        exported = translated(captured, site, translator)
+    except AnyshapeError as error:
+        return Attempt(captured.strategy, error.findings, captured)
+    verdict = verified(captured, exported, site)
+    findings = (
+        *exact.findings,
+        *diagnose_unknown(translator.find_unknown()),
+        *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
+        *diagnose_differences(verdict, site.declared.domain, captured.regions),
+    )
+    blamed = blamed_guard(verdict, captured.regions)
+    return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, exact.rules)
 
 
 def translated(captured: Captured, site: Site, translator: Translator) -> Exported:

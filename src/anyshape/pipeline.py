@@ -78,7 +78,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
-    explored = replace(explored, domain=narrowed.domain)
+    explored = replace(explored, domain=narrowed.domain, rules=(*explored.rules, *best.rules))
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
     write_contract(best.exported.model, contract)
     return Export(

@@ -64,7 +64,9 @@ def _parameters(declared: Declared) -> tuple[str, ...]:
 def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
     """The user's own rules, then those that trying found."""
     written = [condition for dim in declared.domain.dims if dim.declared for condition in dim.conditions()]
-    own = [Rule(condition, "declared") for condition in (*written, *declared.domain.relations)]
+    learned = [rule.condition for rule in explored.rules]
+    related = [relation for relation in declared.domain.relations if relation not in learned]
+    own = [Rule(condition, "declared") for condition in (*written, *related)]
     return (*own, *explored.rules)
 
 

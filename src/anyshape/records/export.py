@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Severity, Source
 from anyshape.records.captured import Captured, Guard, Region
-from anyshape.records.contract import Contract
+from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Verdict
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Attempt:
     """What one rung of the ladder came to: findings that stopped it, or a file and its verdict.
 
-    `blamed` is the condition on sizes that stands in the way, `declared` the declaration that was worked with.
+    `blamed` is the condition on sizes that stands in the way, `declared` the declaration that was worked with, `rules`
+    what this rung added to it.
     """
 
     strategy: str
@@ -33,6 +34,7 @@ class Attempt:
     verdict: Verdict | None = None
     blamed: Guard | None = None
     declared: Declared | None = None
+    rules: tuple[Rule, ...] = ()
 
     @property
     def is_right(self) -> bool:

@@ -30,6 +30,7 @@ from anyshape.translate.operators import (
     operator_translations,
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
+from anyshape.translate.size_numbers import mark_floors, size_translations
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Translator:
 
         _view_as_reshape(program)
         gather_whole_numbers(program)
+        mark_floors(program)
         # Some operators on complex numbers refuse to be differentiated, which nobody asks of them here.
         with _config.patch(backed_size_oblivious=True), torch.no_grad():  # type: ignore[attr-defined]
             _fx_passes.insert_type_promotion_nodes(program.graph_module)
@@ -127,6 +129,8 @@ def _registry() -> Any:
     registry.register_op(whole, lambda *args: translate_whole(*args))
     registry.register_op(counted, lambda *args: translate_counted(*args))
     registry.register_op(number, lambda *args: translate_number(*args))
+    for function, translation in size_translations().items():
+        registry.register_op(function, translation)
     for target, translation in complex_translations().items():
         registry.register_op(target, translation, is_complex=True)
     return registry

@@ -1,0 +1,46 @@
+"""One capture by one rung: programs, or the findings that say why there are none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from anyshape.capture.regions import EndlessRegions, first_alone
+from anyshape.capture.rungs import Answers, Rung, Workshop
+from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions
+from anyshape.diagnose.modes import find_scripted
+from anyshape.diagnose.operators import find_missing_fake
+from anyshape.findings import AnyshapeError
+from anyshape.records.captured import Captured, Guard
+from anyshape.records.export import Attempt
+
+
+def capture_or_findings(
+    rung: Rung, workshop: Workshop, apart: tuple[Guard, ...], *, alone: bool = False
+) -> Captured | Attempt:
+    """What the rung captures, `alone`: its first region for all of the domain. An Attempt where it cannot."""
+    try:
+        captured = rung.capture(workshop, apart)
+        return first_alone(captured, workshop.declared.domain) if alone else captured
+    except AnyshapeError as error:
+        return Attempt(rung.name, error.findings)
+    except EndlessRegions as error:
+        return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
+    except Exception as error:  # whatever torch raises; Ctrl-C goes through
+        missing = find_scripted(workshop.module) or find_missing_fake(error)
+        return Attempt(rung.name, (missing or diagnose_capture_error(error),))
+
+
+class OutOfTime(BaseException):
+    """A rung has had its time."""
+
+
+def until(deadline: float, answers: Answers) -> Answers:
+    """The same answers until the deadline: every rung asks before it traces at other sizes, so it hears of it there."""
+
+    def asked(sizes: Mapping[str, int]) -> bool:
+        if time.monotonic() > deadline:
+            raise OutOfTime
+        return answers(sizes)
+
+    return asked

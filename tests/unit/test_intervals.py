@@ -1,0 +1,74 @@
+"""Intervals of integer expressions contain every value, and know the ends of products and of memory."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from anyshape.domain import Dim, Domain, evaluate, parse_condition, parse_expr
+from anyshape.domain.intervals import MOST_ELEMENTS, Limits, interval_of, largest_that, limits_of
+
+_BOX = Domain((Dim("a", 1, 9), Dim("b", 0, 6)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a*b - 3*a",
+        "(a - 5)*(b - 2)",
+        "(a - 5)//3",
+        "(a*b)//(b + 1)",
+        "(7 - a) % 4",
+        "a % (0 - 3)",
+        "(a - 4) % (b - 3)",
+        "(b - 3)//(a - 4)",
+        "min(a, b)*max(a - b, 2)",
+        "a*a*a - a*a*b",
+    ],
+)
+def test_an_interval_contains_every_value(text: str) -> None:
+    expr, limits = parse_expr(text), limits_of(_BOX)
+    low, high = interval_of(expr, limits)
+    for a, b in product(range(1, 10), range(7)):
+        try:
+            value = evaluate(expr, {"a": a, "b": b})
+        except Exception:
+            continue  # it divides by zero: no value
+        assert low <= value <= high
+
+
+def test_terms_that_cancel_leave_a_narrow_interval() -> None:
+    assert interval_of(parse_expr("a*b - a*b + a"), limits_of(_BOX)) == (1, 9)
+
+
+def test_an_open_dim_ends_where_memory_does() -> None:
+    domain = Domain((Dim("n", 1),))
+    assert interval_of(parse_expr("n"), limits_of(domain)) == (1, MOST_ELEMENTS)
+    assert limits_of(domain, [parse_expr("n*n")]).ends["n"] == (1, 2**24)
+    assert interval_of(parse_expr("n*n"), limits_of(domain, [parse_expr("n*n")])) == (1, MOST_ELEMENTS)
+
+
+def test_the_product_of_a_tensors_sizes_ends_where_memory_does() -> None:
+    domain = Domain((Dim("a", 1), Dim("b", 1)))
+    limits = limits_of(domain, [parse_expr("4*a*b")])
+    assert interval_of(parse_expr("a*b*1000"), limits) == (1000, 1000 * MOST_ELEMENTS // 4)
+    assert interval_of(parse_expr("a*b*a"), limits)[1] > 2**63
+
+
+def test_relations_give_ends() -> None:
+    domain = Domain((Dim("a", 1), Dim("b", 1)), (parse_condition("a*b <= 100"), parse_condition("a <= 20 - b")))
+    limits = limits_of(domain)
+    assert limits.ends["a"] == (1, 19)
+    assert interval_of(parse_expr("a*b"), limits) == (1, 100)
+
+
+def test_the_largest_that_fits_is_found_by_halving() -> None:
+    assert largest_that(lambda number: number**7 < 2**63, 1, 2**48) == 511
+    assert largest_that(lambda number: number < 0, 1, 9) is None
+
+
+def test_limits_can_be_tightened() -> None:
+    limits = Limits({"a": (1, 50), "b": (1, 50)})
+    assert interval_of(parse_expr("a*b"), limits.with_product(("b", "a"), 60)) == (1, 60)
+    assert interval_of(parse_expr("a*b"), limits.with_end(["a"], 3)) == (1, 150)
