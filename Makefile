@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CORPUS ?= ../shared/corpus
+PEERS ?= ../shared/peers
+FAMILIES ?= ../shared/families
+export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint types setup corpus operators thorough bench clean
+.PHONY: demo test quick lint types setup corpus peers families operators thorough bench clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -29,6 +32,15 @@ types: $(STAMP)
 
 corpus: $(STAMP)
 	$(BIN)/python $(CORPUS)/run.py --no-check --plugin benchmarks/corpus_plugin.py:export -e corpus_plugin -o corpus-results.jsonl
+
+# The sources of the suites are unpacked into .peers first, by $(PEERS)/setup.sh; each run goes on where the last one stopped.
+peers: $(STAMP)
+	@test -d $(PEERS_HOME)/src || { echo "unpack the suites first: $(PEERS)/setup.sh $(PEERS_HOME) $(BIN)/python GITDIR..." >&2; exit 2; }
+	$(BIN)/python $(PEERS)/run.py plugin:export --kind dynamic --timeout 120
+
+families: $(STAMP)
+	$(BIN)/python $(FAMILIES)/run.py plugin:export --path $(FAMILIES) --out $(CURDIR)/.families.jsonl --timeout 150
+	cd $(FAMILIES) && $(CURDIR)/$(BIN)/python report.py $(CURDIR)/.families.jsonl
 
 operators: $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest

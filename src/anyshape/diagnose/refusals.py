@@ -61,6 +61,7 @@ def _smallest(explored: Explored, rule: Condition) -> Refusal:
 
 
 def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> Finding:
+    broadcasts = any(sizes[name] == 1 != size for sizes in explored.answered)
     others = [refused for refused in explored.refused if refused.sizes[name] != size]
     alone = [
         refused
@@ -73,7 +74,7 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
     return Finding(
         code="AS102",
         name="size-baked-in",
-        what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}.",
+        what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}{' or 1' if broadcasts else ''}.",
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
         fix=edit or f"let the line above take the size from its input instead of holding {size}.",
@@ -138,7 +139,7 @@ def _unexplained(explored: Explored) -> Finding:
         where=refused.source,
         why=(
             f"there it raises: {first_line(refused.message)}\n"
-            f"it answers at {say_sizes(answered)}; no multiple, bound or inequality tells the two apart."
+            f"it answers at {say_sizes(answered)}; no multiple, bound, equality, sum or product tells the two apart."
         ),
         fix="say which sizes are meant: where=[...], for instance where=['h % 32 == 0', 'a <= b']",
         alternative="change the line so that it answers at all sizes.",

@@ -1,85 +1,137 @@
-"""Sizes that were answered and sizes that were refused -> the simplest rules that tell them apart.
+"""Learn the rules under which a module answers, from points at which it was tried.
 
-Only multiples, bounds of a dim, inequalities between dims, single sizes left out and two rules on two dims together are
-looked for. A rule must hold at every answered point; together the rules must fail at every refused one; otherwise there is no
-explanation, and we say so.
+A rule holds at every answered point; together the rules fail at every refused one. A set of rules that explains the points is
+then put to the test: it has to predict fresh points, chosen to refute it. Where nothing explains them, there is no rule.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, product
+from random import Random
 
-from anyshape.domain import Compare, Condition, Number, Ref, holds
+from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, dims_of, holds
+from anyshape.explore.rule_grammar import candidate_tiers, complexity
 
 Sizes = Mapping[str, int]
-_MOST_RULES = 5
+Rules = tuple[Condition, ...]
+
+_MOST_RULES = 12
 _MOST_HOLES = 2
-_FEW_ELEMENTS = 4
-_MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 24, 28, 32, 48, 64)
+_FRESH = 48  # points that a set of rules predicts before it is believed; half of them inside, half outside
+_ATTEMPTS = 4000
+_VALUES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 20, 24, 28, 30, 32, 33, 40, 48, 60, 64, 96, 128)
 
 
-def learn_rules(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> tuple[Condition, ...] | None:
-    """Rules that hold where the module answered and fail where it refused; None when there is no simple explanation.
+def explain(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Rules | None:
+    """The simplest rules that hold where the module answered and fail where it refused; None where there are none."""
+    for candidates in candidate_tiers(answered, refused):
+        if (found := _cover(candidates, refused)) is not None:
+            return found
+    return None
 
-    Rules on two dims together are looked at only where those on one, or between two, explain too little.
-    """
-    simple = tuple(_candidates(answered, refused))
-    return _explained(simple, answered, refused) or _explained((*simple, *_joint(answered)), answered, refused)
 
-
-def _explained(
-    candidates: Sequence[Condition], answered: Sequence[Sizes], refused: Sequence[Sizes]
-) -> tuple[Condition, ...] | None:
+def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules | None:
+    """Few candidates that together fail at every refused point: the most telling first, then without the needless."""
+    broken = {rule: frozenset(i for i, sizes in enumerate(refused) if not holds(rule, sizes)) for rule in candidates}
+    left = frozenset(range(len(refused)))
     rules: list[Condition] = []
-    left = list(refused)
-    candidates = [rule for rule in candidates if all(holds(rule, sizes) for sizes in answered)]
     while left:
-        best = max(candidates, key=lambda rule: sum(not holds(rule, sizes) for sizes in left), default=None)
-        if best is None or all(holds(best, sizes) for sizes in left):
+        best = max(candidates, key=lambda rule: (len(broken[rule] & left), -complexity(rule)), default=None)
+        if best is None or not broken[best] & left:
             return None
         rules.append(best)
-        left = [sizes for sizes in left if holds(best, sizes)]
+        left -= broken[best]
+    for rule in sorted(rules, key=complexity, reverse=True):
+        others = [other for other in rules if other is not rule]
+        if len(frozenset().union(*(broken[other] for other in others))) == len(refused):
+            rules = others
     holes = sum(isinstance(rule, Compare) and rule.op == "!=" for rule in rules)
     return tuple(rules) if len(rules) <= _MOST_RULES and holes <= _MOST_HOLES else None
 
 
-def _candidates(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator[Condition]:
-    """Simplest first: of rules that explain as much, the first is taken."""
-    names = list(answered[0]) if answered else []
-    for name in names:
-        seen = [sizes[name] for sizes in answered]
-        yield Compare(">=", Ref(name), Number(min(seen)))
-        yield Compare("<=", Ref(name), Number(max(seen)))
-    for name, multiple in itertools.product(names, _MULTIPLES):
-        yield Compare("==", Ref(name) % multiple, Number(0))
-    for left, right in itertools.permutations(names, 2):
-        yield Compare("<=", Ref(left), Ref(right))
-        yield Compare("<", Ref(left), Ref(right))
-    for name in names:
-        for size in sorted({sizes[name] for sizes in refused}):
-            yield Compare("!=", Ref(name), Number(size))
+def fresh_points(
+    domain: Domain, rules: Rules, answered: Sequence[Sizes], allowed: Callable[[Sizes], bool], seed: int
+) -> Iterator[dict[str, int]]:
+    """Points that could refute the rules: beside their numbers, then at random, half inside and half outside of one rule."""
+    random = Random(seed)
+    seen = {tuple(sizes.items()) for sizes in answered}
+    wanted = {True: _FRESH // 2, False: _FRESH // 2}
+    pools = {name: _pool(name, rules, answered) for name in domain.names}
+    at_random = (_random_point(domain, rules, answered, pools, random) for _ in range(_ATTEMPTS))
+    for is_edge, point in chain(
+        ((True, each) for each in _edge_points(rules, answered)), ((False, each) for each in at_random)
+    ):
+        if not any(wanted.values()):
+            return
+        if tuple(point.items()) in seen or not allowed(point):
+            continue
+        broken = sum(not holds(rule, point) for rule in rules)
+        if is_edge or (broken <= 1 and wanted[broken == 0]):
+            wanted[broken == 0] = max(0, wanted[broken == 0] - 1)
+            seen.add(tuple(point.items()))
+            yield point
 
 
-def _joint(answered: Sequence[Sizes]) -> Iterator[Condition]:
-    """A few elements at least in the product of two dims, and two dims that fit into a third. No more than these: other
-    bounds of products and sums explain too much by chance."""
-    names = list(answered[0]) if answered else []
-    for left, right in itertools.combinations(names, 2):
-        least = min((sizes[left] * sizes[right] for sizes in answered), default=0)
-        if 1 < least <= _FEW_ELEMENTS:
-            yield Compare(">=", Ref(left) * Ref(right), Number(least))
-    for total in names:
-        for left, right in itertools.combinations([name for name in names if name != total], 2):
-            yield Compare("<=", Ref(left) + Ref(right), Ref(total))
+def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, int]]:
+    """Each dim of a rule at the rule's numbers and beside them, the other dims of the rule small or as they were."""
+    for rule in rules:
+        names = dims_of(rule)
+        numbers = [number + step for number in _numbers(rule) for step in (0, 1, -1) if number + step >= 1]
+        for name, number in product(names, numbers):
+            others = [other for other in names if other != name]
+            for size in (1, 2) if others else ():
+                yield {**answered[0], **dict.fromkeys(others, size), name: number}
+            yield {**answered[0], name: number}
+
+
+def _random_point(
+    domain: Domain, rules: Rules, answered: Sequence[Sizes], pools: Mapping[str, Sequence[int]], random: Random
+) -> dict[str, int]:
+    point = dict(random.choice(answered))
+    for name in random.sample(domain.names, random.randint(1, len(domain.names))):
+        point[name] = random.choice(pools[name])
+    return _with_ties(point, rules, random)
+
+
+def _pool(name: str, rules: Rules, answered: Sequence[Sizes]) -> list[int]:
+    """Sizes of a dim beside the numbers of the rules, at multiples and at half of them, and small ones."""
+    numbers = {number for rule in rules if name in dims_of(rule) for number in _numbers(rule)}
+    beside = {number + step for number in numbers for step in (-1, 0, 1)}
+    steps = {number * factor // 2 for number in numbers for factor in (1, 2, 3, 4, 5, 6, 10) if number <= 128}
+    known = {sizes[name] for sizes in answered}
+    high = max(*known, 8)
+    return sorted(size for size in {*beside, *steps, *known, *_VALUES} if 1 <= size <= max(2 * high, *beside, 8))
+
+
+def _numbers(condition: object) -> Iterator[int]:
+    if isinstance(condition, Number):
+        yield condition.value
+    for part in (
+        *getattr(condition, "parts", ()),
+        *getattr(condition, "args", ()),
+        *(getattr(condition, side) for side in ("left", "right") if hasattr(condition, side)),
+    ):
+        yield from _numbers(part)
+
+
+def _with_ties(point: dict[str, int], rules: Rules, random: Random) -> dict[str, int]:
+    """The point with most equalities between dims kept: a random point would break nearly all of them."""
+    for rule in rules:
+        names = dims_of(rule)
+        first = rule.parts[0] if isinstance(rule, (All, AnyOf)) and rule.parts else rule
+        is_tie = isinstance(first, Compare) and first.op == "==" and len(names) == 2
+        if is_tie and random.random() < 0.8 and not holds(rule, point):
+            point = {**point, names[0]: point[names[1]]}
+    return point
 
 
 def pinned_dims(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> dict[str, int]:
-    """Dims that have one size wherever the module answers, though others were tried."""
-    if not answered:
-        return {}
-    return {
-        name: size
-        for name, size in answered[0].items()
-        if all(sizes[name] == size for sizes in answered) and any(sizes[name] != size for sizes in refused)
-    }
+    """Dims that have one size wherever the module answers, or that size and a broadcast 1, though others were tried."""
+    found: dict[str, int] = {}
+    for name in answered[0] if answered else ():
+        seen = {sizes[name] for sizes in answered}
+        is_one_size = len(seen) == 1 or (len(seen) == 2 and 1 in seen)
+        if is_one_size and any(sizes[name] not in seen for sizes in refused):
+            found[name] = max(seen)
+    return found

@@ -5,12 +5,13 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anyshape.domain import Condition, Domain, choose_sizes, holds
 from anyshape.explore.cost import AFFORDABLE, CHEAP
-from anyshape.explore.limits import climb, fresh_points, sharpen, upper_corners
-from anyshape.explore.rules import learn_rules, pinned_dims
+from anyshape.explore.evidence import gather_evidence
+from anyshape.explore.limits import climb, sharpen, upper_corners
+from anyshape.explore.rules import explain, fresh_points, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
@@ -20,7 +21,8 @@ from anyshape.records.verdict import Refusal
 Try = Callable[[Mapping[str, int]], Refusal | None]
 Cost = Callable[[Mapping[str, int]], int]
 
-_ROUNDS = 4
+_ROUNDS = 12
+_WORK = 600_000_000  # elements that learning a rule may make in all
 _POINTS = 24
 
 
@@ -61,26 +63,48 @@ def explore(declared: Declared, try_sizes: Try, cost: Cost, *, seed: int = 0) ->
     for sizes in (*points, *corners):
         diary.answers(sizes)
     climb(domain, declared.example_sizes, diary.answers, lambda sizes: cost(sizes) <= AFFORDABLE)
-    rules = _learn(domain, diary)
+    rules = _learn(domain, diary, cost)
     return _explored(domain, diary, rules or (), corners, is_explained=rules is not None)
 
 
-def _learn(domain: Domain, diary: Diary) -> tuple[Condition, ...] | None:
+def _learn(domain: Domain, diary: Diary, cost: Cost) -> tuple[Condition, ...] | None:
     """Rules that also predicted points which they had not seen; None when there are none."""
     if not diary.refused:
         return ()
-    for _ in range(_ROUNDS):
-        sharpen(domain, diary.answered, diary.refused_sizes, diary.answers)
-        rules = learn_rules(diary.answered, diary.refused_sizes)
-        if rules is None:
-            return None
-        predicted = True
-        for sizes in fresh_points(domain, rules, [*diary.answered, *diary.refused_sizes]):
-            expected = all(holds(rule, sizes) for rule in rules)
-            predicted &= diary.answers(sizes) == expected
-        if predicted:
+    allowed = _Allowance(domain, cost)
+    small = sorted(diary.answered[1:], key=lambda sizes: sum(sizes.values()))
+
+    def answers(sizes: Mapping[str, int]) -> bool:
+        return allowed(sizes) and diary.answers(sizes)
+
+    gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
+    for turn in range(_ROUNDS):
+        sharpen(domain, diary.answered, diary.refused_sizes, answers)
+        rules = explain(diary.answered, diary.refused_sizes)
+        if rules is None or _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
             return rules
     return None
+
+
+def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], diary: Diary) -> bool:
+    """Whether the module answers at just those of the points at which the rules hold; the first other one ends it."""
+    return all(diary.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
+
+
+class _Allowance:
+    """Which further points may be tried: those of the domain that are cheap, until the work of all is spent."""
+
+    def __init__(self, domain: Domain, cost: Cost) -> None:
+        self._domain = domain
+        self._cost = cost
+        self._left = _WORK
+
+    def __call__(self, sizes: Mapping[str, int]) -> bool:
+        if self._left <= 0 or not self._domain.contains(sizes):
+            return False
+        price = self._cost(sizes)
+        self._left -= price if price <= CHEAP else 0
+        return price <= CHEAP
 
 
 def _explored(
