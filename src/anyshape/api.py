@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape import pipeline
-from anyshape.findings import Finding, PromiseBroken, Severity, UsageError, check_choice
+from anyshape.contract.changes import FileChanged
+from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import nearest_choice
 from anyshape.inputs import declare
 from anyshape.ladder import Options
@@ -18,6 +20,7 @@ from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
 from anyshape.saving import check_writable, save_model
+from anyshape.signing import check_file
 from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     Model = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
 
+    from anyshape.inputs import Declared
     from anyshape.records.verdict import Verdict
 
 Progress = Callable[[str, int, int], None]
@@ -118,6 +122,7 @@ def check(
     where: Sequence[str] | str = (),
     names: Any = None,
     sizes: Mapping[str, int] | None = None,
+    sign: bool = False,
     operators: Mapping[str, Callable[..., Any]] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -127,22 +132,23 @@ def check(
 ) -> Verdict:
     """Compare an ONNX file, whoever exported it, with the model over the domain; raise PromiseBroken where they differ.
 
-    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `operators` are as in `anyshape.load`.
+    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
+    changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning
+    (FileChanged). `operators` are as in `anyshape.load`.
     """
     module = as_module(model)
-    verdict, findings = pipeline.check(
-        Path(path),
-        module,
-        declare(module, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names),
-        VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
-        sizes,
-        progress or _silent,
-        operators=operators,
-    )
-    broken = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if broken:
-        raise PromiseBroken(*broken)
-    return verdict
+    declared = declare(module, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names)
+    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed)
+
+    def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
+        return pipeline.check(Path(path), module, over, options, sizes, progress or _silent, operators=operators)
+
+    checked = check_file(Path(path), declared, sizes, compare, sign=sign)
+    if checked.errors:
+        raise PromiseBroken(*checked.errors)
+    if checked.change is not None:
+        warnings.warn(str(checked.change), FileChanged, stacklevel=2)
+    return checked.verdict
 
 
 def _silent(stage: str, done: int, total: int) -> None:

@@ -18,7 +18,7 @@ from anyshape.contract.parse import contract_from_plain, parse_contract
 from anyshape.contract.text import contract_as_plain, format_contract
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref
 from anyshape.findings import Finding, Severity, Source, UsageError
-from anyshape.records.contract import Constant, Contract, Opaque, Rule, TensorPromise
+from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise
 from anyshape.records.contract import Tested as Evidence
 
 SCHEMA = json.loads(files("anyshape.contract").joinpath("contract-v1.schema.json").read_text(encoding="utf-8"))
@@ -67,6 +67,7 @@ def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(of, max_size=3).map(tuple)
 
 
+sums = st.text("0123456789abcdef", min_size=64, max_size=64).map("sha256:{}".format)
 dims = st.tuples(*(st.builds(Dim, st.just(name), st.integers(0, 9), st.none(), st.integers(1, 9)) for name in NAMES))
 contracts = st.builds(
     Contract,
@@ -93,6 +94,7 @@ contracts = st.builds(
     opset=st.integers(0, 30),
     findings=tuples(findings),
     versions=st.dictionaries(texts, texts, max_size=2),
+    digest=st.one_of(st.none(), st.builds(Digest, sums, sums)),
 )
 
 
@@ -144,6 +146,8 @@ def test_a_contract_without_one_of_its_keys_is_refused_by_schema_and_parser(key:
         ("opset", "18"),
         ("findings", [{"code": "AS301"}]),
         ("versions", {"torch": 2}),
+        ("digest", {"graph": "sha256:" + 64 * "0"}),
+        ("digest", None),
     ],
 )
 def test_a_contract_with_a_wrong_value_is_refused_by_schema_and_parser(key: str, value: Any) -> None:

@@ -12,6 +12,7 @@ import typer
 from anyshape.cli.arguments import parse_seconds, parse_sizes
 from anyshape.cli.output import Outcome
 from anyshape.cli.progress import ProgressLine
+from anyshape.findings import Finding
 
 Model = Annotated[
     str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)
@@ -112,6 +113,9 @@ def check(
     model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
     where: Where = [],  # noqa: B006
     sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",
+    sign: Annotated[
+        bool, typer.Option("--sign", help="Renew the contract of a file that was changed, if it compares equal.")
+    ] = False,
     budget: Budget = "60s",
     rtol: Rtol = None,
     atol: Atol = None,
@@ -124,25 +128,34 @@ def check(
     anyshape check m.onnx --model model.py
 
     anyshape check m.onnx --model model.py --sizes batch=1,seq=7
+
+    anyshape check quantized.onnx --model model.py --rtol 0.02 --sign
     """
     from anyshape import pipeline
     from anyshape.cli.model_file import load_model_file
-    from anyshape.inputs import declare
+    from anyshape.inputs import Declared, declare
+    from anyshape.records.verdict import Verdict
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
+    from anyshape.signing import check_file
     from anyshape.verify import VerifyOptions
 
     loaded = load_model_file(model)
     declared = declare(loaded.module, loaded.inputs, dynamic=loaded.dynamic, where=[*loaded.where, *where])
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
+    at = parse_sizes(sizes, declared)
     with ProgressLine(quiet=quiet) as progress:
-        verdict, findings = pipeline.check(
-            file, loaded.module, declared, options, parse_sizes(sizes, declared), progress, model
-        )
-    result = check_as_plain(verdict, findings, str(file)) if as_json else describe_check(verdict, findings, str(file))
-    tell_github(f"check {file}", findings, os.environ, sys.stderr, f"{len(verdict.tried)} sizes compared")
-    return Outcome(result, 1 if any(finding.severity.value == "error" for finding in findings) else 0)
+
+        def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
+            return pipeline.check(file, loaded.module, over, options, at, progress, model)
+
+        checked = check_file(file, declared, at, compare, sign=sign)
+    tell_github(
+        f"check {file}", checked.findings, os.environ, sys.stderr, f"{len(checked.verdict.tried)} sizes compared"
+    )
+    shown = check_as_plain if as_json else describe_check
+    return Outcome(shown(checked.verdict, checked.findings, str(file), checked.signed), 1 if checked.errors else 0)
 
 
 def inspect(
@@ -153,14 +166,19 @@ def inspect(
 
     anyshape inspect m.onnx
     """
+    from anyshape.contract.changes import find_change
     from anyshape.contract.metadata import read_contract
     from anyshape.contract.text import contract_as_plain
+    from anyshape.report.plain import findings_as_plain
     from anyshape.report.text import describe_inspection
 
     contract, is_own = read_contract(file)
+    change = find_change(file, contract)
     if as_json:
-        return Outcome({"path": str(file), "has_contract": is_own, "contract": contract_as_plain(contract)})
-    return Outcome(describe_inspection(contract, str(file), is_own))
+        found = findings_as_plain([change] if change else [])
+        about = {"path": str(file), "has_contract": is_own, "changed": change is not None, "findings": found}
+        return Outcome({**about, "contract": contract_as_plain(contract)})
+    return Outcome(describe_inspection(contract, str(file), is_own, change))
 
 
 def explain(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
+from typing import TYPE_CHECKING
 
+from anyshape.contract.digest import digest_model
 from anyshape.domain import Condition, dims_of, holds
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.needs import find_needs
@@ -15,6 +18,9 @@ from anyshape.records.contract import Constant, Contract, Rule, TensorPromise, T
 from anyshape.records.explored import Explored
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Verdict
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 _RECORDED = ("anyshape", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
 
@@ -46,6 +52,27 @@ def build_contract(
         opset=exported.opset,
         findings=tuple(findings),
         versions=_versions(),
+        digest=None if verdict is None else digest_model(exported.model),
+    )
+
+
+def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Contract:
+    """The same promise for a model that somebody changed and that was compared again; its capture proves nothing now."""
+    return replace(
+        contract,
+        status="kept",
+        tested=replace(
+            contract.tested,
+            sizes=tuple(verdict.tried),
+            capture_proved=False,
+            largest=_largest(verdict),
+            against_guards=0,
+        ),
+        needs=find_needs(model),
+        opset=model.opset_imports.get("", contract.opset),
+        findings=tuple(finding for finding in contract.findings if finding.severity is not Severity.ERROR),
+        versions=_versions(),
+        digest=digest_model(model),
     )
 
 
@@ -79,10 +106,12 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
         if guard.status != "proved" and guard.condition is not None and not _is_of_a_body(guard.condition, verdict)
     ]
     against = [sizes for sizes in verdict.tried if not all(holds(condition, sizes) for condition in conditions)]
-    largest = {
-        name: max(sizes[name] for sizes in verdict.tried) for name in (verdict.tried[0] if verdict.tried else ())
-    }
-    return Tested(tuple(verdict.tried), captured.is_proved, largest, against_guards=len(against))
+    return Tested(tuple(verdict.tried), captured.is_proved, _largest(verdict), against_guards=len(against))
+
+
+def _largest(verdict: Verdict) -> dict[str, int]:
+    names = verdict.tried[0] if verdict.tried else ()
+    return {name: max(sizes[name] for sizes in verdict.tried) for name in names}
 
 
 def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:

@@ -7,6 +7,7 @@ answer.
 from __future__ import annotations
 
 import re
+import warnings
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from anyshape.contract import call_messages as say
 from anyshape.contract.answers import Answers
 from anyshape.contract.binding import Binder
+from anyshape.contract.changes import FileChanged, find_change
 from anyshape.contract.checks import CallChecker
 from anyshape.contract.file_messages import missing_data, missing_operators, no_contract, runtime_rejects
 from anyshape.contract.metadata import find_contract, read_model
@@ -45,7 +47,7 @@ def load(
 
     `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime. Raises
     UsageError if the file is missing, is no ONNX model or has no contract, and ContractBroken if its contract says
-    that it is broken, unless `allow_broken`.
+    that it is broken, unless `allow_broken`. Warns (FileChanged) where the graph is not the one that was verified.
 
     `operators` has the Python functions of custom nodes, `{"mylib::Scale": function}`; those registered with
     `anyshape.translation(..., node="mylib::Scale")` are known. The file is then run in pieces around these nodes.
@@ -56,6 +58,8 @@ def load(
         raise UsageError(no_contract(name))
     if contract.status != "kept" and not allow_broken:
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
+    if (changed := find_change(path, contract)) is not None:
+        warnings.warn(str(changed), FileChanged, stacklevel=2)
     return Loaded(name, contract, _open(path, name, threads, needed_operators(name, contract.needs, operators)))
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from anyshape.contract.text import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
-from anyshape.records.contract import Constant, Contract, Opaque, Origin, Rule, Status, TensorPromise, Tested
+from anyshape.records.contract import Constant, Contract, Digest, Opaque, Origin, Rule, Status, TensorPromise, Tested
 
 Json = dict[str, Any]
 
@@ -61,7 +61,12 @@ def _contract(data: Json) -> Contract:
         opset=_get(data, "opset", int),
         findings=tuple(_finding(item) for item in _list(data, "findings")),
         versions=_mapping(_get(data, "versions", dict), str, "versions"),
+        digest=_digest(_get(data, "digest", dict)) if "digest" in data else None,
     )
+
+
+def _digest(data: Any) -> Digest:
+    return Digest(_get(data, "graph", str), _get(data, "weights", str))
 
 
 def _dim(data: Any) -> Dim:

@@ -1,7 +1,7 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
-`parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new key, or a new
-meaning of an old one, is a new version. `needs` is left out where nothing is needed, which is nearly always.
+`parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
+a key that a reader must not ignore, is a new version. `needs` and `digest` are left out where there is none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
 from anyshape.findings import Finding, Source
-from anyshape.records.contract import Constant, Contract, Opaque, Rule, TensorPromise, Tested
+from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise, Tested
 
 VERSION = 1
 
@@ -43,7 +43,12 @@ def contract_as_plain(contract: Contract) -> Json:
         "opset": contract.opset,
         "findings": [_finding(finding) for finding in contract.findings],
         "versions": _sorted(contract.versions),
+        **_digest(contract.digest),
     }
+
+
+def _digest(digest: Digest | None) -> Json:
+    return {} if digest is None else {"digest": {"graph": digest.graph, "weights": digest.weights}}
 
 
 def _dim(dim: Dim) -> Json:

@@ -74,13 +74,22 @@ class Tested:
     against_guards: int = 0
 
 
+@dataclass(frozen=True)
+class Digest:
+    """What was verified, as `sha256:...`: the graph without the values of its weights, and these values."""
+
+    graph: str
+    weights: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Contract:
     """The whole promise of one file. `domain` holds dims with their final ranges; `rules` says where each came from.
 
     `status` is unknown for a file of another exporter: nobody promised anything. `parameters` are the names that
     arguments without a name are given to, in the order of the user's signature; empty if nobody knows it. `needs` are
-    the custom nodes, `mylib::Scale`, that whoever runs the file must know.
+    the custom nodes, `mylib::Scale`, that whoever runs the file must know. `digest` is that of the model which was
+    verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
     """
 
     status: Status
@@ -96,6 +105,7 @@ class Contract:
     opset: int = 0
     findings: tuple[Finding, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    digest: Digest | None = None
 
     @property
     def input_axes(self) -> dict[str, tuple[Expr | None, ...]]:

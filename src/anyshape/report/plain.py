@@ -24,11 +24,11 @@ def export_as_plain(result: Export, contract: Any) -> dict[str, Any]:
     }
 
 
-def check_as_plain(verdict: Verdict, findings: Iterable[Finding], path: str) -> dict[str, Any]:
-    """A check of an existing file."""
+def check_as_plain(verdict: Verdict, findings: Iterable[Finding], path: str, signed: bool = False) -> dict[str, Any]:
+    """A check of an existing file; `signed`: its contract is about the file as it is now."""
     found = findings_as_plain(findings)
     kept = all(finding["severity"] != "error" for finding in found)
-    return {"kept": kept, "path": path, "verdict": as_plain(verdict), "findings": found}
+    return {"kept": kept, "path": path, "signed": signed, "verdict": as_plain(verdict), "findings": found}
 
 
 def findings_as_plain(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -52,12 +52,13 @@ def describe_attempts(attempts: Iterable[Attempt]) -> list[str]:
     return lines
 
 
-def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str) -> str:
-    """Whether an existing file keeps its promise."""
+def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str, signed: bool = False) -> str:
+    """Whether an existing file keeps its promise; `signed`: its contract is about the file as it is now."""
     kept = not any(finding.severity is Severity.ERROR for finding in findings)
     lines = [f"{'kept' if kept else 'BROKEN'}: {path} {_count(len(verdict.tried), 'size')} compared"]
     lines += [f"  the model refuses {_sizes(refusal.sizes)}: not compared" for refusal in verdict.refused[:3]]
     lines += _errors(verdict)
+    lines += ["  signed  its contract is about the file as it is now"] if signed else []
     return _with_findings(lines, findings)
 
 
@@ -72,18 +73,19 @@ def describe_contract(contract: Contract) -> list[str]:
     return lines
 
 
-def describe_inspection(contract: Contract, path: str, has_contract: bool) -> str:
-    """What a file says of itself."""
+def describe_inspection(contract: Contract, path: str, has_contract: bool, change: Finding | None = None) -> str:
+    """What a file promises; `change` is the finding where it was changed after it was verified."""
     if not has_contract:
         return "\n".join([f"{path}: no contract; what its graph declares:", *describe_contract(contract)])
     made = f"opset {contract.opset}, strategy {contract.strategy}"
-    lines = [f"{contract.status}: {path} {say_evidence(contract.tested)} ({made})", *describe_contract(contract)]
+    status = f"{contract.status}, changed since" if change else contract.status
+    lines = [f"{status}: {path} {say_evidence(contract.tested)} ({made})", *describe_contract(contract)]
     lines += [f"  behind  {dim.name}: {_provenance(dim, contract)}" for dim in contract.domain.dims]
     for rule in contract.rules:
         source = f", {rule.source.file}:{rule.source.line}" if rule.source else ""
         lines.append(f"  because {format_condition(rule.condition)}   ({rule.origin}{source})")
     lines.append("  made by " + ", ".join(f"{name} {version}" for name, version in contract.versions.items()))
-    return _with_findings(lines, contract.findings)
+    return _with_findings(lines, [*contract.findings, *([change] if change else [])])
 
 
 def say_evidence(tested: Tested) -> str:
