@@ -881,7 +881,7 @@ with model.theme("7 numbers"):
         n = k.item()
         return x + n // 4 + (n % 3) * 10
 
-    @model("a slice from the back where the number is negative", with_number, rare=NUMBERS, where=["seq >= 8"])
+    @model("a slice from the back where the number is negative", with_number, rare=NUMBERS, where=["seq >= 6"])
     def number_slice(self, x, k):
         return x[:, int(k) :].sum(1)
 
@@ -943,7 +943,9 @@ with model.theme("8 overflow"):
 
     @model("sixth power, then a remainder", flat, far=WIDE)
     def overflow_power(self, x):
-        return x + (x.shape[1] ** 6) % 7
+        n = x.shape[1]
+        cube = n * n * n
+        return x + cube * cube // 10 % 7
 
     @model("binomial coefficient by products", flat, far=WIDE)
     def overflow_binomial(self, x):
@@ -961,15 +963,15 @@ with model.theme("8 overflow"):
         n = n * 6364136223846793 + 1442695040888963407
         return x + n % 5
 
-    @model("ratio of two seventh powers", flat, far=WIDE)
+    @model("quotient of a sixth and a third power", flat, far=WIDE)
     def overflow_ratio(self, x):
         n = x.shape[1]
-        return x * (n**7 // (n**6 + 1))
+        return x * ((n * n * n * n * n * n * 3 + n) // (n * n * n + 7) % 29)
 
     @model("a length from a quotient of large products", flat, far=WIDE)
     def overflow_length(self, x):
         n = x.shape[1]
-        length = (n**6 + n) // (n**5 + 1)
+        length = n * n * n * n * n * n // (n * n * n * n * n + 2)
         return x[:, :length]
 
     @model(
@@ -981,15 +983,15 @@ with model.theme("8 overflow"):
         rows, columns = x.shape
         return x + (rows * columns) ** 4 % 9
 
-    @model("a sum of cubes of cubes as a checksum", flat, far=WIDE)
+    @model("a polynomial of degree six as a checksum", flat, far=WIDE)
     def overflow_checksum(self, x):
         n = x.shape[1]
-        return x * ((n**9 + 3 * n**4 + 1) % 17)
+        return x * ((n * n * n * (n * n * n + 5) * 2 + 3 * n * n + 1) % 17)
 
-    @model("scaled integer square root: fixed point with 2**40", flat, far=WIDE)
+    @model("fixed point: a product with a constant of 53 bits", flat, far=WIDE)
     def overflow_fixed_point(self, x):
         n = x.shape[1]
-        return x * ((n * 2**40) * (n * 2**20) // (n * 2**60 + 1))
+        return x * ((n * 5_000_000_000_000_029) % 7919)
 
     @model("declared range whose end overflows", flat, far=WIDE, where=["1 <= seq <= 5000"])
     def overflow_declared(self, x):

@@ -23,6 +23,8 @@ def main() -> None:
     raised: Counter[str] = Counter()
     for key, model in models.items():
         base = model.sizes
+        if not all(eval(rule, {}, dict(base)) for rule in model.where):  # a rule is a Python expression, too
+            print(f"{key}: the example lies outside of its own domain")
         sizes = [base, *(base | point for point in model.points)]
         sizes += [base | {dim: size} for dim, far in model.far.items() for size in far]
         trials = [(model.inputs, one) for one in sizes] + [(make, base) for make in model.rare.values()]

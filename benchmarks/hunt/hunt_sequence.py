@@ -172,12 +172,12 @@ def integer_sums(self, x):
 
 @model("argsort of argsort: ranks", flat, far=FAR)
 def ranks(self, x):
-    return x.argsort(1).argsort(1)
+    return torch.argsort(torch.argsort(x, dim=1, stable=True), dim=1, stable=True)
 
 
 @model("sort, difference, and back to the old order", flat, far=FAR)
 def sorted_and_back(self, x):
-    values, order = x.sort(1)
+    values, order = torch.sort(x, dim=1, stable=True)
     return torch.zeros_like(x).scatter(1, order, values.cumsum(1))
 
 
@@ -193,7 +193,7 @@ def topk_at_most(self, x):
     rare={"sure": lambda batch=2, vocab=7: (50 * torch.eye(max(batch, vocab))[:batch, :vocab],)},
 )
 def nucleus(self, logits):
-    p, order = logits.softmax(-1).sort(-1, descending=True)
+    p, order = torch.sort(logits.softmax(-1), dim=-1, descending=True, stable=True)
     drop = p.cumsum(-1) - p > 0.9
     return torch.zeros_like(p).scatter(-1, order, p.masked_fill(drop, 0.0))
 
@@ -307,7 +307,8 @@ def collapsed(self, ids):
     points=[dict(beams=1, vocab=1), dict(beams=2, vocab=300), dict(beams=64, vocab=3)],
 )
 def best_beams(self, logits, scores):
-    total = (scores[:, None] + logits.log_softmax(-1)).flatten()
+    uneven = torch.arange(logits.shape[1]) * 0.01 + torch.arange(logits.shape[0])[:, None] * 0.37  # no ties
+    total = (scores[:, None] + logits.log_softmax(-1) + uneven).flatten()
     best, index = total.topk(logits.shape[0])
     return best, index // logits.shape[1], index % logits.shape[1]
 

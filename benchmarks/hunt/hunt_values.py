@@ -256,6 +256,7 @@ def cummax_ties(self, x):
     far={"n": (1, 2, 255, 256, 257), "m": (1, 300)},
 )
 def searched(self, edges, x):
+    edges = edges.sort().values
     return torch.searchsorted(edges, x), torch.searchsorted(edges, x, right=True)
 
 

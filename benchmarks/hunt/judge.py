@@ -63,6 +63,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--label", default="", help="a word that goes into every row, such as a version")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each model")
     parser.add_argument("--memory", type=float, default=16.0, help="GiB of address space for each model; 0: no limit")
+    parser.add_argument("--options", default="{}", help='more arguments of export as JSON: \'{"state": "outputs"}\'')
     parser.add_argument("--again", action="store_true", help="also models that the output has")
     return parser.parse_args()
 
@@ -99,7 +100,7 @@ def _run_child(command: list[str], stderr: Any, options: argparse.Namespace) -> 
             size = int(options.memory * 2**30)
             resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "HUNT_OPTIONS": options.options}
     process = subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,

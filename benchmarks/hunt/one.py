@@ -17,6 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     model = load_set(chosen)[key]
+    model = replace(model, options={**model.options, **json.loads(os.environ.get("HUNT_OPTIONS", "{}"))})
     write = Path(result_file).write_text
     row: dict[str, Any] = {"phase": "exporting"}
     write(json.dumps(row))
