@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape import pipeline
 from anyshape.contract.changes import FileChanged
+from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.choices import nearest_choice
+from anyshape.findings.choices import nearest_choice, nothing_to_force
 from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.modules.callables import as_module
 from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
+from anyshape.records.stripping import strip_export
 from anyshape.saving import check_writable, save_model
 from anyshape.signing import check_file
 from anyshape.verify import VerifyOptions
@@ -54,6 +56,7 @@ def export(
     optimize: bool = True,
     external_data: bool | None = None,
     enforce: Literal["graph", "load"] = "graph",
+    strip_source: bool = False,
     force: bool = False,
     accept_narrower: bool = False,
     strategy: str | None = None,
@@ -78,7 +81,8 @@ def export(
     nodes by which the graph itself refuses sizes outside its contract. `accept_narrower=True` is your word that a smaller
     domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
-    None puts weights into a second file above 2 GB only. `time_limit` is in seconds, for each rung of the ladder.
+    None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
+    and of the result. `time_limit` is in seconds, for each rung of the ladder.
     """
     module = as_module(model)
     _check_opset(opset)
@@ -106,7 +110,11 @@ def export(
         time_limit_s=time_limit,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
     )
-    result = pipeline.export(module, declared, options, progress or _silent)
+    result = _forced(lambda: pipeline.export(module, declared, options, progress or _silent), force)
+    if strip_source:
+        result = strip_export(result)
+        strip_nodes(result.model)
+        write_contract(result.model, result.contract)
     if path is None:
         return result
     save_model(result.model, Path(path), external_data=external_data)
@@ -149,6 +157,19 @@ def check(
     if checked.change is not None:
         warnings.warn(str(checked.change), FileChanged, stacklevel=2)
     return checked.verdict
+
+
+def _forced(run: Callable[[], Export], force: bool) -> Export:
+    """The export; where there was nothing that `force` could force, a note says so."""
+    try:
+        result = run()
+    except PromiseBroken as broken:
+        if force:
+            broken.add(nothing_to_force("there is no file: the model was refused before one could be made."))
+        raise
+    if not force or not result.is_kept:
+        return result
+    return replace(result, findings=(*result.findings, nothing_to_force("the file keeps its promise.")))
 
 
 def _silent(stage: str, done: int, total: int) -> None:

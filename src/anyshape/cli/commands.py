@@ -37,6 +37,9 @@ def export(
     enforce: Annotated[
         str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")
     ] = "graph",
+    strip_source: Annotated[
+        bool, typer.Option("--strip-source", help="Leave lines of your code out of the file and the result.")
+    ] = False,
     budget: Budget = "60s",
     rtol: Rtol = None,
     atol: Atol = None,
@@ -87,6 +90,7 @@ def export(
                 output_names=file.output_names,
                 opset=opset,
                 enforce=enforce,  # type: ignore[arg-type]
+                strip_source=strip_source,
                 force=force,
                 budget=parse_seconds(budget),
                 time_limit=parse_seconds(time_limit, "--time-limit"),

@@ -58,9 +58,10 @@ def load(
         raise UsageError(no_contract(name))
     if contract.status != "kept" and not allow_broken:
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
+    session = _open(path, name, threads, needed_operators(name, contract.needs, operators))
     if (changed := find_change(path, contract)) is not None:
         warnings.warn(str(changed), FileChanged, stacklevel=2)
-    return Loaded(name, contract, _open(path, name, threads, needed_operators(name, contract.needs, operators)))
+    return Loaded(name, contract, session)
 
 
 def needed_operators(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 
 KEY = "anyshape.contract"
+SOURCE_KEY = "anyshape.source"
 
 
 def write_contract(model: ir.Model | onnx.ModelProto, contract: Contract) -> None:
@@ -37,6 +38,16 @@ def write_contract(model: ir.Model | onnx.ModelProto, contract: Contract) -> Non
     del model.metadata_props[:]
     model.metadata_props.extend(others)
     model.metadata_props.add(key=KEY, value=text)
+
+
+def strip_nodes(model: ir.Model) -> None:
+    """Take the lines of the user's code from every node of a model, inner graphs and functions included."""
+    import onnx_ir as ir
+
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for graph in graphs:
+        for node in ir.traversal.RecursiveGraphIterator(graph):
+            node.metadata_props.pop(SOURCE_KEY, None)
 
 
 def find_contract(source: Source) -> Contract | None:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from anyshape.findings.errors import UsageError
-from anyshape.findings.finding import Finding
+from anyshape.findings.finding import Finding, Severity
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -23,6 +23,17 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
             why=f"the choices are {', '.join(map(repr, choices))}.",
             fix=f"did you mean {near!r}?" if near else "",
         )
+    )
+
+
+def nothing_to_force(why: str) -> Finding:
+    """AS061, a note: `force` writes files whose promise is broken, and there is no such file."""
+    return Finding(
+        code="AS061",
+        name="nothing-to-force",
+        severity=Severity.NOTE,
+        what="force had nothing to do.",
+        why=f"it writes a file that breaks its promise; {why}",
     )
 
 

@@ -25,6 +25,10 @@ class AnyshapeError(Exception):
         """The first and heaviest finding."""
         return self.findings[0]
 
+    def add(self, finding: Finding) -> None:
+        """Add a finding after the others."""
+        self.findings = self.args = (*self.findings, finding)
+
     def __str__(self) -> str:
         return render_all(self.findings)
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from anyshape.findings.paths import shorten_paths
+
 
 class Severity(Enum):
     """How much a finding weighs: only an ERROR breaks a promise."""
@@ -55,6 +57,12 @@ class Finding:
     replay: str = ""
     sizes: Mapping[str, int] | None = field(default=None, hash=False)
     source: Source | None = None
+
+    def __post_init__(self) -> None:
+        # Messages of torch and Python quote absolute paths.
+        object.__setattr__(self, "why", shorten_paths(self.why))
+        if isinstance(self.where, str):
+            object.__setattr__(self, "where", shorten_paths(self.where))
 
     def __str__(self) -> str:
         from anyshape.findings.render import render

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from anyshape.findings import Source
+from anyshape.findings.paths import shorten
 
 _TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
 _PACKAGE = Path(__file__).parent.parent
@@ -51,15 +52,6 @@ def make_source(file: str, line: int, function: str = "") -> Source:
     """A source line with its text, its file as short as it can be said from the current folder."""
     text = linecache.getline(file, line).strip()
     return Source(file=shorten(file), line=line, function=function, text=text)
-
-
-def shorten(file: str) -> str:
-    """The path relative to the current folder where it lies inside, else the file's own name."""
-    path = Path(file)
-    try:
-        return path.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return path.name
 
 
 def source_of_error(error: BaseException) -> Source | None:

@@ -15,7 +15,8 @@ _TORCH_STACK = "pkg.torch.onnx.stack_trace"
 
 
 def keep_sources(model: ir.Model) -> None:
-    """torch's metadata on nodes, values and graph  ->  `anyshape.source` on nodes."""
+    """torch's metadata and doc strings on nodes, values and graph  ->  `anyshape.source` on nodes."""
+    model.doc_string = model.graph.doc_string = None
     model.metadata_props.clear()
     model.graph.metadata_props.clear()
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
@@ -27,6 +28,7 @@ def keep_sources(model: ir.Model) -> None:
             source = source_of_stack_text(stack)
             cache[stack] = f"{source.file}:{source.line}" if source else ""
         node.metadata_props.clear()
+        node.doc_string = None
         if cache[stack]:
             node.metadata_props[SOURCE] = cache[stack]
         for value in node.outputs:

@@ -1,0 +1,65 @@
+"""Records without lines of the user's code: for files and reports that leave the house.
+
+What is found, at which sizes and by which rule stays; where it stands in the code, and code to paste, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from anyshape.findings import Finding
+from anyshape.records.contract import Contract
+from anyshape.records.export import Export
+from anyshape.records.verdict import Failure, Verdict
+
+_SOURCE_FILE = re.compile(r"[\w./\\-]+\.py(?::\d+)?")
+_LEFT_OUT = "(source left out)"
+
+
+def strip_export(result: Export) -> Export:
+    """The result with a contract, a verdict and findings that hold no source; what each rung came to is left out."""
+    return replace(
+        result,
+        contract=strip_contract(result.contract),
+        verdict=strip_verdict(result.verdict),
+        findings=tuple(map(strip_finding, result.findings)),
+        attempts=(),
+    )
+
+
+def strip_contract(contract: Contract) -> Contract:
+    return replace(
+        contract,
+        rules=tuple(replace(rule, source=None) for rule in contract.rules),
+        findings=tuple(map(strip_finding, contract.findings)),
+    )
+
+
+def strip_finding(finding: Finding) -> Finding:
+    """The finding without its line, its excerpt, and the code of its fix."""
+    return replace(
+        finding,
+        what=_SOURCE_FILE.sub(_LEFT_OUT, finding.what),
+        why=_SOURCE_FILE.sub(_LEFT_OUT, finding.why),
+        where=None,
+        source=None,
+        excerpt="",
+        fix="",
+        alternative="",
+        replay="",
+    )
+
+
+def strip_verdict(verdict: Verdict) -> Verdict:
+    smallest = verdict.smallest_failure
+    return replace(
+        verdict,
+        refused=tuple(replace(refusal, source=None) for refusal in verdict.refused),
+        failures=tuple(map(_strip_failure, verdict.failures)),
+        smallest_failure=None if smallest is None else _strip_failure(smallest),
+    )
+
+
+def _strip_failure(failure: Failure) -> Failure:
+    return failure if failure.located is None else replace(failure, located=replace(failure.located, source=None))
