@@ -13,7 +13,7 @@ from anyshape import pipeline
 from anyshape.contract.changes import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.choices import nearest_choice, nothing_to_force
+from anyshape.findings.choices import check_number, nearest_choice, nothing_to_force
 from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.modules.callables import as_module
@@ -88,6 +88,7 @@ def export(
     _check_opset(opset)
     _check_strategy(strategy)
     check_choice("enforce", enforce, ENFORCEMENTS)
+    _check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -145,6 +146,7 @@ def check(
     (FileChanged). `operators` are as in `anyshape.load`.
     """
     module = as_module(model)
+    _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
     declared = declare(module, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names)
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed)
 
@@ -194,7 +196,15 @@ def _check_strategy(strategy: str | None) -> None:
         )
 
 
+def _check_numbers(seed: int, **options: float | None) -> None:
+    check_number("seed", seed, 0, whole=True)
+    for name, value in options.items():
+        if value is not None:
+            check_number(name, value, 1e-3 if name in ("rtol", "atol") else 60)
+
+
 def _check_opset(opset: int) -> None:
+    check_number("opset", opset, DEFAULT_OPSET, whole=True)
     if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise UsageError(
             Finding(

@@ -17,6 +17,17 @@ def test_an_unknown_choice_is_a_usage_error_with_the_choices(value: object) -> N
     assert ("did you mean 'graph'?" in str(caught.value)) == (value in ("grahp", "GRAPH", ["graph"]))
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("budget", "60s"), ("budget", -1), ("time_limit", float("nan")), ("rtol", "1e-3"), ("atol", True), ("seed", "x"),
+     ("seed", 1.5), ("opset", "18")],
+)  # fmt: skip
+def test_what_is_no_number_is_a_usage_error(option: str, value: object) -> None:
+    with pytest.raises(UsageError, match=f"{option} cannot be") as caught:
+        anyshape.export(torch.nn.Linear(2, 2), object(), **{option: value})
+    assert caught.value.finding.code == "AS066"
+
+
 def test_a_known_choice_passes() -> None:
     check_choice("enforce", "load", ("graph", "load"))
 

@@ -1,9 +1,10 @@
-"""Options that take one of a few words: an unknown word is a usage error that lists the words."""
+"""Options that take one of a few words, or a number: anything else is a usage error that names what is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
 
 from anyshape.findings.errors import UsageError
@@ -22,6 +23,22 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
             what=f"{name} cannot be {value!r}.",
             why=f"the choices are {', '.join(map(repr, choices))}.",
             fix=f"did you mean {near!r}?" if near else "",
+        )
+    )
+
+
+def check_number(name: str, value: Any, example: float, *, whole: bool = False) -> None:
+    """Raise UsageError (AS066) unless `value` is a number that is not negative; `whole`: an integer of any sign."""
+    kind = Integral if whole else Real
+    if isinstance(value, kind) and not isinstance(value, bool) and (whole or float(value) >= 0):
+        return
+    raise UsageError(
+        Finding(
+            code="AS066",
+            name="not-a-number",
+            what=f"{name} cannot be {value!r}.",
+            why="it is a whole number." if whole else "it is a number, 0 or more.",
+            fix=f"{name}={example}",
         )
     )
 
