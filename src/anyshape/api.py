@@ -65,6 +65,7 @@ def export(
     atol: float | None = None,
     budget: float = 60.0,
     seed: int = 0,
+    values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
 ) -> Export:
     """Convert a model to ONNX, right at every size of its domain; raise PromiseBroken where that cannot be.
@@ -83,6 +84,8 @@ def export(
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
     None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
     and of the result. `time_limit` is in seconds, for each rung of the ladder.
+    `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
+    compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
     """
     module = as_module(model)
     _check_opset(opset)
@@ -99,6 +102,7 @@ def export(
         names=names,
         input_names=input_names,
         output_names=output_names,
+        values=values,
     )
     options = Options(
         opset=opset,
@@ -137,17 +141,19 @@ def check(
     atol: float | None = None,
     budget: float = 60.0,
     seed: int = 0,
+    values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Compare an ONNX file, whoever exported it, with the model over the domain; raise PromiseBroken where they differ.
 
     `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
     changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning
-    (FileChanged). `operators` are as in `anyshape.load`.
+    (FileChanged). `operators` are as in `anyshape.load`, `values` as in `anyshape.export`.
     """
     module = as_module(model)
     _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
-    declared = declare(module, inputs, dynamic=dynamic, where=[where] if isinstance(where, str) else where, names=names)
+    rules = [where] if isinstance(where, str) else where
+    declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed)
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:

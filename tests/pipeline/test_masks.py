@@ -48,9 +48,14 @@ def test_a_mask_given_as_an_input_may_be_causal_or_not() -> None:
     result = anyshape.export(module, lambda b=2, t=5: (torch.randn(b, t, 8), mask_of(t)), strategy="symbolic")
     x = torch.randn(3, 7, 8)
     session = onnxruntime.InferenceSession(result.model_proto.SerializeToString())
-    for mask in (mask_of(7), torch.randn(7, 7)):
+    others = torch.zeros(7, 7).masked_fill((torch.rand(7, 7) > 0.5) & ~torch.eye(7, dtype=torch.bool), -torch.inf)
+    for mask in (mask_of(7), others):
         (given,) = session.run(None, {"x": x.numpy(), "mask": mask.numpy()})
         torch.testing.assert_close(torch.as_tensor(given), module(x, mask), rtol=1e-4, atol=1e-5)
+    for mask in (others, torch.randn(7, 7), others.roll(1, 0) / 2 + torch.eye(7)):
+        (given,) = session.run(None, {"x": x.numpy(), "mask": mask.numpy()})
+        with torch.no_grad():  # in which eager reads every number but 0 as hidden
+            torch.testing.assert_close(torch.as_tensor(given), module(x, mask), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_the_users_own_question_about_a_mask_is_still_one() -> None:

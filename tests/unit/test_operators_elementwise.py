@@ -24,12 +24,23 @@ def test_of_one_input(function: Callable[..., torch.Tensor]) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [torch.fmax, torch.fmin, torch.copysign, torch.hypot, lambda x, y: torch.masked_select(x, y > 0)],
-    ids=["fmax", "fmin", "copysign", "hypot", "masked_select"],
+    [torch.fmax, torch.fmin, torch.copysign, torch.hypot, lambda x, y: torch.masked_select(x, y > 0), torch.atan2],
+    ids=["fmax", "fmin", "copysign", "hypot", "masked_select", "atan2"],
 )
 def test_of_two_inputs(function: Callable[..., torch.Tensor]) -> None:
     inputs = [(values(count), values(count).flip(0)) for count in (5, 1, 9)]
     assert find_differences(Row("", function, inputs)) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_an_angle_has_its_quadrant_at_zeros_of_either_sign(dtype: torch.dtype) -> None:
+    pairs = torch.cartesian_prod(ODD, ODD).to(dtype)
+    inputs = [(pairs[:, 0], pairs[:, 1]), (pairs[:7, 0], pairs[:7, 1])]
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-2}[dtype]
+    assert find_differences(Row("", lambda y, x: 1 / torch.atan2(y, x), inputs, tolerance=tolerance)) == []
+    if dtype is not torch.float16:
+        angle = Row("", lambda y, x: (torch.complex(x, y).angle(), x.angle()), inputs, tolerance=tolerance)
+        assert find_differences(angle) == []
 
 
 def test_the_inverse_of_the_error_function_has_its_ends() -> None:

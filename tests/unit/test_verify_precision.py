@@ -12,7 +12,7 @@ from tests.verify_calls import Call
 from torch import nn
 
 from anyshape.verify import Reference
-from anyshape.verify.precision import SINGLE_FACTOR, rounding_of_module, roundings, roundings_of_file
+from anyshape.verify.precision import SINGLE_FACTOR, roundings, roundings_of_file, roundings_of_module
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 HALF, BRAIN, SINGLE = 2.0**-10, 2.0**-7, 2.0**-23
@@ -67,5 +67,25 @@ def test_a_file_that_rounds_where_the_module_does_not_is_granted_nothing(
     onnx.save(onnx.parser.parse_model(HEAD + text), tmp_path / "m.onnx")
     call = Call((torch.randn(3),))
     with Reference(Through(dtype), lambda outputs: [("y", outputs)]) as reference:
-        assert rounding_of_module(reference, call) == epsilon
+        assert roundings_of_module(reference, call) == (epsilon,)
         assert roundings(str(tmp_path / "m.onnx"), reference, [call]) == (epsilon,)
+
+
+class InPlace(nn.Module):
+    """One output through half precision, one beside it, one written into memory that half precision has reached."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        narrow = x.half().exp().float()
+        sums = torch.zeros_like(x)
+        sums[1:] += narrow[1:]
+        return narrow + 1, x.exp(), sums.view(-1)
+
+
+def test_each_output_of_the_module_has_the_rounding_of_its_own_path(tmp_path: Path) -> None:
+    text = """g (float[n] x) => (float[n] a, float[n] b, float[n] c) { h = Cast<to = 10>(x) e = Exp(h) a = Cast<to = 1>(e)
+      b = Identity(a) c = Identity(a) }"""
+    onnx.save(onnx.parser.parse_model(HEAD + text), tmp_path / "m.onnx")
+    call = Call((torch.randn(3),))
+    with Reference(InPlace(), lambda outputs: list(zip("abc", outputs, strict=True))) as reference:
+        assert roundings_of_module(reference, call) == (HALF, SINGLE, HALF)
+        assert roundings(str(tmp_path / "m.onnx"), reference, [call]) == (HALF, SINGLE, HALF)

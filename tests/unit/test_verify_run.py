@@ -124,10 +124,16 @@ def test_a_frozen_shape_is_a_failure_of_the_runtime_with_its_sizes() -> None:
 @pytest.mark.parametrize(
     ("branch", "values"),
     [
-        (lambda x: x * 2 if x.sum() > 0 else x + 100, {"random", "negated", "zeros", "large", "small", "repeated"}),
-        (lambda x: x + 100 if bool((x == 0).all()) else x * 2, {"zeros"}),
+        (
+            lambda x: x * 2 if x.sum() > 0 else x + 100,
+            {"random", "negated", "zeros", "signed-zeros", "large", "small", "repeated", "mixed", "equal"},
+        ),
+        (lambda x: x + 100 if bool((x == 0).all()) else x * 2, {"zeros", "signed-zeros"}),
         (lambda x: x + 100 if x.abs().max() > 50 else x * 2, {"large"}),
-        (lambda x: x + 100 if x.numel() > 1 and bool((x == x[0, 0]).all()) else x * 2, {"repeated", "zeros"}),
+        (
+            lambda x: x + 100 if x.numel() > 1 and bool((x == x[0, 0]).all()) else x * 2,
+            {"repeated", "zeros", "signed-zeros"},
+        ),
     ],
     ids=["sign", "zeros", "large", "repeated"],
 )
@@ -143,7 +149,7 @@ def test_a_baked_mask_is_noticed() -> None:
 
     text = "g (float[b, s] x, bool[b, s] m) => (float[b, s] y) { y = Identity(x) }"
     verdict = judge(lambda x, m: x * m, text, make=masks)
-    assert {failure.values for failure in verdict.failures} == {"all-false"}
+    assert {failure.values for failure in verdict.failures} == {"all-false", "partial-masks"}
 
 
 def test_values_that_the_module_refuses_or_answers_with_nan_are_set_aside() -> None:
@@ -281,15 +287,34 @@ def test_a_rounded_value_on_the_edge_is_no_failure_but_a_wrong_one_is() -> None:
     assert not judge(lambda x: (x / 0.2).round() + 1, graph, make=edgy).passed
 
 
-def test_equal_values_leave_the_choice_free_and_unequal_ones_do_not() -> None:
-    head = "g (float[b, s] x) => (int64[b] y)"
-    choose = "i = ArgMax<axis = 1, keepdims = 0, select_last_index = 1>(x)"
-    assert judge(lambda x: x.argmax(1), f"{head} {{ {choose.replace('i =', 'y =')} }}").passed
-    verdict = judge(lambda x: x.argmax(1) * 2, f"{head} {{ two = Constant<value_int = 2>() {choose} y = Mul(i, two) }}")
-    assert verdict.passed
-    assert "zeros: equal values among which the choice is free" in verdict.set_aside
-    lowest = f"{head} {{ y = ArgMin<axis = 1, keepdims = 0>(x) }}"
-    assert not judge(lambda x: x.argmax(1), lowest).passed
+@pytest.mark.parametrize("times", ["", " two = Constant<value_int = 2>() y = Mul(i, two)"], ids=["alone", "used"])
+@pytest.mark.parametrize("last", [0, 1])
+def test_argmax_takes_the_first_of_equal_values(times: str, last: int) -> None:
+    choose = f"i = ArgMax<axis = 1, keepdims = 0, select_last_index = {last}>(x)"
+    body = f"{choose}{times}" if times else choose.replace("i =", "y =")
+    verdict = judge(lambda x: x.argmax(1) * (2 if times else 1), f"g (float[b, s] x) => (int64[b] y) {{ {body} }}")
+    assert verdict.passed is (last == 0)
+
+
+def test_the_order_of_equal_values_is_free_where_torch_leaves_it_open() -> None:
+    """The positions of the highest values, summed with weights: what differs is nowhere an index."""
+    text = """g (float[b, s] x) => (float[b] y) { one = Constant<value_ints = [2]>() w = Constant<value_floats = [1.0, 10.0]>()
+      v, i = TopK<axis = 1>(%s, one) f = Cast<to = 1>(%s) p = Mul(f, w) a = Constant<value_ints = [1]>()
+      y = ReduceSum<keepdims = 0>(p, a) }"""
+    last_first = """g (float[b, s] x) => (float[b] y) { two = Constant<value_ints = [2]>()
+      w = Constant<value_floats = [1.0, 10.0]>() minus = Constant<value_ints = [-1]>() zero = Constant<value_ints = [-1000]>()
+      a = Constant<value_ints = [1]>() turned = Slice(x, minus, zero, a, minus) v, j = TopK<axis = 1>(turned, two)
+      s = Shape<start = 1>(x) top = Sub(s, a) i = Sub(top, j) f = Cast<to = 1>(i) p = Mul(f, w)
+      y = ReduceSum<keepdims = 0>(p, a) }"""
+
+    def weighed(x: torch.Tensor) -> torch.Tensor:
+        return (x.topk(2, 1).indices * torch.tensor([1.0, 10.0])).sum(1)
+
+    sizes = [{"batch": 2, "seq": seq} for seq in (5, 3, 9)]
+    for file in (text % ("x", "i"), last_first):
+        assert judge(weighed, file, sizes=sizes).passed
+    lowest = text.replace("TopK<axis = 1>", "TopK<axis = 1, largest = 0>") % ("x", "i")
+    assert not judge(weighed, lowest, sizes=sizes).passed
 
 
 @pytest.mark.parametrize(("operator", "expected"), [("ArgMax", True), ("Neg", False)])

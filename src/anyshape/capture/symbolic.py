@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
+from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
@@ -54,7 +55,7 @@ def capture_symbolically(
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), quiet_graphs():
+    with leaves(), masks_as_in_eager(flat.module), quiet_graphs():
         return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 

@@ -23,6 +23,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Seed = Annotated[int, typer.Option(help="Of the random inputs and sizes.")]
 Budget = Annotated[str, typer.Option(help="Time for comparing, such as 60s or 5m; the most telling sizes come first.")]
 Rtol = Annotated[float | None, typer.Option(help="Relative tolerance in place of the measured noise floor.")]
+Values = Annotated[
+    str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")
+]
 Atol = Annotated[float | None, typer.Option(help="Absolute tolerance in place of the measured noise floor.")]
 
 
@@ -44,6 +47,7 @@ def export(
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
+    values: Values = None,
     strategy: Annotated[
         str | None,
         typer.Option(help="Only this rung of the ladder: symbolic, generalized, rerolled, decided or legacy."),
@@ -99,6 +103,7 @@ def export(
                 seed=seed,
                 strategy=strategy,
                 accept_narrower=accept_narrower,
+                values=values or file.values,  # type: ignore[arg-type]
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
@@ -124,6 +129,7 @@ def check(
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
+    values: Values = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> Outcome:
@@ -146,7 +152,13 @@ def check(
     from anyshape.verify import VerifyOptions
 
     loaded = load_model_file(model)
-    declared = declare(loaded.module, loaded.inputs, dynamic=loaded.dynamic, where=[*loaded.where, *where])
+    declared = declare(
+        loaded.module,
+        loaded.inputs,
+        dynamic=loaded.dynamic,
+        where=[*loaded.where, *where],
+        values=values or loaded.values,
+    )
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
     at = parse_sizes(sizes, declared)
     with ProgressLine(quiet=quiet) as progress:

@@ -28,6 +28,7 @@ class ModelFile:
     dynamic: Any
     input_names: Sequence[str] | None
     output_names: Sequence[str] | None
+    values: Any = None
 
 
 def load_model_file(spelled: str) -> ModelFile:
@@ -52,6 +53,7 @@ def load_model_file(spelled: str) -> ModelFile:
         dynamic=option("dynamic"),
         input_names=option("input_names"),
         output_names=option("output_names"),
+        values=option("values"),
     )
 
 

@@ -47,6 +47,7 @@ def build_contract(
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         parameters=_parameters(declared),
         needs=find_needs(exported.model),
+        values=dict(declared.value_texts),
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,

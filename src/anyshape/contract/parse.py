@@ -56,6 +56,7 @@ def _contract(data: Json) -> Contract:
         constants=tuple(_constant(item) for item in _list(data, "constants")),
         parameters=tuple(_is(item, str, "parameters") for item in _list(data, "parameters")),
         needs=tuple(_is(item, str, "needs") for item in (_list(data, "needs") if "needs" in data else ())),
+        values=_mapping(_get(data, "values", dict), str, "values") if "values" in data else {},
         tested=_tested(_get(data, "tested", dict)),
         strategy=_get(data, "strategy", str),
         opset=_get(data, "opset", int),

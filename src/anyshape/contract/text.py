@@ -1,7 +1,8 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
-a key that a reader must not ignore, is a new version. `needs` and `digest` are left out where there is none.
+a key that a reader must not ignore, is a new version. `needs`, `values` and `digest` are left out where there
+are none.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def contract_as_plain(contract: Contract) -> Json:
         "constants": [_constant(constant) for constant in contract.constants],
         "parameters": list(contract.parameters),
         **({"needs": list(contract.needs)} if contract.needs else {}),
+        **({"values": _sorted(contract.values)} if contract.values else {}),
         "tested": _tested(contract.tested),
         "strategy": contract.strategy,
         "opset": contract.opset,

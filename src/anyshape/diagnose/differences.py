@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from anyshape.diagnose.accuracy import diagnose_rounding
 from anyshape.diagnose.nodes import say_fault, say_node, source_of
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
@@ -34,7 +35,7 @@ def diagnose_differences(
     """What the verdict says against the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
-        return () if verdict.tried else (_nothing_compared(verdict),)
+        return diagnose_rounding(verdict) if verdict.tried else (_nothing_compared(verdict),)
     blamed = blamed_guard(verdict, regions)
     if blamed is not None:
         return (_branch(failure, blamed, domain),)
@@ -88,6 +89,7 @@ def _plain(failure: Failure, verdict: Verdict, checked: str) -> Finding:
             what=f"{output} differs from PyTorch at {say_sizes(failure.sizes)} (smallest failing sizes).",
             where=say_node(failure),
             why=f"{say_failure(failure)}; {share}{_values(failure)}{say_fault(failure)}.",
+            alternative=_other_values(verdict),
             replay=replay,
             sizes=failure.sizes,
             source=source_of(failure),
@@ -99,6 +101,7 @@ def _plain(failure: Failure, verdict: Verdict, checked: str) -> Finding:
         what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)} (smallest failing sizes), where PyTorch answers.",
         where=say_node(failure),
         why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}{say_fault(failure)}.",
+        alternative=_other_values(verdict),
         replay=replay,
         sizes=failure.sizes,
         source=source_of(failure),
@@ -139,6 +142,13 @@ def _did(kind: FailureKind) -> str:
 
 def _values(failure: Failure) -> str:
     return "" if failure.values == "random" else f" (with input values: {failure.values})"
+
+
+def _other_values(verdict: Verdict) -> str:
+    """For failures at edge values alone, which inputs may never have."""
+    if any(failure.values == "random" for failure in verdict.failures):
+        return ""
+    return 'if inputs never have such values, declare those they have: values={"x": "0 <= x <= 1"}, or values="given".'
 
 
 def _nothing_compared(verdict: Verdict) -> Finding:

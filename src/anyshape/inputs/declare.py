@@ -18,6 +18,7 @@ from anyshape.inputs.by_function import declare_by_function
 from anyshape.inputs.call_messages import no_examples
 from anyshape.inputs.calls import Inputs, read_signature
 from anyshape.inputs.declared import Declared
+from anyshape.inputs.value_bounds import declare_values
 
 
 def declare(
@@ -30,6 +31,7 @@ def declare(
     names: Mapping[str, str] | None = None,
     output_names: Sequence[str] | None = None,
     example_sizes: Mapping[str, Any] | None = None,
+    values: Mapping[str, str] | str | None = None,
 ) -> Declared:
     """The declaration of a module's inputs. Raises DeclarationError, which names the input and the axis."""
     options = Options(
@@ -42,11 +44,11 @@ def declare(
     )
     signature = read_signature(module)
     if is_sizes_function(inputs):
-        return declare_by_function(signature, inputs, options)
+        return declare_values(declare_by_function(signature, inputs, options), values)
     examples = inputs if isinstance(inputs, list) else [inputs]
     if not examples:
         raise DeclarationError(no_examples())
-    return declare_by_examples(module, signature, examples, options)
+    return declare_values(declare_by_examples(module, signature, examples, options), values)
 
 
 def is_sizes_function(inputs: Any) -> bool:

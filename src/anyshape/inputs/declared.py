@@ -83,7 +83,9 @@ class Make(Protocol):
 class Declared:
     """Domain, leaves, an example, and a way to make inputs at other sizes.
 
-    `output_axes` has the names that the user gave to axes of outputs: {output: {axis: expression}}.
+    `output_axes` has the names that the user gave to axes of outputs: {output: {axis: expression}}. `value_texts` has the
+    declared values of inputs by name (`given`: what the user's function gives, and nothing else); `value_ranges(sizes)` has
+    their lowest and highest.
     """
 
     domain: Domain
@@ -98,6 +100,13 @@ class Declared:
     output_axes: Mapping[str, Mapping[int, Expr]] = field(default_factory=dict)
     output_names: tuple[str, ...] | None = None
     notes: tuple[Finding, ...] = ()
+    value_texts: Mapping[str, str] = field(default_factory=dict)
+    value_ranges: Callable[[Sizes], Mapping[str, tuple[float, float]]] = field(default=lambda sizes: {})
+
+    @property
+    def only_given_values(self) -> bool:
+        """Whether no values but those of the user's function are legal."""
+        return "given" in self.value_texts.values()
 
     @property
     def tensor_leaves(self) -> tuple[InputLeaf, ...]:

@@ -90,6 +90,8 @@ class Contract:
     arguments without a name are given to, in the order of the user's signature; empty if nobody knows it. `needs` are
     the custom nodes, `mylib::Scale`, that whoever runs the file must know. `digest` is that of the model which was
     verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
+    `values` has the declared values of inputs: `0 <= ids < 1000`, or `given` where the file was compared on values of the
+    user's function alone.
     """
 
     status: Status
@@ -100,6 +102,7 @@ class Contract:
     constants: tuple[Constant, ...] = ()
     parameters: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
     tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))
     strategy: str = ""
     opset: int = 0

@@ -121,6 +121,15 @@ class OutputError:
 
 
 @dataclass(frozen=True)
+class RoundedOtherwise:
+    """An output that is more than one tolerance off, by the file's rounding alone: in doubles file and module agree."""
+
+    output: str
+    tolerances: float
+    sizes: Sizes = field(hash=False)
+
+
+@dataclass(frozen=True)
 class Untried:
     """Sizes that were planned and not compared, and why: nothing is said about them."""
 
@@ -142,6 +151,7 @@ class Verdict:
     refused: tuple[Refusal, ...] = ()
     untried: tuple[Untried, ...] = ()
     outputs: tuple[OutputError, ...] = ()
+    rounded: tuple[RoundedOtherwise, ...] = ()
     trials: int = 0
     set_aside: Mapping[str, int] = field(hash=False, default_factory=dict)
     floor: str = ""

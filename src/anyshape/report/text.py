@@ -68,6 +68,7 @@ def describe_contract(contract: Contract) -> list[str]:
     lines += [f"  rule    {format_condition(relation)}" for relation in contract.domain.relations]
     lines += [f"  input   {tensor}" for tensor in contract.inputs]
     lines += [f"  output  {tensor}" for tensor in contract.outputs]
+    lines += [f"  values  {name}: {text}" for name, text in contract.values.items()]
     lines += [f"  needs   {operator}, which onnxruntime does not have" for operator in contract.needs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines
@@ -129,6 +130,8 @@ def _dim(dim: Dim, tested: Tested) -> str:
 
 
 def _errors(verdict: Verdict) -> Iterator[str]:
+    for each in verdict.rounded:
+        yield f"  rounds  {each.output}: {each.tolerances:.3g} tolerances off at {_sizes(each.sizes)}, right in doubles"
     for output in verdict.outputs:
         yield f"  error   {output.output}: {output.worst:.2g} x its noise floor (up to {output.allowed:.2g} is equal)"
 

@@ -67,4 +67,7 @@ def request_for(model: Path, names: Iterable[str], declared: Declared, reference
         domain=declared.domain,
         sizes=(),
         example=declared.example_sizes,
+        named=declared.feeds,
+        ranges=declared.value_ranges,
+        edge_values=not declared.only_given_values,
     )

@@ -23,12 +23,14 @@ from anyshape.verify.precision import computes_in_double
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
-from anyshape.verify.ties import free_choices
+from anyshape.verify.tie_orders import other_orders
+from anyshape.verify.ties import look_at_choices
 from anyshape.verify.tolerance import Tolerance
 from anyshape.verify.values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 
 _SLOWER_THAN_EAGER = 30.0
 _REPEATS = 3
+FREE_ORDER = "torch leaves the order of equal values open"
 _PATIENCE_S = 2.0  # of the child's work, so that it does not matter what else the machine does
 _DEATHS = {
     Death.CRASHED: FailureKind.CRASHED,
@@ -52,10 +54,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Equal:
-    """The answers agree; per output the worst error in tolerances, and how many floors a tolerance is."""
+    """The answers agree; per output the worst error in tolerances, and how many floors a tolerance is.
+
+    `rounded` has the errors in tolerances where some are above 1 and only the rounding of the file (see `doubled`).
+    """
 
     excess: tuple[float, ...]
     allowed: tuple[float, ...]
+    rounded: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class Bench:
     def start(self, trial: Trial, runner: ChildRunner) -> Started:
         """Let a child run the file for this trial meanwhile; to be given to `run`, or discarded."""
         ordinary = self.request.make(trial.sizes, trial.seed)
-        inputs = with_values(ordinary, trial.edge)
+        inputs = with_values(ordinary, trial.edge, self.request.legal(trial.sizes))
         return Started(ordinary, inputs, runner.submit(self.request.feeds(inputs)), runner)
 
     def run(self, trial: Trial, started: Started | None = None) -> Outcome:
@@ -137,7 +143,7 @@ class Bench:
             answer = self.request.reference.run(inputs)
             if isinstance(answer, Refused):
                 return Unanswered(answer, _is_answered(pending))
-            if trial.edge is not None and not self._is_usable(answer, ordinary):
+            if trial.edge is not None and trial.edge.extreme and not self._is_usable(answer, ordinary):
                 return SetAside("the module answers without finite numbers")
             actual = self.read(pending.result(self._limit(answer)))
         except RunError as error:
@@ -157,21 +163,32 @@ class Bench:
         expected = given.answer.arrays
         found = compare_in_full(expected, actual, rules)
         strays: Sequence[Array] = [np.zeros(array.shape) for array in expected]
-        if self.yardstick is not None and _is_of_values(found.difference):
-            strays = self._strays(trial, given, self.yardstick)
+        if _is_of_values(found.difference):
+            strays = self._strays(trial, given, actual)
             found = compare_in_full(expected, actual, rules, strays)
-        if _is_of_values(found.difference) and chooses_among_values(self.path):
-            free = free_choices(self.request.reference, given.inputs, expected, actual)
-            strays = [np.maximum(one, other) for one, other in zip(strays, free, strict=True)]
-            found = compare_in_full(expected, actual, rules, strays)
+        rounded: tuple[float, ...] = ()
         if _is_of_values(found.difference) and max(found.excess) < SLIGHT:
+            rounded = found.excess
             strays = self._with_rounding(given, actual, rules, strays)
             found = compare_in_full(expected, actual, rules, strays)
         if found.difference is None:
-            return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules))
-        if self._is_tie(trial, found.difference):
-            return SetAside("equal values among which the choice is free")
+            return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules), rounded)
+        if why := self._why_no_evidence(trial, given, actual, found.difference):
+            return SetAside(why)
         return _failure(trial, FailureKind.DIFFERS, found.difference)
+
+    def _why_no_evidence(self, trial: Trial, given: _Given, actual: list[Array], difference: Difference) -> str:
+        """Why the module itself leaves open what differs; empty where it does not."""
+        if _is_of_values(difference) and chooses_among_values(self.path):
+            rules = self._rules(given.answer, given.inputs)
+            for other in other_orders(self.request.reference, given.inputs):
+                if compare_in_full(other.arrays, actual, rules).difference is None:
+                    return FREE_ORDER
+        is_of_numbers = difference.mismatch in (Mismatch.NAN, Mismatch.INFINITY)
+        if trial.edge is None or not is_of_numbers or self.yardstick is None:
+            return ""
+        is_unsure = self.yardstick.loses_numbers(given.inputs, given.answer, self.request.options.seed)
+        return "whether the module answers with finite numbers is a matter of rounding" if is_unsure else ""
 
     def _rules(self, answer: Answer, inputs: CallInputs) -> tuple[OutputRule, ...]:
         options = self.request.options
@@ -181,14 +198,29 @@ class Bench:
         tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
         return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
 
-    def _strays(self, trial: Trial, given: _Given, yardstick: Yardstick) -> Sequence[Array]:
-        """How far the module itself strays on these inputs; for edge values, no less than noise of an ordinary answer.
+    def _strays(self, trial: Trial, given: _Given, actual: list[Array]) -> list[Array]:
+        """How far the module itself strays on these inputs: infinitely where another choice among equal values is as good,
+        not at all where torch documents which one it is."""
+        expected = given.answer.arrays
+        if not chooses_among_values(self.path):
+            return list(self._noise(trial, given, keeps_ties=False))
+        choices = look_at_choices(self.request.reference, given.inputs, expected, actual)
+        strays = self._noise(trial, given, choices.has_fixed_ties)
+        return [
+            np.where(fixed, 0.0, np.maximum(stray, free))
+            for stray, free, fixed in zip(strays, choices.free, choices.fixed, strict=True)
+        ]
+
+    def _noise(self, trial: Trial, given: _Given, keeps_ties: bool) -> Sequence[Array]:
+        """By rounding; for edge values, no less than noise of an ordinary answer.
 
         Large values drive a gate to 1e-8, and how near to 0 that is, no ordinary answer depends on.
         """
+        if self.yardstick is None:
+            return [np.zeros(array.shape) for array in given.answer.arrays]
         ordinary = None if trial.edge is None else given.ordinary
         seed, roundings = self.request.options.seed, self.floor.roundings
-        strays = yardstick.stray(given.inputs, given.answer, seed, ordinary, roundings)
+        strays = self.yardstick.stray(given.inputs, given.answer, seed, ordinary, roundings, keeps_ties)
         usual = None if trial.edge is None else self.request.reference.run(given.ordinary)
         return noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
 
@@ -209,10 +241,6 @@ class Bench:
 
     def _limit(self, answer: Answer) -> float:
         return max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
-
-    def _is_tie(self, trial: Trial, difference: Difference) -> bool:
-        makes_ties = trial.edge is not None and trial.edge.ties
-        return makes_ties and _is_of_values(difference) and chooses_among_values(self.path)
 
 
 def _is_answered(pending: Pending) -> bool | None:

@@ -90,26 +90,19 @@ class Yardstick:
         seed: int,
         ordinary: CallInputs | None = None,
         roundings: Sequence[float] = (),
+        keeps_ties: bool = False,
     ) -> tuple[Array, ...]:
         """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
 
         Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does. With
         `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding. Outputs
-        that `roundings` names are looked at when inputs change by a rounding error of that precision, too.
+        that `roundings` names are looked at when inputs change by a rounding error of that precision, too. With `keeps_ties`
+        equal inputs stay equal.
         """
         strays = [np.zeros(array.shape) for array in answer.arrays]
-        scale = _largest_input(ordinary) if ordinary is not None else 0.0
         narrow = max(roundings, default=0.0) if len(roundings) == len(strays) else 0.0
-        shifts = [(0.0, 0.0, shift) for shift in range(_PERTURBATIONS + 1)]
-        shifts += [(scale, 0.0, shift) for shift in range(1, _PERTURBATIONS + 1) if scale]
-        shifts += [(0.0, narrow, shift) for shift in range(1, _PERTURBATIONS + 1) if narrow]
-        for zeros, rounding, shift in shifts:
-            generator = torch.Generator().manual_seed(seed + shift)
-            nudge = partial(nudged, generator=generator, scale=zeros, rounding=rounding)
-            moved = map_tensors(inputs, nudge) if shift else inputs
-            other = self.other_answer(moved)
-            if other is None:
-                continue
+        scale = _largest_input(ordinary) if ordinary is not None else 0.0
+        for zeros, rounding, other in self._others(inputs, seed, (scale, narrow), keeps_ties):
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
                 if rounding and roundings[position] < rounding:
                     continue
@@ -119,6 +112,31 @@ class Yardstick:
                     distance = np.full(distance.shape, distance.max(initial=0.0))
                 strays[position] = np.maximum(strays[position], distance)
         return tuple(strays)
+
+    def loses_numbers(self, inputs: CallInputs, answer: Answer, seed: int) -> bool:
+        """Whether NaN or infinity come and go in the answer when it is computed in other precision, or inputs change by a
+        rounding error: where they do, a file may have numbers there as well."""
+        others = (other for _, _, other in self._others(inputs, seed, (0.0, 0.0)))
+        return any(
+            len(other.arrays) != len(answer.arrays) or any(map(_has_other_numbers, answer.arrays, other.arrays))
+            for other in others
+        )
+
+    def _others(
+        self, inputs: CallInputs, seed: int, sizes: tuple[float, float], keeps_ties: bool = False
+    ) -> Iterator[tuple[float, float, Answer]]:
+        """Answers in other precision to these inputs and to slightly other ones, with how those were changed."""
+        scale, narrow = sizes
+        shifts = [(0.0, 0.0, shift) for shift in range(_PERTURBATIONS + 1)]
+        shifts += [(scale, 0.0, shift) for shift in range(1, _PERTURBATIONS + 1) if scale]
+        shifts += [(0.0, narrow, shift) for shift in range(1, _PERTURBATIONS + 1) if narrow]
+        for zeros, rounding, shift in shifts:
+            generator = torch.Generator().manual_seed(seed + shift)
+            nudge = partial(nudged, generator=generator, scale=zeros, rounding=rounding, keeps_ties=keeps_ties)
+            moved = map_tensors(inputs, nudge) if shift else inputs
+            other = self.other_answer(moved)
+            if other is not None:
+                yield zeros, rounding, other
 
     def measure(self, samples: Sequence[CallInputs]) -> NoiseFloor:
         """The floor from at most three samples."""
@@ -180,7 +198,13 @@ def _largest_input(inputs: CallInputs) -> float:
     return min(1.0, max(largest))
 
 
-def nudged(tensor: torch.Tensor, generator: torch.Generator, scale: float = 0.0, rounding: float = 0.0) -> torch.Tensor:
+def nudged(
+    tensor: torch.Tensor,
+    generator: torch.Generator,
+    scale: float = 0.0,
+    rounding: float = 0.0,
+    keeps_ties: bool = False,
+) -> torch.Tensor:
     """Each floating-point element times one plus or minus a rounding error; zeros stay zeros unless there is a scale.
 
     With a `rounding` the error is half of that, which is what rounding to a precision of that epsilon makes.
@@ -188,8 +212,11 @@ def nudged(tensor: torch.Tensor, generator: torch.Generator, scale: float = 0.0,
     if not tensor.is_floating_point() or torch.finfo(tensor.dtype).bits < 16:
         return tensor
     signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor.device)
+    if keeps_ties and tensor.numel():
+        signs = signs.reshape(-1)[tensor.unique(return_inverse=True)[1]]
     error = max(2 * torch.finfo(tensor.dtype).eps, rounding / 2) * signs
-    wide = torch.where(tensor == 0, error * scale, tensor.double() * (1 + error))
+    zeros = error * scale if scale else tensor.double()  # which keep their sign
+    wide = torch.where(tensor == 0, zeros, tensor.double() * (1 + error))
     return wide.to(tensor.dtype)
 
 
@@ -201,6 +228,12 @@ def _distance(one: Array, other: Array) -> Array:
     with np.errstate(invalid="ignore"):
         distance = np.abs(widen(one) - widen(other))
     return np.where(np.isnan(distance), 0.0, distance)
+
+
+def _has_other_numbers(one: Array, other: Array) -> bool:
+    if not is_float(one) or not is_float(other) or one.shape != other.shape:
+        return False
+    return bool((np.isfinite(widen(one)) != np.isfinite(widen(other))).any())
 
 
 def _noise(answer: Array, other: Array, is_same_precision: bool) -> float | None:

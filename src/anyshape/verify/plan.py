@@ -14,10 +14,11 @@ from anyshape.records.verdict import Sizes
 from anyshape.verify.bench import Trial
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
-from anyshape.verify.values import edges_of
+from anyshape.verify.values import edges_of, further_edges_of
 
 _FIRST = 4
 _EDGE_SIZES = 2
+_ROW = 3
 _CHEAP_DRAWS = 12
 _CHEAP_COST = 1_000_000
 
@@ -28,11 +29,31 @@ def plan_trials(request: VerifyRequest) -> list[Trial]:
     distinct = list({tuple(sizes.items()): sizes for sizes in request.sizes}.values())
     draws = [Trial(sizes, seed + index) for index, sizes in enumerate(distinct)]
     middling = spread(distinct, _EDGE_SIZES)
-    edges = [Trial(sizes, seed, edge) for sizes in middling for edge in edges_of(request.make(sizes, seed))]
+    edges = _edge_trials(request, distinct, middling) if request.edge_values else []
     further = [
         Trial(sizes, seed + len(draws) + draw) for sizes in middling for draw in range(_further_draws(request, sizes))
     ]
     return [*draws[:_FIRST], *edges, *draws[_FIRST:], *further]
+
+
+def _edge_trials(request: VerifyRequest, distinct: Sequence[Sizes], middling: Sequence[Sizes]) -> list[Trial]:
+    """Edge values in all inputs at a few middling sizes; the further ones, which are many, at one small size."""
+    seed = request.options.seed
+    usual = [(sizes, request.make(sizes, seed), request.legal(sizes)) for sizes in middling]
+    small = [(sizes, request.make(sizes, seed), request.legal(sizes)) for sizes in _small(distinct, middling)]
+    return [
+        *(Trial(sizes, seed, edge) for sizes, inputs, legal in usual for edge in edges_of(inputs, legal)),
+        *(Trial(sizes, seed, edge) for sizes, inputs, legal in small for edge in further_edges_of(inputs, legal)),
+    ]
+
+
+def _small(distinct: Sequence[Sizes], middling: Sequence[Sizes]) -> list[Sizes]:
+    """The smallest sizes at which every dim is large enough for a row to be padded in part; else a middling one."""
+    for least in (_ROW, 2):
+        wide = [sizes for sizes in distinct if min(sizes.values(), default=0) >= least]
+        if wide:
+            return [min(wide, key=lambda sizes: prod(sizes.values()))]
+    return list(middling[:1])
 
 
 def _further_draws(request: VerifyRequest, sizes: Sizes) -> int:

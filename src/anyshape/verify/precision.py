@@ -6,11 +6,14 @@ the file, for which outputs, and the module itself, so that a file which rounds 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from anyshape.verify.reference import CallInputs, Reference
 
@@ -72,43 +75,77 @@ def _types(values: Iterable[Any]) -> dict[str, int]:
     return {value.name: value.type.tensor_type.elem_type for value in values}
 
 
-def rounding_of_module(reference: Reference, inputs: CallInputs) -> float:
-    """The largest epsilon among the floating-point values that the module computes."""
-    return max(_epsilons_of_module(reference, inputs), default=0.0)
+def roundings_of_module(reference: Reference, inputs: CallInputs) -> tuple[float, ...]:
+    """For each output the largest epsilon among the values that the module computes on the way to it."""
+    return _look(reference, inputs).of_outputs
 
 
 def computes_in_double(reference: Reference, inputs: CallInputs) -> bool:
     """Whether the module computes something in double precision: a file that does not has lost it."""
-    return any(epsilon <= torch.finfo(torch.float64).eps for epsilon in _epsilons_of_module(reference, inputs))
+    return any(epsilon <= torch.finfo(torch.float64).eps for epsilon in _look(reference, inputs).epsilons)
 
 
-def _epsilons_of_module(reference: Reference, inputs: CallInputs) -> set[float]:
+def _look(reference: Reference, inputs: CallInputs) -> _Looking:
     looking = _Looking()
+    watched = copy.copy(reference)
+
+    def flatten(outputs: Any) -> Sequence[tuple[str, Any]]:
+        leaves = reference.flatten(outputs)
+        looking.of_outputs = tuple(looking.reaching(leaf) for _, leaf in leaves if leaf is not None)
+        return leaves
+
+    watched.flatten = flatten
     with looking:
-        reference.run(inputs)
-    return looking.epsilons
+        watched.run(inputs)
+    return looking
 
 
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps for each piece of memory the largest epsilon of what was computed on the way to its values."""
+
     def __init__(self) -> None:
         super().__init__()
         self.epsilons: set[float] = set()
+        self.of_outputs: tuple[float, ...] = ()
+        self._reaching: dict[int, tuple[StorageWeakRef, float]] = {}
+
+    def reaching(self, value: Any) -> float:
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return max(self.epsilons, default=0.0)
+        return self._reaching.get(value.untyped_storage()._cdata, (None, 0.0))[1]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        for value in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                self.epsilons.add(torch.finfo(value.dtype).eps)
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        reaching = max(map(self.reaching, given), default=0.0)
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                self._note(value, reaching)
         return result
+
+    def _note(self, value: torch.Tensor, reaching: float) -> None:
+        own = torch.finfo(value.dtype).eps if value.is_floating_point() else 0.0
+        if own:
+            self.epsilons.add(own)
+        if value.layout is torch.strided:
+            storage = value.untyped_storage()
+            # The reference keeps the address from being used again for other memory.
+            found = max(own, reaching, self.reaching(value))
+            self._reaching[storage._cdata] = (StorageWeakRef(storage), found)
 
 
 def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) -> tuple[float, ...]:
-    """For each output of the file the epsilon that both witnesses allow; () where nothing is to be told.
+    """For each output of the file the epsilon that both witnesses allow for this output; () where nothing is to be told.
 
     What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
     """
     told = roundings_of_file(path)
-    if all(rounding <= SINGLE_FACTOR for rounding in told):
+    if all(rounding <= SINGLE_FACTOR for rounding in told) or not samples:
         return told
-    module = max((rounding_of_module(reference, inputs) for inputs in samples[:1]), default=0.0)
-    return tuple(rounding if rounding <= SINGLE_FACTOR else min(rounding, module) for rounding in told)
+    module = roundings_of_module(reference, samples[0])
+    if len(module) != len(told):
+        return told
+    return tuple(
+        rounding if rounding <= SINGLE_FACTOR else min(rounding, own)
+        for rounding, own in zip(told, module, strict=True)
+    )

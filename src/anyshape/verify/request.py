@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 from os import PathLike
 from typing import Any
 
@@ -11,10 +13,12 @@ from anyshape.records.verdict import Sizes
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.shrink import Contains
+from anyshape.verify.values import Legal, positions_of
 
 Make = Callable[[Sizes, int], CallInputs]
 Feeds = Callable[[CallInputs], Mapping[str, Array]]
 Progress = Callable[[int, int, Sizes], None]
+Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,9 @@ class VerifyRequest:
 
     `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed. `example`
     is the sizes from which the file was made, as far as they are known: those that may be frozen in it. `operators` are the
-    functions of its custom nodes, `mylib::Scale`, if it has any.
+    functions of its custom nodes, `mylib::Scale`, if it has any. `named` gives the inputs by the names that `ranges` uses, if
+    these are not the file's; `ranges(sizes)` has the lowest and highest legal value of inputs, where declared.
+    Without `edge_values`, inputs have only the values that `make` gives.
     """
 
     model: str | PathLike[str] | bytes
@@ -60,3 +66,16 @@ class VerifyRequest:
     example: Sizes = field(default_factory=dict)
     operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions)
+    named: Feeds | None = None
+    ranges: Ranges = field(default=lambda sizes: {})
+    edge_values: bool = True
+
+    def legal(self, sizes: Sizes) -> Legal:
+        """Which tensor of the inputs is which input of the file, and its legal values at these sizes."""
+        return Legal(self._positions, self.ranges(sizes))
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        wide = [sizes for sizes in self.sizes if min(sizes.values(), default=0) > 1] or self.sizes
+        smallest = min(wide, key=lambda sizes: prod(sizes.values()), default=self.example)
+        return positions_of(self.make(smallest, self.options.seed), self.named or self.feeds)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from anyshape.records.verdict import Failure, FailureKind, OutputError, Refusal, Sizes, Untried, Verdict
+from anyshape.records.verdict import (
+    Failure,
+    FailureKind,
+    OutputError,
+    Refusal,
+    RoundedOtherwise,
+    Sizes,
+    Untried,
+    Verdict,
+)
 from anyshape.verify.bench import Equal, Outcome, SetAside, Trial
 from anyshape.verify.request import VerifyRequest
 
@@ -21,6 +30,7 @@ class Tally:
         self._untried: dict[_Key, Untried] = {}
         self._refused: dict[_Key, Refusal] = {}
         self._worst: list[OutputError] = []
+        self._rounded: dict[str, RoundedOtherwise] = {}
         self._set_aside: Counter[str] = Counter()
         self.failures: list[Failure] = []
         self.trials = 0
@@ -43,6 +53,7 @@ class Tally:
             self.failures.append(outcome)
         elif isinstance(outcome, Equal):
             self._note_errors(outcome)
+            self._note_rounding(trial, outcome)
         elif isinstance(outcome, SetAside):
             self._set_aside[f"{trial.values}: {outcome.why}"] += 1
         elif trial.edge is not None:
@@ -69,6 +80,12 @@ class Tally:
                 max(one, two, key=lambda error: error.worst) for one, two in zip(self._worst, found, strict=False)
             ]
 
+    def _note_rounding(self, trial: Trial, outcome: Equal) -> None:
+        for name, times in zip(self._request.output_names, outcome.rounded, strict=False):
+            known = self._rounded.get(name)
+            if times > 1.0 and (known is None or known.tolerances < times):
+                self._rounded[name] = RoundedOtherwise(name, times, dict(trial.sizes))
+
     def verdict(self, smallest: Failure | None, floor: str, seconds: float) -> Verdict:
         left = [
             untried for key, untried in self._untried.items() if key not in self._tried and key not in self._refused
@@ -80,6 +97,7 @@ class Tally:
             refused=tuple(self._refused.values()),
             untried=tuple(left),
             outputs=tuple(self._worst),
+            rounded=tuple(self._rounded.values()),
             trials=self.trials,
             set_aside=dict(self._set_aside),
             floor=floor,

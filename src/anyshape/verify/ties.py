@@ -2,7 +2,8 @@
 
 The module runs once more, and every operator that picks positions by value is looked at. An output that is such an
 operator's indices may name another position of the same value; a position of another value is wrong, and so is one that is
-named twice where each may come but once.
+named twice where each may come but once. `argmax` and its like take the first of equal values, as torch documents; another one
+is right only where the values were computed, so that rounding may have made them unequal in the file.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import epsilon, is_float, widen
 from anyshape.verify.reference import CallInputs, Reference
-from anyshape.verify.tensors import to_array
+from anyshape.verify.tensors import map_tensors, to_array
 from anyshape.verify.tolerance import least_noise
 
 _ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedian", "mode"}
 _EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
+_FIRST_OF_EQUALS = {"argmax", "argmin", "max", "min"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +36,75 @@ class _Choice:
     axis: int
     indices: Array
     each_once: bool
+    takes_first: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Per output: infinity where another position is as good and 0 elsewhere, and where the very position is documented."""
+
+    free: tuple[Array, ...]
+    fixed: tuple[Array, ...]
+    has_fixed_ties: bool
+    """Whether one of equal values was chosen, and which is documented: then equal values must stay equal in a second run."""
+
+
+def look_at_choices(
+    reference: Reference, inputs: CallInputs, expected: Sequence[Array], actual: Sequence[Array]
+) -> Choices:
+    """Which elements of the outputs are positions that the module chose by value, and how freely."""
+    looking = _Looking()
+    with looking:
+        reference.run(inputs)
+    given = _magnitudes_given(inputs)
+    fixed = [choice for choice in looking.choices if choice.takes_first and _is_exact(choice.values, given)]
+    free = [choice for choice in looking.choices if not any(choice is each for each in fixed)]
+    return Choices(
+        tuple(_free_places(free, one, other) for one, other in zip(expected, actual, strict=True)),
+        tuple(_fixed_places(fixed, one) for one in expected),
+        any(map(_has_ties, fixed)),
+    )
 
 
 def free_choices(
     reference: Reference, inputs: CallInputs, expected: Sequence[Array], actual: Sequence[Array]
 ) -> tuple[Array, ...]:
     """For each output where it may differ: infinity there, 0 elsewhere, as strays are told."""
-    looking = _Looking()
-    with looking:
-        reference.run(inputs)
-    return tuple(_free_places(looking.choices, one, other) for one, other in zip(expected, actual, strict=True))
+    return look_at_choices(reference, inputs, expected, actual).free
+
+
+def _magnitudes_given(inputs: CallInputs) -> Array:
+    """The magnitudes of all numbers in the inputs, and 0 and 1."""
+    found = [np.array([0.0, 1.0])]
+
+    def look(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_floating_point() and tensor.element_size() > 1:
+            found.append(np.unique(tensor.detach().abs().double().cpu().numpy()))
+        return tensor
+
+    map_tensors(inputs, look)
+    return np.unique(np.concatenate(found))
+
+
+def _is_exact(values: Array, given: Array) -> bool:
+    """Whether no rounding has touched these values: they are no floats, or numbers of the inputs."""
+    return not is_float(values) or bool(np.isin(np.abs(widen(values)), given).all())
+
+
+def _fixed_places(choices: Sequence[_Choice], expected: Array) -> Array:
+    is_chosen = expected.dtype.kind in "iu" and any(_is_of(choice, expected) for choice in choices)
+    return np.full(expected.shape, is_chosen)
+
+
+def _has_ties(choice: _Choice) -> bool:
+    wanted = _picked(choice, choice.indices)
+    wide = wanted if wanted.ndim == choice.values.ndim else np.expand_dims(wanted, choice.axis)
+    return bool(((choice.values == wide).sum(choice.axis) > 1).any())
+
+
+def _is_of(choice: _Choice, expected: Array) -> bool:
+    same_size = choice.indices.size == expected.size
+    return same_size and np.array_equal(choice.indices.reshape(-1), expected.reshape(-1))
 
 
 def _free_places(choices: Sequence[_Choice], expected: Array, actual: Array) -> Array:
@@ -51,7 +112,7 @@ def _free_places(choices: Sequence[_Choice], expected: Array, actual: Array) -> 
     if expected.dtype.kind not in "iu" or expected.shape != actual.shape:
         return nowhere
     for choice in choices:
-        if choice.indices.size == expected.size and np.array_equal(choice.indices.reshape(-1), expected.reshape(-1)):
+        if _is_of(choice, expected):
             free = _ties(choice, actual.reshape(choice.indices.shape))
             return np.where(free, np.inf, 0.0).reshape(expected.shape)
     return nowhere
@@ -106,4 +167,4 @@ def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Itera
         return
     values = to_array(given.reshape(-1) if axis is None or given.dim() == 0 else given)
     place = 0 if axis is None or given.dim() == 0 else int(axis) % given.dim()
-    yield _Choice(values, place, to_array(indices), name in _EACH_ONCE)
+    yield _Choice(values, place, to_array(indices), name in _EACH_ONCE, name in _FIRST_OF_EQUALS)

@@ -18,6 +18,7 @@ from anyshape.capture.generalized.asked import AskedValues
 from anyshape.capture.generalized.steps import steps_of
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.leaves import leaves
+from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.caches import uncached
 from anyshape.modules.state import kept
@@ -47,7 +48,7 @@ class Recorder:
             paths.extend(path for path, _ in answers)
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
-        with kept(self._module), uncached(self._module), _quiet_tracing(), leaves(), torch.no_grad():
+        with _untouched(self._module), _quiet_tracing(), leaves(), torch.no_grad():
             recorded = make_fx(
                 run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
             )(*tensors)
@@ -85,6 +86,12 @@ def _tensors_in(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     elif isinstance(value, dict) and name not in ("_parameters", "_buffers", "_modules"):
         for key, item in value.items():
             yield from _tensors_in(f"{name}.{key}", item)
+
+
+@contextmanager
+def _untouched(module: torch.nn.Module) -> Iterator[None]:
+    with kept(module), uncached(module), masks_as_in_eager(module):
+        yield
 
 
 @contextmanager

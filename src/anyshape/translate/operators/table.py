@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anyshape.translate.operators import (
+    angles,
     attention,
     bessel,
     complex_numbers,
@@ -204,6 +205,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "logaddexp2": exponentials.translate_logaddexp2,
     "fmax": elementwise.ignoring_nan("Max"),
     "fmin": elementwise.ignoring_nan("Min"),
+    "atan2": angles.translate_atan2,
+    "angle": angles.translate_angle,
     "signbit": elementwise.translate_signbit,
     "copysign.Tensor": elementwise.translate_copysign,
     "hypot": elementwise.translate_hypot,
@@ -215,6 +218,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
 
 COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "exp": complex_numbers.translate_exp,
+    "angle": angles.translate_complex_angle,
     "sigmoid": complex_numbers.translate_sigmoid,
     "einsum": complex_numbers.translate_complex_einsum,
     "silu": complex_numbers.translate_silu,

@@ -96,7 +96,8 @@ def _mismatch(failure: Failure) -> Mismatch | None:
 
 
 def _scene(request: VerifyRequest, failure: Failure, deadline: float) -> _Scene | None:
-    inputs: CallInputs = with_values(request.make(failure.sizes, failure.seed), edge_called(failure.values))
+    made = request.make(failure.sizes, failure.seed)
+    inputs: CallInputs = with_values(made, edge_called(failure.values), request.legal(failure.sizes))
     watched = watch(request.reference, inputs)
     if watched is None:
         return None
