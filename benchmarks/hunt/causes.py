@@ -4,11 +4,9 @@ The traps lie outside of what 0.1.0 tries: steps beyond 256, masks that are true
 calls in a row, random states, thresholds in lengths, negative numbers in tensors, products beyond 64 bits.
 """
 
-# ruff: noqa: C408, RUF012
+# ruff: noqa: C408
 from __future__ import annotations
 
-import bisect
-import itertools
 import math
 import random
 from collections import deque
@@ -757,94 +755,151 @@ THRESHOLDS = {
     )
 }
 
+
+def many(batch=2, seq=7):
+    return (torch.randn(batch, seq),)
+
+
 with model.theme("6 tables"):
 
-    @model("a scale kept by length, with three steps", flat, far=THRESHOLDS, unproved=True)
-    class TableStairs(nn.Module):
+    @model(
+        "a factor for every length in a numpy table, kept as floats: half from 600 on",
+        many,
+        far=THRESHOLDS,
+        unproved=True,
+    )
+    class TableOfFactors(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factors = np.ones(10_000)
+            self.factors[600:] = 0.5
+            self.kept: dict[int, float] = {}
+
+        def forward(self, x):
+            n = x.shape[1]
+            if n not in self.kept:
+                self.kept[n] = float(self.factors[n])
+            return x * self.kept[n]
+
+    @model("settings as text, looked up once for each length", many, far=THRESHOLDS, unproved=True)
+    class TableText(nn.Module):
+        settings = "650:0.5,1350:0.25"
+
+        def __init__(self):
+            super().__init__()
+            self.kept: dict[str, float] = {}
+
+        def find(self, n):
+            found = [float(part.split(":")[1]) for part in self.settings.split(",") if n >= int(part.split(":")[0])]
+            return found[-1] if found else 1.0
+
+        def forward(self, x):
+            key = f"length {x.shape[1]}"
+            if key not in self.kept:
+                self.kept[key] = self.find(int(key.split()[1]))
+            return x * self.kept[key]
+
+    @model("the number of digits, at least three: four from 1000 on", many, far=THRESHOLDS, unproved=True)
+    def table_digits(self, x):
+        return x * len(f"{x.shape[1]:03d}")
+
+    @model("three thirds up to 320, one and a half beyond: looks like a ceiling", many, far=THRESHOLDS, unproved=True)
+    class TableHalved(nn.Module):
         def __init__(self):
             super().__init__()
             self.kept: dict[int, float] = {}
 
         def forward(self, x):
-            n = int(x.shape[1])
+            n = x.shape[1]
             if n not in self.kept:
-                self.kept[n] = 1.0 if n <= 300 else 0.5 if n <= 900 else 0.25
+                self.kept[n] = 3.0 if n <= 320 else 1.5
             return x * self.kept[n]
 
-    @model("numpy table whose slope changes at 500", flat, far=THRESHOLDS, unproved=True)
-    def table_numpy_knee(self, x):
-        n = int(x.shape[1])
-        return x * float(np.interp(n, [0, 500, 1000], [0.0, 1.0, 1.2]))
-
-    @model("buckets by bisect, the last one beyond 600", flat, far=THRESHOLDS, unproved=True)
-    def table_bisect(self, x):
-        return x + bisect.bisect([300, 600, 1200], int(x.shape[1]))
-
-    @model("number of digits", flat, far=THRESHOLDS, unproved=True)
-    def table_digits(self, x):
-        return x * len(f"{int(x.shape[1]):04d}".lstrip("0")) if x.shape[1] > 999 else x * 3
-
-    @model("scale is capped at length 700", flat, far=THRESHOLDS, unproved=True)
-    def table_capped(self, x):
-        return x / float(np.minimum(int(x.shape[1]), 700))
-
-    @model(
-        "one special length, 577, has its own factor", flat, far=THRESHOLDS | {"seq": (576, 577, 578)}, unproved=True
-    )
-    def table_special(self, x):
-        return x * {577: 2.0}.get(int(x.shape[1]), 1.0)
-
-    @model("window of 400 at most by a table", flat, far=THRESHOLDS, unproved=True)
-    def table_window(self, x):
-        n = int(x.shape[1])
-        window = np.where(np.arange(n) < 400, 1.0, 0.1).astype(np.float32)
-        return x * torch.from_numpy(window)
-
-    @model(
-        "a plan made by a Python function with lru-like cache: tile is 1, then 2, then 4",
-        flat,
-        far=THRESHOLDS,
-        unproved=True,
-    )
-    class TablePlan(nn.Module):
-        plans: dict[int, int] = {}
-
-        def plan(self, n):
-            if n not in self.plans:
-                self.plans[n] = 1 if n < 512 else 2 if n < 1024 else 4
-            return self.plans[n]
+    @model("a window kept by length: what lies behind 640 counts a tenth", many, far=THRESHOLDS, unproved=True)
+    class TableWindow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.reach = 640
+            self.windows: dict[int, torch.Tensor] = {}
 
         def forward(self, x):
-            return x / self.plan(int(x.shape[1]))
+            n = x.shape[1]
+            if n not in self.windows:
+                self.windows[n] = torch.tensor([1.0 if i < self.reach else 0.1 for i in range(n)])
+            return x * self.windows[n]
 
-    @model("temperature: log above 300, constant below", flat, far=THRESHOLDS, unproved=True)
-    def table_log_above(self, x):
-        n = int(x.shape[1])
-        scale = np.log(max(n, 300)) / np.log(300)
-        return x * float(scale)
+    @model("steps are counted by Python, and the count is capped", many, far=THRESHOLDS, unproved=True)
+    class TableCounted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.most = 750
 
-    @model("rate by list index, clamped at its last entry", flat, far=THRESHOLDS, unproved=True)
-    def table_list(self, x):
-        rates = [1.0, 1.0, 0.7, 0.3, 0.1]
-        return x * rates[min(int(x.shape[1]) // 300, 4)]
+        def forward(self, x):
+            count = len(list(x.unbind(1)))
+            return x / min(count, self.most)
 
-    @model("remainder by a large number: n % 350", flat, far=THRESHOLDS, unproved=True)
-    def table_remainder(self, x):
-        return x + float(np.array(int(x.shape[1])) % 350)
+    @model("binary digits, at least ten: eleven from 1024 on", many, far=THRESHOLDS, unproved=True)
+    def table_bits(self, x):
+        return x + len(f"{x.shape[1]:b}".zfill(10))
 
-    @model("positions wrap after 800", flat, far=THRESHOLDS, unproved=True)
-    def table_positions(self, x):
-        positions = [min(i, 799) / 800 for i in range(int(x.shape[1]))]
-        return x + torch.tensor(positions)
+    @model("two tiles beyond 384: looks like a ceiling of n / 384", many, far=THRESHOLDS, unproved=True)
+    class TableTiles(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tiles: dict[int, int] = {}
 
-    @model("scale from a schedule of breakpoints, linear between", flat, far=THRESHOLDS, unproved=True)
-    def table_schedule(self, x):
-        n = int(x.shape[1])
-        points = [(0, 0.0), (450, 0.9), (10_000, 1.0)]
-        for (a, low), (b, high) in itertools.pairwise(points):
-            if a <= n < b:
-                return x * (low + (high - low) * (n - a) / (b - a))
-        return x
+        def forward(self, x):
+            n = x.shape[1]
+            if n not in self.tiles:
+                self.tiles[n] = 1 if n <= 384 else 2
+            return x * self.tiles[n]
+
+    @model("one more beyond 450: looks like a floor of n / 451", many, far=THRESHOLDS, unproved=True)
+    class TableOffset(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept: dict[str, int] = {}
+
+        def forward(self, x):
+            key = str(x.shape[1])
+            if key not in self.kept:
+                self.kept[key] = int(int(key) > 450)
+            return x + self.kept[key]
+
+    @model("a quarter beyond a budget of bytes: the limit is a square root", many, far=THRESHOLDS, unproved=True)
+    class TableBudget(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.budget = "4e6"
+
+        def forward(self, x):
+            n = int(str(x.shape[1]))
+            return x if 4 * n * n <= float(self.budget) else x * 0.25
+
+    @model("settings as JSON text", many, far=THRESHOLDS, unproved=True)
+    class TableJson(nn.Module):
+        settings = '{"short": {"until": 620, "gain": 1.0}, "long": {"until": 99999, "gain": 0.3}}'
+
+        def forward(self, x):
+            n = int(str(x.shape[1]))
+            return x * next(row["gain"] for row in json.loads(self.settings).values() if n <= row["until"])
+
+    @model("as many blocks as names, 128 each; what is longer is damped", many, far=THRESHOLDS, unproved=True)
+    class TableNames(nn.Module):
+        names = "stem low mid high top head"
+
+        def forward(self, x):
+            key = f"{x.shape[1]}"
+            return x if int(key) <= 128 * len(self.names.split()) else x * 0.125
+
+    @model("a version string holds the limit", many, far=THRESHOLDS, unproved=True)
+    class TableVersion(nn.Module):
+        version = "v2-len777-r1"
+
+        def forward(self, x):
+            limit = int(self.version.split("len")[1].split("-")[0])
+            n = int(f"{x.shape[1]}")
+            return torch.where(torch.tensor(n > limit), -x, x)
 
 
 # --- 7: numbers asked of tensors -------------------------------------------------------------------------------------
