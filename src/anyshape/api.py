@@ -17,6 +17,7 @@ from anyshape.findings.choices import check_number, nearest_choice, nothing_to_f
 from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.modules.callables import as_module
+from anyshape.modules.signals import handlers_go_through
 from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
@@ -41,6 +42,7 @@ DEFAULT_OPSET = 18
 ENFORCEMENTS = ("graph", "load")
 
 
+@handlers_go_through()
 def export(
     model: Model,
     inputs: Any,
@@ -60,7 +62,7 @@ def export(
     force: bool = False,
     accept_narrower: bool = False,
     strategy: str | None = None,
-    time_limit: float = 300.0,
+    time_limit: float = 600.0,
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -83,7 +85,7 @@ def export(
     domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
     None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
-    and of the result. `time_limit` is in seconds, for each rung of the ladder.
+    and of the result. `time_limit` is in seconds, for the whole export.
     `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
     compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
     """
@@ -126,6 +128,7 @@ def export(
     return replace(result, path=Path(path))
 
 
+@handlers_go_through()
 def check(
     path: str | PathLike[str],
     model: Model,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-
 from anyshape.capture.regions import EndlessRegions, first_alone
-from anyshape.capture.rungs import Answers, Rung, Workshop
+from anyshape.capture.rungs import Rung, Workshop
 from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions
 from anyshape.diagnose.modes import find_scripted
 from anyshape.diagnose.operators import find_missing_fake
@@ -29,18 +26,3 @@ def capture_or_findings(
     except Exception as error:  # whatever torch raises; Ctrl-C goes through
         missing = find_scripted(workshop.module) or find_missing_fake(error)
         return Attempt(rung.name, (missing or diagnose_capture_error(error),))
-
-
-class OutOfTime(BaseException):
-    """A rung has had its time."""
-
-
-def until(deadline: float, answers: Answers) -> Answers:
-    """The same answers until the deadline: every rung asks before it traces at other sizes, so it hears of it there."""
-
-    def asked(sizes: Mapping[str, int]) -> bool:
-        if time.monotonic() > deadline:
-            raise OutOfTime
-        return answers(sizes)
-
-    return asked

@@ -9,28 +9,29 @@ it knows the user's code best.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.bounded import keep_exact
 from anyshape.capture.rungs import RUNGS, Rung, Workshop
-from anyshape.capturing import OutOfTime, capture_or_findings, until
+from anyshape.capturing import capture_or_findings
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
-from anyshape.diagnose.captures import diagnose_time, diagnose_translation_error
+from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.diagnose.times import diagnose_time
 from anyshape.explore import AFFORDABLE, CHEAP, sizes_at_numbers
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
 from anyshape.modules.code_numbers import numbers_in_code
+from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.operators.registered import Translation, collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
@@ -71,7 +72,7 @@ class Options:
     force: bool = False
     accept_narrower: bool = False
     strategy: str | None = None
-    time_limit_s: float = 300.0
+    time_limit_s: float = 600.0
     verify: VerifyOptions = field(default_factory=VerifyOptions)
 
 
@@ -87,6 +88,7 @@ class Site:
     options: Options
     tell: Tell
     may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
+    limit: TimeLimit = field(default_factory=TimeLimit)
     told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
 
     @cached_property
@@ -127,8 +129,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
     attempts: list[Attempt] = []
     for rung in RUNGS:
         if site.options.strategy in (None, rung.name):
-            attempts.append(_attempt(rung, workshop, site, translator))
-            if attempts[-1].is_right:
+            attempts.append(in_time(site, rung.name, partial(_attempt, rung, workshop, site, translator)))
+            if attempts[-1].is_right or site.limit.left <= 0:
                 break
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):
@@ -136,18 +138,23 @@ def climb(site: Site) -> tuple[Attempt, ...]:
     return tuple(attempts)
 
 
+def in_time(site: Site, strategy: str, run: Callable[[], Attempt], share: float = 0.5) -> Attempt:
+    """What a rung comes to within a share of the time that is left; all of it for a rung that the user chose."""
+    share = 1.0 if site.options.strategy == strategy else share
+    try:
+        with site.limit.part(share):
+            return run()
+    except OutOfTime:
+        return Attempt(strategy, (diagnose_time(site.limit.stage),))
+
+
 def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
     """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
-    deadline = time.monotonic() + site.options.time_limit_s
-    workshop = replace(workshop, answers=until(deadline, workshop.answers))
     apart: tuple[Guard, ...] = ()
     alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
     while True:
         site.tell(f"capturing ({rung.name})", 0, 0)
-        try:
-            captured = capture_or_findings(rung, workshop, apart, alone=alone)
-        except OutOfTime:
-            return Attempt(rung.name, (diagnose_time(site.options.time_limit_s),))
+        captured = capture_or_findings(rung, workshop, apart, alone=alone)
         if isinstance(captured, Attempt):
             return captured
         attempt = _judged_capture(captured, site, translator)
@@ -156,7 +163,7 @@ def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator)
             continue
         blamed = attempt.blamed
         is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1
-        is_over = not rung.has_regions or len(apart) >= _MORE_REGIONS or time.monotonic() > deadline
+        is_over = not rung.has_regions or len(apart) >= _MORE_REGIONS
         if blamed is None or is_settled or is_over:
             return attempt
         apart = (*apart, blamed)

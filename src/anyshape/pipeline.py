@@ -24,6 +24,7 @@ from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
+from anyshape.diagnose.times import diagnose_out_of_time
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, flatten_outputs
@@ -36,11 +37,13 @@ from anyshape.ladder import (
     attempt_legacy,
     climb,
     climb_to_consent,
+    in_time,
     needs_legacy,
     telling,
     trying,
 )
 from anyshape.modules.code_numbers import numbers_in_code
+from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
@@ -54,6 +57,26 @@ STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
+    with TimeLimit(options.time_limit_s) as limit:
+        try:
+            return _export(module, declared, options, _timed(tell, limit), limit)
+        except OutOfTime:
+            finding = diagnose_out_of_time(limit.seconds, limit.stage, ())
+        raise PromiseBroken(finding)
+
+
+def _timed(tell: Tell, limit: TimeLimit) -> Tell:
+    """The same, which also ends an export whose time is over."""
+
+    def timed(stage: str, done: int, total: int) -> None:
+        limit.stage = f"{stage}, {done} of {total}" if total else stage
+        limit.check()
+        tell(stage, done, total)
+
+    return timed
+
+
+def _export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell, limit: TimeLimit) -> Export:
     began = time.monotonic()
     training = diagnose_training(module)
     with Reference(module, flatten_outputs) as reference:
@@ -66,14 +89,18 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
         _stop_at_errors(findings)
-        site = Site(module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell)
+        site = Site(
+            module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell, limit=limit
+        )
         attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
-        if asks_for_values(attempts, options.strategy):
-            attempts = (*attempts, decide_by_values(site))
-        if needs_legacy(attempts, options):
-            attempts = (*attempts, attempt_legacy(site))
+        if asks_for_values(attempts, options.strategy) and limit.left > 0:
+            attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
+        if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
+            attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
     best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
-    findings += (*narrowings, *best.findings)
+    if limit.left <= 0 and not best.is_right:
+        findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
+    findings += (*narrowings, *_ended_early(attempts, best), *best.findings)
     narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
@@ -90,6 +117,13 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         device=next((str(parameter.device) for parameter in module.parameters()), "cpu"),
         seconds=time.monotonic() - began,
     )
+
+
+def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:
+    """Rungs that their time ended, as warnings: with more time another file might have been written."""
+    before = attempts[: attempts.index(best)]
+    ended = [finding for attempt in before for finding in attempt.findings if finding.code == "AS130"]
+    return [replace(finding, severity=Severity.WARNING) for finding in ended[:1]]
 
 
 def check(

@@ -52,7 +52,7 @@ def export(
         str | None,
         typer.Option(help="Only this rung of the ladder: symbolic, generalized, rerolled, decided or legacy."),
     ] = None,
-    time_limit: Annotated[str, typer.Option(help="Time for each rung of the ladder, such as 60s or 5m.")] = "5m",
+    time_limit: Annotated[str, typer.Option(help="Time for the whole export, such as 60s or 10m.")] = "10m",
     accept_narrower: Annotated[
         bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
     ] = False,

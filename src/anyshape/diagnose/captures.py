@@ -3,7 +3,6 @@
 torch.export stops at a branch on values  ->  AS111
 torch.export stops elsewhere              ->  AS110
 a program for each size                   ->  AS113
-a rung takes too long                     ->  AS130
 torch.onnx cannot translate a program     ->  AS202
 """
 
@@ -52,17 +51,6 @@ def diagnose_endless_regions(guard: Guard) -> Finding:
         where=guard.source,
         why="a loop over a size, or a size that is turned into a Python number, makes a program for each size.",
         fix="write the loop as operations on whole tensors, and take sizes from x.shape as they are.",
-    )
-
-
-def diagnose_time(seconds: float) -> Finding:
-    """A rung that had its time and came to nothing."""
-    return Finding(
-        code="AS130",
-        name="rung-out-of-time",
-        what=f"this way of capturing the model took more than {seconds:g} s.",
-        why="each rung of the ladder has a time limit, so that the next one is heard too.",
-        fix="give it more: time_limit=600 (--time-limit 10m).",
     )
 
 

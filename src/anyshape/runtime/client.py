@@ -22,6 +22,7 @@ from anyshape.runtime.process import ChildProcess
 from anyshape.runtime.session import TensorInfo
 
 _WALL = 10.0
+_SLICE_S = 0.2  # a wait that nothing can interrupt
 _TICK_S = 0.02  # processor time is told in steps of this order
 
 
@@ -62,8 +63,9 @@ class Pending:
                 raise self._give_up(f"took longer than {self._runner.load_limit_s:g} s to load")
             if not self._is_done(max(self._started, loaded_at), limit):
                 raise self._give_up(f"took longer than {limit:g} s")
-        except KeyboardInterrupt:  # never leave a busy child behind
-            self._process.kill()
+        except BaseException as error:  # Ctrl-C, or the end of the time: never leave a busy child behind
+            if not isinstance(error, Exception):
+                self._process.kill()
             raise
         finally:
             self.waited_s = monotonic() - began
@@ -74,7 +76,7 @@ class Pending:
         """Whether the run ends before the child has worked on it for so long."""
         while True:
             left = min(limit - self._seconds_worked(since), _WALL * limit - (monotonic() - since))
-            if self._finished.wait(max(0.0, left / self._runner.threads) + _TICK_S):
+            if self._finished.wait(min(max(0.0, left / self._runner.threads) + _TICK_S, _SLICE_S)):
                 return True
             if left <= 0:
                 return False

@@ -21,6 +21,7 @@ from anyshape.runtime.launch import child_command, child_environment, package_pa
 from anyshape.runtime.remote import answer_call
 from anyshape.runtime.session import TensorInfo
 
+_SLICE_S = 0.2
 _STDERR_TAIL = 2000
 _PIPE_BYTES = 1 << 20
 _MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to allocate")
@@ -88,7 +89,8 @@ class ChildProcess:
 
     def wait_until_loaded(self, deadline: float) -> float | None:
         """When the model was loaded, or turned out not to be loadable; None if that takes beyond the deadline."""
-        self._load_ended.wait(max(0.0, deadline - monotonic()))
+        while not self._load_ended.wait(_SLICE_S) and monotonic() < deadline:
+            pass  # in slices: a single wait could not be interrupted
         return self._loaded_at
 
     def _ask(self, request: Message) -> Message | None:

@@ -1,0 +1,140 @@
+"""A time limit that also ends what runs: torch's capture, a translation, a comparison.
+
+A watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
+thread cleans up (leaves a `with`, restores state) or imports a module, nor inside a call of C code: what is being put back
+is put back, and a kernel ends first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from time import monotonic
+from types import FrameType, TracebackType
+
+_CLEANING = frozenset(
+    {
+        *("__exit__", "__del__", "_exitfunc", "_run_exitfuncs", "rmtree", "cleanup", "_cleanup"),
+        *("close", "kill", "discard", "restore", "_bury", "_end", "undo", "put_back", "_leave_part"),
+    }
+)
+"""Functions that put something back: none of them, and nothing that they call, is interrupted."""
+_SAFE_STEPS = ("RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
+"""The steps at which Python looks for interrupts: the start of a function, the end of a loop's turn."""
+_IMPORTING = "<import>"
+_POLL_S = 0.01
+_AGAIN_S = 2.0  # code that catches everything has swallowed it
+
+
+class OutOfTime(BaseException):
+    """The time is over. Not an Exception: what catches those, ours, torch's or the user's, must not keep it."""
+
+
+class TimeLimit:
+    """A context manager; while it is entered, OutOfTime is raised in this thread once the time is over."""
+
+    def __init__(self, seconds: float = inf) -> None:
+        self.seconds = seconds
+        self.stage = ""  # what runs now, for messages
+        self._deadlines = [inf]
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._watcher: threading.Thread | None = None
+        self._thread_id = 0
+        self._depth = 0
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, of this part if one is entered."""
+        return self._deadlines[-1] - monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of the time is over, not only that of a part."""
+        return monotonic() >= self._deadlines[0]
+
+    def check(self) -> None:
+        """Raise OutOfTime if the time is over."""
+        if self.left <= 0:
+            raise OutOfTime
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[float]:
+        """Within this, the time is over after a share of what is left; gives the seconds of that share."""
+        seconds = max(0.0, share * self.left)
+        with self._lock:
+            self._deadlines.append(min(self._deadlines[-1], monotonic() + seconds))
+        try:
+            self.check()
+            yield seconds
+        finally:
+            self._leave_part()
+
+    def _leave_part(self) -> None:
+        with self._lock:
+            self._deadlines.pop()
+            _raise_in(self._thread_id, None)
+
+    def __enter__(self) -> TimeLimit:
+        self._thread_id, self._depth = threading.get_ident(), len(_names(sys._getframe(1)))
+        if self.seconds != inf:
+            self._deadlines = [monotonic() + self.seconds]
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._closed.set()
+            _raise_in(self._thread_id, None)
+        if self._watcher is not None:
+            self._watcher.join()
+
+    def _watch(self) -> None:
+        raised_at = -inf
+        while not self._closed.wait(min(max(self.left, _POLL_S), 0.25)):
+            with self._lock:
+                if self._closed.is_set() or self.left > 0 or monotonic() - raised_at < _AGAIN_S:
+                    continue
+                if _may_interrupt(sys._current_frames().get(self._thread_id), self._depth):
+                    _raise_in(self._thread_id, OutOfTime)
+                    raised_at = monotonic()
+
+
+def _may_interrupt(frame: FrameType | None, depth: int) -> bool:
+    """Whether no function cleans up or imports, of those that were called since the stack had this depth."""
+    if frame is None or not _is_between_steps(frame):
+        return False
+    names = _names(frame)
+    return not any(name in _CLEANING or name == _IMPORTING for name in names[: len(names) - depth])
+
+
+def _names(frame: FrameType | None) -> list[str]:
+    """The functions of a stack, the innermost first."""
+    names = []
+    while frame is not None:
+        is_import = frame.f_code.co_filename.startswith("<frozen importlib")
+        names.append(_IMPORTING if is_import else frame.f_code.co_name)
+        frame = frame.f_back
+    return names
+
+
+def _is_between_steps(frame: FrameType) -> bool:
+    """Whether the thread waits at a step where it takes up an interrupt at once, rather than inside a call of C code."""
+    if sys.version_info < (3, 11) or frame.f_lasti < 0:
+        return True
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(_SAFE_STEPS)
+
+
+def _raise_in(thread_id: int, error: type[BaseException] | None) -> None:
+    """Have the error raised in that thread at its next step; None takes back one that was not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread_id), ctypes.py_object(error) if error is not None else None
+    )

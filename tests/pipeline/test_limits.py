@@ -1,0 +1,126 @@
+"""An export ends: by its time limit wherever it is, by Ctrl-C, by the user's own alarm; and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import anyshape
+
+
+class EndlessWhileExported(torch.nn.Module):
+    """torch.export never ends; other ways of capturing do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while torch.compiler.is_exporting():
+            pass
+        return x * 2
+
+
+class EndlessBeyond(torch.nn.Module):
+    """A call at more than 20 never ends, whatever runs it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while x.shape[0] > 20:
+            try:
+                x = x + 1
+            except Exception:
+                continue
+        return x
+
+
+class Slow(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(40):
+            time.sleep(0.005)
+        return x + 1
+
+
+def test_a_rung_that_never_ends_leaves_time_for_the_next() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(EndlessWhileExported(), lambda n=3: torch.ones(n), time_limit=20)
+    codes = {attempt.strategy: attempt.findings[0].code for attempt in broken.value.attempts}
+    assert codes["symbolic"] == "AS130" and len(codes) > 1
+    assert broken.value.attempts[0].findings[0].why.startswith("it was ended while capturing (symbolic)")
+
+
+def test_a_model_that_never_ends_ends_the_export_with_what_was_found() -> None:
+    began = time.monotonic()
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(EndlessBeyond(), lambda n=3: torch.ones(n), time_limit=4)
+    (finding,) = broken.value.findings
+    assert finding.code == "AS140" and "trying the model" in finding.why
+    assert time.monotonic() - began < 60
+
+
+def test_the_users_own_alarm_goes_through_unchanged() -> None:
+    class Mine(Exception):
+        pass
+
+    def ring(number: int, frame: object) -> None:
+        raise Mine("too slow for me")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    try:
+        with pytest.raises(Mine, match="too slow for me"):
+            anyshape.export(Slow(), lambda n=3: torch.ones(n))
+        assert signal.getsignal(signal.SIGALRM) is ring
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+_SCRIPT = """
+import sys, torch, anyshape
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+def say(stage, done, total):
+    print(stage, flush=True)
+try:
+    while True:
+        anyshape.export(Slow(), lambda n=3: torch.ones(n), progress=say)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("stage", ["trying the model", "comparing"])
+def test_ctrl_c_leaves_no_file_and_no_process(stage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    assert process.stdout is not None and process.stdin is not None
+    try:
+        for line in process.stdout:
+            if line.startswith(stage):
+                break
+        process.send_signal(signal.SIGINT)
+        assert any(line.startswith("interrupted") for line in process.stdout)
+        assert children_of(process.pid) == []
+        assert [path.name for path in folder.iterdir() if path.name.startswith("anyshape")] == []
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def children_of(pid: int) -> list[str]:
+    """The processes that a process has started and that are still there."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
