@@ -4,7 +4,10 @@
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)
 
 Every part goes up the whole ladder and is verified by itself, against the module with its questions answered so; the
-file as a whole is then verified against the module as it is. A number that the model asks for is a size to its parts.
+file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
+where it is only computed with; where torch needs an int, it is a size to the parts, and the file takes its sign into account:
+
+    x[:, : int(k)]            ->    If(k < 0, then: the part x[:, :-size], else: the part x[:, :size])
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
 from anyshape.ladder import Site, climb, judged, trying
-from anyshape.modules.answered import AnsweredModule, Heard, QuestionModule, Script, Times, hear
+from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize.shared import share_outer_values
@@ -41,6 +44,7 @@ _MOST_PARTS = 24
 _DRAWS = 4
 _PLACES = 4
 _SURELY_A_LOOP = 4
+_LONGEST = 2**16
 
 
 def asks_for_values(attempts: Sequence[Attempt], strategy: str | None) -> bool:
@@ -52,8 +56,17 @@ def asks_for_values(attempts: Sequence[Attempt], strategy: str | None) -> bool:
 
 
 def decide_by_values(site: Site) -> Attempt:
-    """The whole rung, from the first question to the verdict."""
-    tree = _Tree(replace(site, options=replace(site.options, strategy=None)))
+    """The whole rung, from the first question to the verdict. Ints that are read from tensors stay tensors as long as
+    they can; if no file comes of that, they are sizes from the start."""
+    attempt = _decide(site, as_sizes=False)
+    if attempt.is_right:
+        return attempt
+    other = _decide(site, as_sizes=True)
+    return other if other.is_right or attempt.verdict is None else attempt
+
+
+def _decide(site: Site, *, as_sizes: bool) -> Attempt:
+    tree = _Tree(replace(site, options=replace(site.options, strategy=None)), as_sizes)
     try:
         exported = compose(tree.grow(()), site.declared)
         if site.options.optimize:
@@ -75,6 +88,7 @@ class _Tree:
     """The tree of decisions while it grows, and what was captured for it."""
 
     site: Site
+    as_sizes: bool
     captured: list[Captured] = field(default_factory=list)
     decisions: list[Source] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
@@ -84,18 +98,18 @@ class _Tree:
     def grow(self, script: Script) -> Tree:
         """What follows after these answers. Raises PromiseBroken where a part has no right file."""
         heard = list(self._heard(script))
-        numbers = next((each.numbers for each in heard), {})
+        numbers = _smallest([each.numbers for each in heard])
         questions = [each.asked for each in heard if each.asked is not None]
         if not questions:
-            return self._exported(AnsweredModule(self.site.module, script), numbers, answers=True)
+            answering = AnsweredModule(self.site.module, script, as_sizes=self.as_sizes)
+            return self._exported(answering, numbers, answers=True)
         asked = questions[0]
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         if asked.source is not None and asked.source not in self.decisions:
             self.decisions.append(asked.source)
         if asked.kind == "number":
-            name = self._free_name(script)
-            return Number(self._question(script, asked, numbers), name, self.grow((*script, name)))
+            return self._number(script, asked, numbers, questions)
         repeated = next((answer for answer in (True, False) if self._is_asked_again(script, answer, asked)), None)
         if repeated is not None:
             times = Times(self._free_name(script), repeated)
@@ -104,8 +118,32 @@ class _Tree:
         question = self._question(script, asked, numbers)
         return Choice(question, self.grow((*script, True)), self.grow((*script, False)))
 
+    def _number(self, script: Script, asked: Asked, numbers: Mapping[str, int], questions: Sequence[Asked]) -> Number:
+        """What follows a number, on both sides of zero; a side without a right file, to which no values led, refuses."""
+        name = self._free_name(script)
+        question = self._question(script, asked, numbers)
+        if not any(each.may_be_negative for each in questions):
+            return Number(question, name, self.grow((*script, name)))
+        values = [int(each.value) for each in questions]
+        then = self._side((*script, name), asked, is_met=any(value >= 0 for value in values))
+        below = self._side((*script, Below(name)), asked, is_met=any(value < 0 for value in values))
+        return Number(question, name, then, below)
+
+    def _side(self, script: Script, asked: Asked, *, is_met: bool) -> Tree:
+        before = len(self.captured), len(self.decisions)
+        try:
+            return self.grow(script)
+        except PromiseBroken:
+            if is_met:
+                raise
+            del self.captured[before[0] :], self.decisions[before[1] :]
+            sign = "below zero" if isinstance(script[-1], Below) else "zero or more"
+            line = f" ({asked.source.file}:{asked.source.line})" if asked.source else ""
+            return Refusal(f"the model refuses these values: a number that is {sign} was never met{line}")
+
     def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
-        question = self._exported(QuestionModule(self.site.module, script, asked.kind), numbers)
+        module = QuestionModule(self.site.module, script, asked.kind, as_sizes=self.as_sizes)
+        question = self._exported(module, numbers)
         if isinstance(question, Refusal):
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         return question
@@ -120,7 +158,11 @@ class _Tree:
 
     def _at_real_numbers(self, declared: Declared, script: Script, explored: Explored) -> Explored:
         """Where the module was heard, each time with the numbers that it really asked for."""
-        points = [{**heard.sizes, **heard.numbers} for heard in self._heard(script)]
+        points = [
+            {**heard.sizes, **heard.numbers}
+            for heard in self._heard(script)
+            if heard.is_real and max(heard.numbers.values(), default=0) <= _LONGEST
+        ]
         answered = [point for point in points if set(point) == set(declared.domain.names)]
         unlike = tuple({tuple(point.items()): point for point in answered}.values())
         is_known = bool(unlike)
@@ -134,13 +176,13 @@ class _Tree:
 
         try:
             with kept(self.site.module), torch.no_grad():
-                return hear(self.site.module, inputs.args, inputs.kwargs, script)
+                return hear(self.site.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes)
         except Exception:
             return None
 
     def _numbers(self, script: Script, inputs: Inputs) -> Mapping[str, int]:
         heard = self._hear(script, inputs)
-        return heard.numbers if heard is not None else {}
+        return heard.numbers if heard is not None and heard.is_real else {}
 
     def _free_name(self, script: Script) -> str:
         declared = self.site.declared
@@ -166,7 +208,8 @@ class _Tree:
         """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
         site = self.site
         self.parts += 1
-        declared = with_numbers(site.declared, numbers)
+        not_zero = [entry.name for entry in module.script if isinstance(entry, Below)]
+        declared = with_numbers(site.declared, numbers, not_zero=not_zero)
         with Reference(module, flatten_outputs) as reference:
             cost = costing(module, declared)
             explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
@@ -174,7 +217,9 @@ class _Tree:
             real = self._at_real_numbers(declared, module.script, explored) if numbers else explored
             is_likely = all(explored.domain.contains(point) for point in real.answered)
             if numbers and not (explored.is_explained and is_likely):  # numbers that contradict the values asked
-                declared = with_numbers(site.declared, numbers, lambda inputs: self._numbers(module.script, inputs))
+                declared = with_numbers(
+                    site.declared, numbers, lambda inputs: self._numbers(module.script, inputs), not_zero=not_zero
+                )
                 explored, is_free = real, False
             if not explored.answered:
                 return Refusal(_spoken(explored.refused[0]))
@@ -208,6 +253,12 @@ class _Tree:
         self.rules.extend(new)
         if new:
             self.findings.extend(finding for finding in part.findings if finding.code == "AS137")
+
+
+def _smallest(numbers: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+    """Of what was heard, the smallest numbers; none so large that an example could not have that length."""
+    smallest = min(numbers, key=lambda each: max(each.values(), default=0), default={})
+    return {name: min(number, _LONGEST) for name, number in smallest.items()}
 
 
 def _may_pass_strictly(attempts: Sequence[Attempt], script: Script) -> bool:

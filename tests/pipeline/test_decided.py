@@ -139,11 +139,10 @@ def test_a_number_of_steps_that_is_a_value(tmp_path) -> None:
         assert_same(model, path, torch.randn(3, 4), torch.tensor(steps))
 
 
-def test_a_number_of_steps_below_zero_is_refused_by_the_file(tmp_path) -> None:
+def test_a_number_of_steps_below_zero_is_no_step(tmp_path) -> None:
     model, path = Repeated(), tmp_path / "m.onnx"
     export(model, lambda b, n=3: (torch.randn(b, 4), torch.tensor(n)), path)
-    with pytest.raises(anyshape.AnyshapeError):
-        anyshape.load(path)(torch.randn(3, 4), torch.tensor(-1))
+    assert_same(model, path, torch.randn(3, 4), torch.tensor(-1))
 
 
 def test_a_while_that_asks_a_value_each_time(tmp_path) -> None:
@@ -174,7 +173,7 @@ def test_questions_that_change_their_kind_are_refused_with_their_line() -> None:
     class Either(nn.Module):
         def forward(self, x):
             if x.shape[0] > 3:
-                return x * int(x.sum())
+                return x[:, : int(x.abs().sum())]
             return x * 2 if x.sum() > 0 else x
 
     with pytest.raises(anyshape.AnyshapeError) as caught:

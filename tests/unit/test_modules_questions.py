@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.modules.answered import AnsweredModule, QuestionModule, Times, hear
+from anyshape.modules.answered import AnsweredModule, Below, QuestionModule, Times, hear
 from anyshape.modules.questions import Asked, Questions
 
 
@@ -30,7 +30,13 @@ def run(function, *inputs, answers=()):
         (lambda x: bool(x.sum()), "truth"),
         (lambda x: not (x > 0).any(), "truth"),
         (lambda x: int(x.sum()), "number"),
-        (lambda x: x.argmax().item(), "number"),
+        (lambda x: x.argmax().item(), None),
+        (lambda x: x * x.argmax().item() + x.argmax().item() // 2, None),
+        (lambda x: x[x.argmax().item()], None),
+        (lambda x: torch.zeros(x.argmax().item()), "number"),
+        (lambda x: x[: x.argmax().item() + 1], "number"),
+        (lambda x: x[: x.argmax()], "number"),
+        (lambda x: 1 if x.argmax().item() > 3 else 2, "truth"),
         (lambda x: range(x.argmax()), "number"),
         (lambda x: torch.equal(x, x + 1), "truth"),
         (lambda x: torch.allclose(x, x + 1), "truth"),
@@ -44,6 +50,37 @@ def test_what_is_asked(function, kind) -> None:
     with pytest.raises(Asked) as caught:
         run(function, torch.ones(3))
     assert caught.value.kind == kind and caught.value.value.shape == ()
+
+
+def test_as_sizes_every_int_is_asked_for() -> None:
+    x = torch.ones(3)
+    with pytest.raises(Asked), Questions(x, (), as_sizes=True):
+        x.argmax().item()
+
+
+def test_a_number_that_follows_from_an_answer_is_not_asked_for() -> None:
+    def window(x, k):
+        k = k.item()
+        return x[k - 2 : k + 1], x[: k // 2]
+
+    first, second = run(window, torch.arange(9.0), torch.tensor(3), answers=[4])
+    assert first.tolist() == [4.0, 5.0, 6.0] and second.tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "may_be_negative"),
+    [
+        (lambda x: x.argmax().item(), False),
+        (lambda x: (x > 0).sum().item(), False),
+        (lambda x: x.to(torch.uint8).max().item(), False),
+        (lambda x: x.to(torch.int32).sum().item(), True),
+        (lambda x: x.argmax().item() - 1, True),
+    ],
+)
+def test_a_count_is_never_negative(count, may_be_negative) -> None:
+    with pytest.raises(Asked) as caught:
+        run(lambda x: torch.zeros(count(x)) if count(x) is not None else 0, torch.ones(3))
+    assert caught.value.may_be_negative is may_be_negative
 
 
 def test_a_float_is_asked_for_when_it_decides() -> None:
@@ -92,6 +129,32 @@ def test_a_script_gives_numbers_by_the_length_of_inputs() -> None:
     assert question(torch.ones(2), torch.tensor(9)).item() == 9
     with pytest.raises(RuntimeError, match="one more value"):
         AnsweredModule(Model(), (True,))(torch.ones(2), torch.tensor(9))
+
+
+def test_a_number_below_zero_is_given_by_its_distance() -> None:
+    class Ends(nn.Module):
+        def forward(self, x, n):
+            return x[n.item() :]
+
+    x = torch.arange(5.0)
+    answered = AnsweredModule(Ends(), (Below("value_1"),))
+    assert answered(x, torch.tensor(9), value_1=torch.zeros(2)).tolist() == [3.0, 4.0]
+    heard = hear(Ends(), (x, torch.tensor(-3)), {}, (Below("value_1"),))
+    assert heard.numbers == {"value_1": 3} and heard.is_real
+    assert not hear(Ends(), (x, torch.tensor(3)), {}, (Below("value_1"),)).is_real
+
+
+def test_a_loop_that_ends_by_itself_ends_the_repetition() -> None:
+    class Search(nn.Module):
+        def forward(self, x):
+            for item in x:
+                if item > 5:
+                    break
+            return item
+
+    question = QuestionModule(Search(), (Times("value_1", False),), "truth")
+    x = torch.ones(3)
+    assert [bool(question(x, value_1=torch.zeros(n))) for n in range(4)] == [False, False, False, True]
 
 
 def test_hearing_finds_the_real_numbers() -> None:

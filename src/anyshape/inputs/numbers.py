@@ -2,13 +2,13 @@
 
     dims batch, seq, inputs x   ->   dims batch, seq, value_1, inputs x and value_1[value_1]
 
-So a number that a model computes and then asks for is, to everything downstream, a size like any other.
+So a number that a model reads from a tensor is, to whatever captures one way through the model, a size like any other.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import torch
@@ -24,16 +24,19 @@ _STRIDE = 7919
 Asked = Callable[[Inputs], Mapping[str, int]]
 
 
-def with_numbers(declared: Declared, numbers: Mapping[str, int], asked: Asked | None = None) -> Declared:
+def with_numbers(
+    declared: Declared, numbers: Mapping[str, int], asked: Asked | None = None, *, not_zero: Collection[str] = ()
+) -> Declared:
     """The declaration with an input for each number; `numbers` has the value of each in the example. Outputs lose their
-    names, since what is declared so is a part of the user's module and not the module itself.
+    names, since what is declared so is a part of the user's module and not the module itself. Those in `not_zero` are 1
+    or more.
 
     With `asked`, which says what numbers a model asks of some inputs, inputs are drawn anew until they ask for the given
     ones, as far as a few draws do: an index that is made from the same values then stays within its bounds.
     """
     signature = _with_keywords(declared.signature, tuple(numbers))
     example = _with_lengths(declared.example, numbers)
-    own = Domain(tuple(Dim(name, min=0) for name in numbers))
+    own = Domain(tuple(Dim(name, min=int(name in not_zero)) for name in numbers))
     leaves = tuple(InputLeaf(name, name, "tensor", NUMBER_DTYPE, (Ref(name),)) for name in numbers)
     domain = declared.domain
 

@@ -3,7 +3,8 @@
     AnsweredModule(m, (True, "value_1"))      m, where the first question is answered True and the second by a number
     QuestionModule(m, (True,), "number")      what m asks after one answer, as its only output
 
-A number is given as the length of an input of that name, so that to whoever captures the module it is a size like any.
+A number is given as the length of an input of that name, so that capture sees a size; one below zero by its distance from
+zero. In the file as a whole it is a scalar (see `translate.decisions`).
 """
 
 from __future__ import annotations
@@ -27,19 +28,30 @@ class Times:
     answer: bool
 
 
-Entry = bool | str | Times
+@dataclass(frozen=True)
+class Below:
+    """A number below zero: the input `name` is as long as the number is far from zero."""
+
+    name: str
+
+
+Entry = bool | str | Times | Below
 Script = tuple[Entry, ...]
 """Answers in the order of the questions: truths as they are, numbers by the name of the input that has them."""
 
 _DTYPES = {"truth": torch.bool, "number": torch.int64}
 _LONGEST_HEARD = 100
+_MADE_UP = 7
 
 
 class _Scripted(torch.nn.Module):
-    def __init__(self, module: torch.nn.Module, script: Script) -> None:
+    """`as_sizes` is that of `Questions`: every int that is read is a question."""
+
+    def __init__(self, module: torch.nn.Module, script: Script, *, as_sizes: bool = False) -> None:
         super().__init__()
         self.module = module
         self.script = script
+        self._as_sizes = as_sizes
         self._is_strict = False
 
     def strictly(self) -> _Scripted:
@@ -52,7 +64,7 @@ class _Scripted(torch.nn.Module):
         answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
 
         def run() -> Any:
-            with Questions((args, kwargs), answers, is_strict=self._is_strict) as questions:
+            with Questions((args, kwargs), answers, is_strict=self._is_strict, as_sizes=self._as_sizes) as questions:
                 return questions.answered(self.module(*args, **kwargs))
 
         return run_open(self.module, run)
@@ -63,6 +75,8 @@ def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
         yield entry
     elif isinstance(entry, str):
         yield kwargs.pop(entry).shape[0]
+    elif isinstance(entry, Below):
+        yield -kwargs.pop(entry.name).shape[0]
     else:
         yield from [entry.answer] * int(kwargs.pop(entry.name).shape[0])
 
@@ -78,10 +92,12 @@ class AnsweredModule(_Scripted):
 
 
 class QuestionModule(_Scripted):
-    """What the module asks after these answers; false or 0 where it asks no more and nobody will read it."""
+    """What the module asks after these answers. Where it asks no more: what ends the repetition that the script ends with,
+    or else false or 0, which nothing reads.
+    """
 
-    def __init__(self, module: torch.nn.Module, script: Script, kind: Kind) -> None:
-        super().__init__(module, script)
+    def __init__(self, module: torch.nn.Module, script: Script, kind: Kind, *, as_sizes: bool = False) -> None:
+        super().__init__(module, script, as_sizes=as_sizes)
         self._kind = kind
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -92,7 +108,9 @@ class QuestionModule(_Scripted):
             if asked.kind != self._kind:
                 raise RuntimeError(f"the model asks another question at {asked.source}") from None
             return asked.value
-        return torch.zeros((), dtype=_DTYPES[self._kind])
+        last = self.script[-1] if self.script else None
+        ending = isinstance(last, Times) and not last.answer
+        return torch.full((), ending, dtype=_DTYPES[self._kind])
 
 
 def _leave_modules(error: BaseException) -> None:
@@ -109,48 +127,63 @@ def _leave_modules(error: BaseException) -> None:
 
 @dataclass(frozen=True)
 class Heard:
-    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way.
+    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way, each as
+    its distance from zero.
 
-    `sizes` are those of the inputs, where whoever made them says so.
+    `sizes` are those of the inputs, where whoever made them says so. Where the script has another sign than a number
+    really has, a small number of the script's sign was made up, and `is_real` is false.
     """
 
     asked: Asked | None
     numbers: Mapping[str, int]
     sizes: Mapping[str, int] = field(default_factory=dict)
+    is_real: bool = True
 
 
-def hear(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], script: Script) -> Heard:
+def hear(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    script: Script,
+    *,
+    as_sizes: bool = False,
+) -> Heard:
     """Run the module: truths are answered by the script, numbers are what they are. What the module raises goes on."""
     answers: list[Any] = []
     numbers: dict[str, int] = {}
+    is_real = True
 
     def ask() -> Asked | None:
-        return _first_question(module, args, kwargs, answers)
+        return _first_question(module, args, kwargs, answers, as_sizes)
 
     for entry in script:
         if isinstance(entry, bool):
             answers.append(entry)
-        elif isinstance(entry, str):
+        elif isinstance(entry, (str, Below)):
             asked = ask()
             if asked is None or asked.kind != "number":
-                return Heard(asked, numbers)
-            numbers[entry] = int(asked.value)
-            answers.append(numbers[entry])
+                return Heard(asked, numbers, is_real=is_real)
+            number, is_below = int(asked.value), isinstance(entry, Below)
+            if (number < 0) != is_below:
+                is_real = False
+                number = -1 - number % _MADE_UP if is_below else -number % _MADE_UP
+            numbers[entry.name if isinstance(entry, Below) else entry] = abs(number)
+            answers.append(number)
         else:
             numbers[entry.name] = 0
             while (asked := ask()) is not None and bool(asked.value) == entry.answer:
                 answers.append(entry.answer)
                 numbers[entry.name] += 1
                 if numbers[entry.name] > _LONGEST_HEARD:
-                    return Heard(asked, numbers)
-    return Heard(ask(), numbers)
+                    return Heard(asked, numbers, is_real=is_real)
+    return Heard(ask(), numbers, is_real=is_real)
 
 
 def _first_question(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any]
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any], as_sizes: bool
 ) -> Asked | None:
     def run() -> None:
-        with Questions((args, kwargs), answers):
+        with Questions((args, kwargs), answers, as_sizes=as_sizes):
             module(*args, **kwargs)
 
     try:

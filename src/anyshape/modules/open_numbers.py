@@ -9,6 +9,7 @@ something else gets what Python's own give.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -21,7 +22,7 @@ from anyshape.modules.array_takers import ArraysAsTensors, array_takers
 from anyshape.modules.caches import uncached, uncached_functions
 from anyshape.modules.open_arrays import open_numpy
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
-from anyshape.modules.real_numbers import real_number, whole_number
+from anyshape.modules.real_numbers import is_python_number, larger, real_number, smaller, whole_number
 from anyshape.modules.stands_for import Standing, StandsFor, standing
 from anyshape.modules.user_code import user_functions
 
@@ -75,7 +76,17 @@ def _is_known(value: Any) -> bool:
         return False
 
 
-class _OpenInt(metaclass=StandsFor, own=int):
+class _StandsForNumber(StandsFor):
+    """Numbers that were read from tensors count as ints and floats."""
+
+    def is_counted(cls, value: object) -> bool:  # noqa: N805
+        if not is_python_number(value):
+            return False
+        with torch._C.DisableTorchFunction():
+            return value.is_floating_point() is (cls.own is float)  # type: ignore[attr-defined]
+
+
+class _OpenInt(metaclass=_StandsForNumber, own=int):
     """int() of a size is the size, of a number made of sizes its whole part, of a tensor what whoever hears of it says."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -86,7 +97,7 @@ class _OpenInt(metaclass=StandsFor, own=int):
         return int(*args, **kwargs)
 
 
-class _OpenFloat(metaclass=StandsFor, own=float):
+class _OpenFloat(metaclass=_StandsForNumber, own=float):
     """float() of a size is that size as a number, of a tensor what whoever hears of it says."""
 
     def __new__(cls, *args: Any) -> Any:
@@ -128,7 +139,56 @@ def _open_len(value: Any, /) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
 
 
-_BUILTINS: dict[str, Any] = {"int": _OpenInt, "float": _OpenFloat, "len": _open_len}
+def _open_extreme(name: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
+    """min() and max(): of two or more values with a tensor without axes among them, a choice that decides nothing."""
+
+    def open_extreme(*values: Any, **kwargs: Any) -> Any:
+        is_asked = len(values) > 1 and not kwargs and any(_is_scalar(value) for value in values)
+        own = getattr(builtins, name)  # looked up late: torch.export puts its own there for a while
+        return of_numbers(*values) if is_asked else own(*values, **kwargs)
+
+    return open_extreme
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim == 0
+
+
+def _open_round(number: Any, ndigits: Any = None) -> Any:
+    """round() to a whole number: half of them to the even one, as torch does it."""
+    real = real_number(number) if _is_scalar(number) else number
+    if isinstance(real, torch.Tensor) and ndigits is None:
+        return whole_number(torch.round(real))
+    return round(real) if ndigits is None else round(real, ndigits)
+
+
+def _open_divmod(left: Any, right: Any, /) -> Any:
+    is_asked = _is_scalar(left) or _is_scalar(right)
+    return (left // right, left % right) if is_asked else divmod(left, right)
+
+
+def _open_rounding(name: str) -> Callable[[Any], Any]:
+    """math.floor, ceil or trunc, a whole number also of a float that was read from a tensor."""
+    own = getattr(math, name)
+
+    def open_rounding(number: Any, /) -> Any:
+        if not _is_scalar(number):
+            return own(number)
+        real = real_number(number)
+        return whole_number(getattr(torch, name)(real)) if isinstance(real, torch.Tensor) else own(real)
+
+    return open_rounding
+
+
+_BUILTINS: dict[str, Any] = {
+    "int": _OpenInt,
+    "float": _OpenFloat,
+    "len": _open_len,
+    "min": _open_extreme("min", smaller),
+    "max": _open_extreme("max", larger),
+    "round": _open_round,
+    "divmod": _open_divmod,
+}
 _OF_SIZES: dict[str, Callable[..., Any]] = {
     "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
     "log": _log_of_sizes,
@@ -140,6 +200,7 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {
 _OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     math.isqrt: _open_isqrt,
+    **{getattr(math, name): _open_rounding(name) for name in ("floor", "ceil", "trunc")},
     **{getattr(math, name): _open_function(name, _OF_SIZES.get(name)) for name in (*_OF_SIZES, *_OF_VALUES)},
 }
 

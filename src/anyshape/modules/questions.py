@@ -3,6 +3,7 @@
     if x.sum() > 0:        -> a question of truth, answered True or False
     for _ in range(int(n)) -> a question of number, answered by a whole number
     x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
+    x * int(n)             -> no question either, unless `as_sizes` (see `python_numbers`)
 
 Only values that depend on the inputs are questions; what follows from weights and sizes alone is torch's to answer.
 """
@@ -10,15 +11,19 @@ Only values that depend on the inputs are questions; what follows from weights a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.real_numbers import RealNumbers, real_number, whole_number
+from anyshape.modules.number_names import ELEMENTWISE
+from anyshape.modules.picking import at_numbers, map_index, map_slices, slice_ends
+from anyshape.modules.python_numbers import PythonNumbers, no_hash_of_numbers
+from anyshape.modules.real_numbers import larger, real_number, smaller, whole_number
 
 Kind = Literal["truth", "number"]
 Answers = Sequence[Any]
@@ -27,17 +32,24 @@ _TRUTHS = {torch.Tensor.__bool__, torch.is_nonzero, torch.Tensor.is_nonzero}
 _NUMBERS = {torch.Tensor.__int__, torch.Tensor.__index__}
 _EQUAL = {torch.equal, torch.Tensor.equal}
 _CLOSE = {torch.allclose, torch.Tensor.allclose}
+_ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_SHAPES = {torch.full: 0, torch.Tensor.new_full: 1}
+"""Where functions that fill a new tensor with a number have its shape."""
+_LOOKS = {"__get__", "dim", "is_floating_point", "is_complex", "numel", "size"}
+"""Functions that look at a tensor, not at its value."""
+_COUNTING = {"argmax", "argmin", "count_nonzero", "bincount"}
 _WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 class Asked(BaseException):
     """A question that the script does not answer. No Exception: a model's own `except` must not swallow it."""
 
-    def __init__(self, kind: Kind, value: torch.Tensor, source: Source | None) -> None:
+    def __init__(self, kind: Kind, value: torch.Tensor, source: Source | None, *, may_be_negative: bool = True) -> None:
         super().__init__(kind)
         self.kind = kind
         self.value = value
         self.source = source
+        self.may_be_negative = may_be_negative
 
 
 class Questions(TorchFunctionMode):
@@ -45,16 +57,30 @@ class Questions(TorchFunctionMode):
 
     `inputs` are what the module is called with. A tensor depends on them if anything that it was made from does; tensors
     that share memory depend together. Strictly, an answer that the values contradict is an error.
+
+    An int goes on as a tensor, and is a question only where torch or Python need an int itself; `as_sizes`, it is a
+    question as soon as it is read, and what is computed from it is computed from the answer.
     """
 
-    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False) -> None:
+    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False, as_sizes: bool = False) -> None:
         super().__init__()
         self._is_strict = is_strict
+        self._as_sizes = as_sizes
         self._answers = list(answers)
-        self._numbers = RealNumbers()
+        self._numbers = PythonNumbers(lambda truth: bool(self._answer("truth", truth)))
+        self._counts: dict[int, torch.Tensor] = {}  # tensors that are never negative
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
         self._dependent: set[int] = set()
         self._mark(inputs)
+        self._hashing = ExitStack()
+
+    def __enter__(self) -> Questions:
+        self._hashing.enter_context(no_hash_of_numbers())
+        return super().__enter__()  # type: ignore[no-any-return,no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._hashing.close()
 
     def __torch_function__(
         self,
@@ -65,28 +91,105 @@ class Questions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         depends = self._depends((args, kwargs))
-        if depends and (func is real_number or (func is torch.Tensor.item and args[0].is_floating_point())):
-            number = self._numbers.add(args[0])  # a float goes on as a tensor: whoever compares it asks
-            self._mark(number)
-            return number
+        if func in _ITEMS:
+            depends = depends or self._depends(slice_ends(args[1]))
+            args = (args[0], map_slices(args[1], self._bound), *args[2:])
+        if depends and self._is_read(func, args):
+            return self._read(func, args[0])
         question = _question(func, args, kwargs) if depends else None
         if question is not None:
-            answer = self._answer(*question)
+            answer = self._int_of(args[0]) if question[0] == "number" else self._answer(*question)
             return int(answer) if func in _NUMBERS else answer  # Python wants an int here, and no symbol of one
-        result = self._numbers.call(func, args, kwargs)
+        if func in (smaller, larger) and not all(map(self._is_number, args)):
+            return self._compared(func, args)
+        result = self._call(func, args, kwargs)
         if depends:
             self._mark(result)
             if _writes(func, kwargs):
                 self._mark((args, kwargs))
+        if _counts(func, args) and isinstance(result, torch.Tensor):
+            self._counts[id(result)] = result
         return result
+
+    def _compared(self, func: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+        """min() or max() of tensors: each comparison is a question."""
+        chosen = values[0]
+        for value in values[1:]:
+            is_better = value < chosen if func is smaller else value > chosen
+            if isinstance(is_better, torch.Tensor):
+                self._mark(is_better)
+                is_better = self._answer("truth", is_better) if self._depends((value, chosen)) else bool(is_better)
+            chosen = value if is_better else chosen
+        return chosen
+
+    def _is_read(self, func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Whether a call reads a number that goes on as a tensor."""
+        if func is real_number or (func is torch.Tensor.item and args[0].is_floating_point()):
+            return True
+        is_int = func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE - {torch.bool})
+        return is_int and not self._as_sizes
+
+    def _read(self, func: Callable[..., Any], value: torch.Tensor) -> torch.Tensor:
+        is_float = func is real_number or (func is torch.Tensor.item and value.is_floating_point())
+        number = self._numbers.add(value) if is_float else self._numbers.add_whole(value)
+        if self._is_count(value):
+            self._counts[id(number)] = number
+        self._mark(number)
+        return number
+
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The function's result; ints that were read are ints where it needs them, and tensors where it computes."""
+        if func in _ITEMS:
+            return self._items(func, args)
+        name = getattr(func, "__name__", "")
+        if func in PythonNumbers.FILLS:
+            place = _SHAPES.get(func, len(args))
+            args = (*args[:place], *self._ints(args[place : place + 1]), *args[place + 1 :])
+            kwargs = {name: self._ints(value) if name == "size" else value for name, value in kwargs.items()}
+        elif name not in _LOOKS | ELEMENTWISE and func not in (smaller, larger) and func not in PythonNumbers.MAKERS:
+            args, kwargs = self._ints((args, dict(kwargs)))
+        return self._numbers.call(func, args, kwargs)
+
+    def _items(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        tensor, index, *value = args
+        picked = at_numbers(tensor, index, self._numbers.is_whole) if not value else None
+        if picked is not None:
+            return picked
+        return self._numbers.call(func, (tensor, map_index(index, self._whole_as_int), *value), {})
+
+    def _ints(self, values: Any) -> Any:
+        return tree_map(self._whole_as_int, values)
+
+    def _whole_as_int(self, value: Any) -> Any:
+        return self._int_of(value) if self._numbers.is_whole(value) else value
+
+    def _bound(self, value: Any) -> Any:
+        """The end of a slice: an int, whatever tensor it was."""
+        return self._int_of(value) if isinstance(value, torch.Tensor) and self._depends(value) else value
+
+    def _int_of(self, value: torch.Tensor) -> Any:
+        """The answer to a question of number, which one already given may imply."""
+        known = self._numbers.known_int(value)
+        if known is None:
+            known = self._answer("number", value.reshape(()).to(torch.int64), may_be_negative=not self._is_count(value))
+            if self._numbers.has(value):
+                self._numbers.learn_int(value, known)
+        return known
+
+    def _is_number(self, value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or self._numbers.has(value)
+
+    def _is_count(self, value: torch.Tensor) -> bool:
+        return id(value) in self._counts or value.dtype in (torch.bool, torch.uint8)
 
     def answered(self, value: Any) -> Any:
         """What the module answers, with floats that were asked of values as tensors."""
-        return self._numbers.answered(value)
+        with torch._C.DisableTorchFunction():
+            return self._numbers.answered(value)
 
-    def _answer(self, kind: Kind, value: torch.Tensor) -> Any:
+    def _answer(self, kind: Kind, value: torch.Tensor, *, may_be_negative: bool = True) -> Any:
         if not self._answers:
-            raise Asked(kind, value, source_of_running_code(3))
+            raise Asked(kind, value, source_of_running_code(3), may_be_negative=may_be_negative)
         answer = self._answers.pop(0)
         if isinstance(answer, bool) != (kind == "truth"):
             raise RuntimeError("the model asks other questions at these sizes")
@@ -120,6 +223,13 @@ def _question(
     if func in _CLOSE:
         return "truth", torch.isclose(*args, **kwargs).all()
     return None
+
+
+def _counts(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a result holds counts or places, none of which is negative."""
+    name = getattr(func, "__name__", "")
+    of_truths = bool(args) and isinstance(args[0], torch.Tensor) and args[0].dtype == torch.bool
+    return name in _COUNTING or (name == "sum" and of_truths)
 
 
 def _writes(func: Callable[..., Any], kwargs: Mapping[str, Any]) -> bool:

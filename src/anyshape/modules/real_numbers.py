@@ -9,16 +9,13 @@ Whoever compares such a number asks a question of truth, like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils._pytree import tree_leaves, tree_map
 
 _HALF = (torch.float16, torch.bfloat16)
-_MAKERS = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
-_FILLS = {torch.full: 0, torch.full_like: 1, torch.Tensor.new_full: 1}
-"""Functions that fill a new tensor with a number, and how many tensors stand before its shape."""
 
 
 def real_number(value: torch.Tensor) -> Any:
@@ -35,16 +32,40 @@ def whole_number(value: torch.Tensor) -> Any:
     return int(value)
 
 
+def smaller(*values: Any) -> Any:
+    """min(*values), as a function that a torch function mode may answer by a tensor."""
+    tensors = tuple(value for value in values if isinstance(value, torch.Tensor))
+    return handle_torch_function(smaller, tensors, *values) if has_torch_function(tensors) else min(*values)
+
+
+def larger(*values: Any) -> Any:
+    """max(*values), as a function that a torch function mode may answer by a tensor."""
+    tensors = tuple(value for value in values if isinstance(value, torch.Tensor))
+    return handle_torch_function(larger, tensors, *values) if has_torch_function(tensors) else max(*values)
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether a value is a number that was read from a tensor, kept as a tensor."""
+    return isinstance(value, torch.Tensor) and "is_python_number" in vars(value)
+
+
 class RealNumbers:
     """The numbers that were asked so far, and what was computed from them alone."""
+
+    MAKERS: ClassVar[set[Any]] = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
+    FILLS: ClassVar[dict[Any, int]] = {torch.full: 0, torch.full_like: 1, torch.Tensor.new_full: 1}
+    """Functions that fill a new tensor with a number, and how many tensors stand before its shape."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, torch.Tensor] = {}  # kept, so that no other tensor gets the same id
 
     def add(self, value: torch.Tensor) -> torch.Tensor:
-        """A new number, of the value of a tensor with one element."""
-        number = value.reshape(()).to(torch.float64, copy=True)
+        """A new float, of the value of a tensor with one element."""
+        return self._register(value.reshape(()).to(torch.float64, copy=True))
+
+    def _register(self, number: torch.Tensor) -> torch.Tensor:
         self._numbers[id(number)] = number
+        number.is_python_number = True  # type: ignore[attr-defined]
         return number
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -53,15 +74,19 @@ class RealNumbers:
         others = [tensor for tensor in tensors if not self.has(tensor)]
         if len(others) == len(tensors):
             return func(*args, **kwargs)
-        if func in _MAKERS:
+        if func in self.MAKERS:
             return self._made(args[0] if args else kwargs["data"], kwargs.get("dtype"))
-        if func in _FILLS:
-            return self._filled(_FILLS[func], *args, **kwargs)
+        if func in self.FILLS:
+            return self._filled(self.FILLS[func], *args, **kwargs)
         if others:
-            return self._beside(_dtype_beside(others), func, args, kwargs)
+            numbers = [tensor for tensor in tensors if self.has(tensor)]
+            return self._beside(self._dtype_beside(numbers, others), func, args, kwargs)
         result = func(*args, **kwargs)
         is_number = isinstance(result, torch.Tensor) and result.dtype == torch.float64 and result.ndim == 0
         return self.add(result) if is_number else result
+
+    def _dtype_beside(self, numbers: list[torch.Tensor], others: list[torch.Tensor]) -> torch.dtype:
+        return dtype_beside(others)
 
     def _beside(
         self, dtype: torch.dtype, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -86,10 +111,10 @@ class RealNumbers:
 
     def answered(self, value: Any) -> Any:
         """What a module answers: its numbers as the tensors that Python floats become."""
-        return tree_map(lambda leaf: leaf.to(torch.get_default_dtype()) if self.has(leaf) else leaf, value)
+        return tree_map(lambda leaf: leaf.to(_own_dtype(leaf)) if self.has(leaf) else leaf, value)
 
     def _made(self, value: Any, dtype: torch.dtype | None) -> torch.Tensor:
-        dtype = dtype or torch.get_default_dtype()
+        dtype = dtype or _made_dtype(value)
         if isinstance(value, (list, tuple)):
             return torch.stack([self._made(item, dtype) for item in value])
         return value.to(dtype, copy=True) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
@@ -99,11 +124,28 @@ class RealNumbers:
         given = [*args[before:], *(kwargs[name] for name in ("size", "fill_value") if name in kwargs)]
         number = given[-1]
         shape = given[0] if len(given) > 1 else like.shape  # type: ignore[union-attr]
-        dtype = dtype or (torch.get_default_dtype() if like is None else like.dtype)
+        dtype = dtype or (_own_dtype(number) if like is None else like.dtype)
         return number.to(dtype).expand(shape).clone()  # type: ignore[no-any-return]
 
 
-def _dtype_beside(tensors: list[torch.Tensor]) -> torch.dtype:
+def _own_dtype(number: Any) -> torch.dtype:
+    """The dtype of the tensor that PyTorch makes of a number alone."""
+    is_float = number.is_floating_point() if isinstance(number, torch.Tensor) else not isinstance(number, (bool, int))
+    if is_float and not isinstance(number, torch.SymInt):
+        return torch.get_default_dtype()
+    is_bool = number.dtype == torch.bool if isinstance(number, torch.Tensor) else isinstance(number, bool)
+    return torch.bool if is_bool else torch.int64
+
+
+def _made_dtype(value: Any) -> torch.dtype:
+    dtypes = {_own_dtype(leaf) for leaf in tree_leaves(value)}
+    widest = torch.bool
+    for dtype in dtypes:
+        widest = torch.promote_types(widest, dtype)
+    return widest
+
+
+def dtype_beside(tensors: list[torch.Tensor]) -> torch.dtype:
     """The dtype in which an operation of these tensors and a Python float is computed."""
     floats = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
     dtype = torch.get_default_dtype() if not floats else floats[0].dtype

@@ -58,7 +58,11 @@ class StandsFor(type):
         super().__init__(name, bases, space)
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.own)
+        return isinstance(value, cls.own) or cls.is_counted(value)
+
+    def is_counted(cls, value: object) -> bool:
+        """Whether a value counts as one of the other class, though it is none."""
+        return False
 
     def __subclasscheck__(cls, kind: type) -> bool:
         return issubclass(kind, cls.own)

@@ -1,7 +1,8 @@
-"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number given on as a length.
+"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number given on as a scalar.
 
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
-    Number(question, name, then)  ->   question's nodes -> ConstantOfShape, in place of the input `name` of `then`
+    Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
+                                       where it is below zero, its distance from zero and `below`
     Repeat(question, name, ...)   ->   Loop that asks the question of 0, 1, 2, ... until its answer changes; then as above
     Refusal                       ->   a Gather out of bounds, named with what the model said
 
@@ -23,6 +24,7 @@ from anyshape.records.captured import Answer
 from anyshape.records.exported import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
 from anyshape.translate.join import written_axis
+from anyshape.translate.number_inputs import replace_length
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Number:
-    """A tree whose models have one more input, `name`, as long as the number that the question computes."""
+    """Trees whose models have one more input, `name`, as long as the number that the question computes.
+
+    `below` has the models for numbers below zero, where that input is as long as the number is far from zero; None if
+    the number is never below zero.
+    """
 
     question: Exported
     name: str
     then: Tree
+    below: Tree | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ class Refusal:
 
 
 Tree = Exported | Choice | Number | Repeat | Refusal
+_Side = tuple[Tree, Mapping[str, ir.Value]]
+"""A tree, and the values that its models read in place of their inputs."""
 
 
 def compose(tree: Tree, declared: Declared) -> Exported:
@@ -78,7 +87,8 @@ def compose(tree: Tree, declared: Declared) -> Exported:
     for leaf in declared.open_leaves:
         given = own[leaf.name]
         graph.inputs.append(ir.Value(name=given.name, type=given.type, shape=given.shape))
-    composer = _Composer(graph, [value.type for value in first.graph.outputs], [answer for _, answer in named])
+    types = [value.type for value in first.graph.outputs]
+    composer = _Composer(graph, types, [answer for _, answer in named], _numbers(tree))
     outputs = composer.write(tree, {value.name or "": value for value in graph.inputs}, composer.nodes)
     graph.extend(composer.nodes)
     for value in (*composer.weights.added, *composer.constants):
@@ -98,7 +108,19 @@ def _answering(tree: Tree) -> list[Exported]:
         return [tree]
     if isinstance(tree, Choice):
         return [*_answering(tree.yes), *_answering(tree.no)]
+    if isinstance(tree, Number) and tree.below is not None:
+        return [*_answering(tree.then), *_answering(tree.below)]
     return _answering(tree.then) if isinstance(tree, (Number, Repeat)) else []
+
+
+def _numbers(tree: Tree) -> set[str]:
+    """The names of inputs of parts that are numbers."""
+    if isinstance(tree, Choice):
+        return _numbers(tree.yes) | _numbers(tree.no)
+    if isinstance(tree, (Number, Repeat)):
+        below = tree.below if isinstance(tree, Number) else None
+        return {tree.name} | _numbers(tree.then) | (_numbers(below) if below is not None else set())
+    return set()
 
 
 def _known(answer: Answer, declared: Declared) -> Answer:
@@ -112,29 +134,45 @@ def _known(answer: Answer, declared: Declared) -> Answer:
 class _Composer:
     """The nodes of one graph, while they are written."""
 
-    def __init__(self, graph: ir.Graph, types: list[ir.TypeProtocol | None], answers: list[Answer]) -> None:
+    def __init__(
+        self, graph: ir.Graph, types: list[ir.TypeProtocol | None], answers: list[Answer], numbers: set[str]
+    ) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: list[ir.Value] = []
         self.weights = Weights(graph)
         self._types = types
         self._answers = answers
         self._labels = 0
+        self._numbers = numbers
 
     def write(self, tree: Tree, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
         """The tree's nodes after those that are there; gives what they answer."""
         if isinstance(tree, Exported):
             return self._inline(tree, scope, nodes)
-        if isinstance(tree, (Number, Repeat)):
-            asked = (
-                self._inline(tree.question, scope, nodes)[0]
-                if isinstance(tree, Number)
-                else self._count(tree, scope, nodes)
-            )
-            return self.write(tree.then, {**scope, tree.name: self._length(asked, nodes)}, nodes)
+        if isinstance(tree, Repeat):
+            count = self._number(self._count(tree, scope, nodes), nodes)
+            return self.write(tree.then, {**scope, tree.name: count}, nodes)
+        if isinstance(tree, Number):
+            return self._write_number(tree, scope, nodes)
         assert isinstance(tree, Choice)
         truth = self._inline(tree.question, scope, nodes)[0]
-        yes, no = (self._branch(side, scope, truth, is_yes) for side, is_yes in ((tree.yes, True), (tree.no, False)))
-        node = choose(truth, yes, no)
+        return self._choose(truth, (tree.yes, scope), (tree.no, scope), nodes)
+
+    def _write_number(self, tree: Number, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
+        number = self._number(self._inline(tree.question, scope, nodes)[0], nodes)
+        if tree.below is None:
+            return self.write(tree.then, {**scope, tree.name: number}, nodes)
+        is_below = self._add(nodes, "Less", [number, self._constant([0])])
+        is_below = self._add(nodes, "Reshape", [is_below, self._constant([])])
+        is_below.type = ir.TensorType(ir.DataType.BOOL)
+        distance = self._add(nodes, "Neg", [number])
+        distance.type = ir.TensorType(ir.DataType.INT64)
+        below, then = ({**scope, tree.name: value} for value in (distance, number))
+        return self._choose(is_below, (tree.below, below), (tree.then, then), nodes)
+
+    def _choose(self, truth: ir.Value, yes: _Side, no: _Side, nodes: list[ir.Node]) -> list[ir.Value]:
+        then, otherwise = (self._branch(side, truth, is_yes) for side, is_yes in ((yes, True), (no, False)))
+        node = choose(truth, then, otherwise)
         nodes.append(node)
         for output, kind in zip(node.outputs, self._types, strict=True):
             output.type = kind
@@ -145,12 +183,16 @@ class _Composer:
         return f"part_{self._labels}"
 
     def _inline(self, part: Exported, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
+        for given in part.model.graph.inputs:
+            if given.name in self._numbers:
+                replace_length(given, scope[given.name])
         body = take_body(part.model.graph, self._label(), scope, self.weights)
         own, outputs = take_nodes(body)
         nodes += own
         return outputs
 
-    def _branch(self, tree: Tree, scope: Mapping[str, ir.Value], truth: ir.Value, is_yes: bool) -> ir.Graph:
+    def _branch(self, side: _Side, truth: ir.Value, is_yes: bool) -> ir.Graph:
+        tree, scope = side
         nodes: list[ir.Node] = []
         outputs = (
             self._refuse(tree, truth, is_yes, nodes) if isinstance(tree, Refusal) else self.write(tree, scope, nodes)
@@ -166,7 +208,7 @@ class _Composer:
         going = ir.Value(name=f"{label}/going", type=truth, shape=ir.Shape([]))
         before = ir.Value(name=f"{label}/before", type=number, shape=ir.Shape([1]))
         own: list[ir.Node] = []
-        asked = self._inline(tree.question, {**scope, tree.name: self._length(trip, own)}, own)[0]
+        asked = self._inline(tree.question, {**scope, tree.name: self._number(trip, own)}, own)[0]
         again = self._add(own, "Identity" if tree.answer else "Not", [asked])
         count = self._add(own, "Reshape", [trip, self._constant([1])])
         again.type, count.type = truth, number
@@ -178,9 +220,11 @@ class _Composer:
         nodes.append(node)
         return node.outputs[0]
 
-    def _length(self, number: ir.Value, nodes: list[ir.Node]) -> ir.Value:
-        shape = self._add(nodes, "Reshape", [number, self._constant([1])])
-        return self._add(nodes, "ConstantOfShape", [shape], {"value": ir.tensor(np.zeros(1, dtype=np.bool_))})
+    def _number(self, number: ir.Value, nodes: list[ir.Node]) -> ir.Value:
+        """The number as a vector of one, which is what Shape gives of a vector of that length."""
+        vector = self._add(nodes, "Reshape", [number, self._constant([1])])
+        vector.type, vector.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+        return vector
 
     def _refuse(self, refusal: Refusal, truth: ir.Value, is_yes: bool, nodes: list[ir.Node]) -> list[ir.Value]:
         """Nodes that fail where they run. They read the truth, so that no optimizer runs them when the file is loaded."""

@@ -1,0 +1,165 @@
+"""Ints and floats that Python code reads from tensors, kept as tensors without axes that compute as Python numbers do.
+
+    k = int(lengths.max())     ->     k is lengths.max() as an int64 tensor
+    k // 2, k % 3, k < 0       ->     the same of that tensor, by Python's rules; `if k < 0` is a question of truth
+    x * k                      ->     of x's dtype, as with an int
+    x[:, :k], torch.zeros(k)   ->     here Python needs an int: a question of number (see `questions`)
+
+Python's ints have no end. Where a result leaves 64 bits, or where Python would raise, the program raises too.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import SymFloat, SymInt
+from torch.utils._pytree import tree_leaves, tree_map
+
+from anyshape.modules.frames import is_users
+from anyshape.modules.int_arithmetic import COMPARISONS, OPERATIONS, as_double, computed, fitting, raising_where
+from anyshape.modules.number_names import ELEMENTWISE, plain_call
+from anyshape.modules.real_numbers import RealNumbers, dtype_beside, is_python_number, larger, smaller
+from anyshape.modules.stands_for import standing
+
+Decide = Callable[[torch.Tensor], bool]
+_INVERSES = {"add": operator.sub, "sub": operator.add}
+_TWO_TO_63 = 2.0**63
+
+
+class PythonNumbers(RealNumbers):
+    """The numbers that were read so far, and what was computed from them alone.
+
+    `decide` answers a question of truth: the sign of an exponent decides whether a power is an int or a float.
+    """
+
+    def __init__(self, decide: Decide) -> None:
+        super().__init__()
+        self._decide = decide
+        self._ints: dict[int, Any] = {}  # by id, the int or size that a number was answered by
+        self._terms: dict[int, tuple[str, tuple[Any, ...]]] = {}  # by id, how a number was computed
+
+    def add_whole(self, value: torch.Tensor) -> torch.Tensor:
+        """A new int, of the value of a tensor with one element: truncated, as int() does it."""
+        number = value.reshape(())
+        if number.is_floating_point():
+            double = number.to(torch.float64)
+            number = raising_where(~(double.abs() < _TWO_TO_63), double)
+        return self._register(number.to(torch.int64, copy=True))
+
+    def is_whole(self, value: Any) -> bool:
+        """Whether a value is one of the ints, or a bool computed from numbers."""
+        return self.has(value) and not value.is_floating_point()
+
+    def known_int(self, number: torch.Tensor) -> Any:
+        """The int or size that this number is, where it or all that it was computed from was answered; else None."""
+        if id(number) in self._ints:
+            return self._ints[id(number)]
+        name, operands = self._terms.get(id(number), ("", ()))
+        if name not in OPERATIONS:
+            return None
+        values = [self.known_int(each) if isinstance(each, torch.Tensor) else each for each in operands]
+        return None if any(value is None for value in values) else OPERATIONS[name](*values)
+
+    def learn_int(self, number: torch.Tensor, answer: Any) -> None:
+        """Note what a number was answered by, also for what it is a sum of: of `k - 3` follows `k`."""
+        self._ints[id(number)] = answer
+        name, operands = self._terms.get(id(number), ("", ()))
+        if name in _INVERSES and isinstance(operands[0], torch.Tensor) and not isinstance(operands[1], torch.Tensor):
+            self.learn_int(operands[0], _INVERSES[name](answer, operands[1]))
+
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        numbers = [tensor for tensor in tensors if self.has(tensor)]
+        if not numbers or func in self.MAKERS or func in self.FILLS:
+            return super().call(func, args, kwargs)
+        if len(numbers) == len(tensors):
+            return self._alone(func, args, kwargs)
+        return super().call(func, args, kwargs)
+
+    def _alone(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """What is computed from numbers alone is a number; none is changed in place."""
+        if func in (smaller, larger):
+            return self._extreme(func, args)
+        name, operands = plain_call(func, args)
+        is_known = name in OPERATIONS or name in COMPARISONS
+        if is_known and not kwargs and all(_is_number(each) for each in operands):
+            result = self._register(computed(name, operands, self._decide))
+            self._terms[id(result)] = (name, operands)
+            return result
+        is_float = any(_is_float(leaf) for leaf in tree_leaves((args, kwargs)))
+        if is_float:
+            args, kwargs = tree_map(lambda leaf: as_double(leaf) if self.has(leaf) else leaf, (args, dict(kwargs)))
+        result = func(*args, **kwargs)
+        is_number = isinstance(result, torch.Tensor) and result.ndim == 0
+        return self._register(result) if is_number and result.dtype in (torch.float64, torch.int64) else result
+
+    def _extreme(self, func: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+        name = "min" if func is smaller else "max"
+        result = values[0]
+        for value in values[1:]:
+            number = self._register(computed(name, (result, value), self._decide))
+            self._terms[id(number)] = (name, (result, value))
+            result = number
+        return result
+
+    def _dtype_beside(self, numbers: list[torch.Tensor], others: list[torch.Tensor]) -> torch.dtype:
+        """An int leaves the dtype of whole numbers as it is; a bool becomes an int beside it."""
+        is_whole = not any(number.is_floating_point() for number in numbers)
+        if not is_whole or any(other.is_floating_point() or other.is_complex() for other in others):
+            return dtype_beside(others)
+        if all(number.dtype == torch.bool for number in numbers) and all(o.dtype == torch.bool for o in others):
+            return torch.bool
+        whole = [other.dtype for other in others if other.dtype != torch.bool]
+        dtype = whole[0] if whole else torch.int64
+        for other in whole[1:]:
+            dtype = torch.promote_types(dtype, other)
+        return dtype
+
+    def _beside(
+        self, dtype: torch.dtype, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if func.__name__ not in ELEMENTWISE or dtype.is_floating_point or dtype.is_complex:
+            return super()._beside(dtype, func, args, kwargs)
+        fit = lambda leaf: fitting(leaf, dtype) if self.has(leaf) else leaf  # noqa: E731
+        args, kwargs = tree_map(fit, (args, dict(kwargs)))
+        name, operands = plain_call(func, args)
+        wrong = _wrong_operand(name, operands)
+        if wrong is not None:
+            args = tuple(raising_where(wrong, each) if each is operands[1] else each for each in args)
+        return super()._beside(dtype, func, args, kwargs)
+
+
+def _wrong_operand(name: str, operands: tuple[Any, ...]) -> torch.Tensor | None:
+    """Whether a second operand without axes is one that PyTorch refuses beside whole numbers; None if all will do."""
+    second = operands[1] if len(operands) == 2 else None
+    if not isinstance(second, torch.Tensor) or second.ndim:
+        return None
+    if name in ("floordiv", "mod", "fmod"):
+        return second == 0
+    return second < 0 if name == "pow" else None
+
+
+@contextmanager
+def no_hash_of_numbers() -> Iterator[None]:
+    """A number that is a tensor has no hash in the user's code: a dict or a set would look for the tensor itself."""
+
+    def checked_hash(tensor: torch.Tensor) -> int:
+        if is_python_number(tensor) and is_users(sys._getframe(1).f_code.co_filename):
+            raise RuntimeError("a number that was read from a tensor has no hash as long as it is a tensor")
+        return id(tensor)
+
+    with standing([(torch.Tensor, "__hash__", checked_hash)]):
+        yield
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, int, float, SymInt, SymFloat))
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, (float, SymFloat)) or (isinstance(value, torch.Tensor) and value.is_floating_point())
