@@ -10,13 +10,14 @@ import io
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import DEFAULT_OPSET
 from anyshape.api import export as export_model
 from anyshape.findings import Finding, UsageError
 from anyshape.inputs import Inputs
 from anyshape.inputs.labels import name_labels
+from anyshape.inputs.of_program import inputs_of_program
 from anyshape.records.export import Export
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class NotHonoured(UserWarning):
 
 
 def export(
-    model: torch.nn.Module,
+    model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: Any = (),
     f: str | PathLike[str] | io.BytesIO | None = None,
     *,
@@ -64,6 +65,8 @@ def export(
     Returns an `anyshape.Export` in all cases (torch: an ONNXProgram, or None with dynamo=False); raises
     `anyshape.PromiseBroken` where torch would write a file that is wrong at other sizes.
 
+    A model that is an exported program brings its example and its dynamic axes along: `args` may be left out.
+
     `dynamo` chooses nothing: there is one way to capture a model here, and both values are taken. `verify` is always
     done, at sizes other than the example's. `external_data=True` uses a second file above 2 GB only. The default of
     `opset_version` is 18. The same label in `dynamic_axes` is the same size, on outputs too; one that is no name of a
@@ -85,12 +88,19 @@ def export(
         do_constant_folding=(do_constant_folding, True, "constants are always folded, as in torch since 2.6"),
         autograd_inlining=(autograd_inlining, True, "autograd functions are always inlined"),
     )
-    positional, keywords = _split(args, kwargs)
+    given = Inputs(*_split(args, kwargs))
+    dynamic = name_labels(dynamic_axes) if dynamic_shapes is None and dynamic_axes is not None else dynamic_shapes
+    where: tuple[str, ...] = ()
+    if _is_program(model):
+        own = inputs_of_program(model)
+        given = given if given.args or given.kwargs else own.example
+        dynamic, where = (own.dynamic, own.where) if dynamic is None else (dynamic, ())
     result = export_model(
         model,
-        Inputs(positional, keywords),
+        given,
         None if isinstance(f, io.BytesIO) else f,
-        dynamic=name_labels(dynamic_axes) if dynamic_shapes is None and dynamic_axes is not None else dynamic_shapes,
+        dynamic=dynamic,
+        where=where,
         input_names=input_names,
         output_names=output_names,
         opset=DEFAULT_OPSET if opset_version is None else opset_version,
@@ -105,6 +115,12 @@ def export(
 
         print(describe_export(result))  # noqa: T201 - asked for
     return result
+
+
+def _is_program(model: Any) -> TypeGuard[torch.export.ExportedProgram]:
+    import torch
+
+    return isinstance(model, torch.export.ExportedProgram)
 
 
 def _split(args: Any, kwargs: dict[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

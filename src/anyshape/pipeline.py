@@ -27,6 +27,7 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
 from anyshape.explore import AFFORDABLE, CHEAP, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
+from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.ladder import (
     LEGACY,
@@ -152,7 +153,7 @@ def check(
             options=telling(options, tell),
         )
         verdict = verify(request)
-    replay = f"{path} --model {spelled}"
+    replay = f"{quoted(str(path))} --model {quoted(spelled)}"
     promised = find_contract(path)
     unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
     differences = diagnose_differences(verdict, declared.domain, replay=replay)

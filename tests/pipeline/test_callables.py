@@ -153,3 +153,25 @@ def test_what_is_no_model_is_named(value: Any, words: str) -> None:
         with pytest.raises(UsageError) as caught:
             call()
         assert caught.value.finding.code == "AS063" and words in caught.value.finding.what
+
+
+class Nested(torch.nn.Module):
+    def forward(self, pair, *, scale):
+        return pair[0] @ pair[1] * scale
+
+
+def test_compat_takes_the_example_and_the_dynamic_axes_of_a_program(tmp_path: Path) -> None:
+    rows, columns = torch.export.Dim("rows", min=1, max=16), torch.export.Dim("columns", min=2)
+    program = torch.export.export(
+        Nested(),
+        ((torch.randn(3, 4), torch.randn(4, 5)),),
+        {"scale": torch.tensor(2.0)},
+        dynamic_shapes={"pair": ({0: rows}, {1: columns}), "scale": {}},
+    )
+    result = anyshape.compat.export(program, f=tmp_path / "m.onnx")
+    assert result.is_kept
+    first, second = result.contract.domain.dims
+    assert (first.min, first.max, second.max) == (1, 16, None)
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    left, right, scale = torch.randn(16, 4), torch.randn(4, 9), torch.tensor(3.0)
+    torch.testing.assert_close(loaded((left, right), scale=scale), left @ right * 3)

@@ -16,7 +16,7 @@ import anyshape
 from anyshape.contract.metadata import find_contract
 from anyshape.contract.text import contract_as_plain
 from anyshape.findings import Finding
-from anyshape.findings.paths import shorten, shorten_paths
+from anyshape.findings.paths import quoted, shorten, shorten_paths
 from anyshape.report.plain import export_as_plain
 
 # Both are the user's: one file in the working folder, one far from it, as an installed package is.
@@ -126,5 +126,6 @@ def test_paths_in_messages_are_shortened(tmp_path: Path, monkeypatch: pytest.Mon
     text = f'File "{inside}", line 3; see /home/somebody/net.py:7, C:\\Users\\me\\net.py and https://x.org/a/b.py'
     shown = 'File "sub/net.py", line 3; see net.py:7, net.py and https://x.org/a/b.py'
     assert shorten_paths(text) == shown
+    assert (quoted("m.onnx"), quoted("my model.onnx")) == ("m.onnx", '"my model.onnx"')
     finding = Finding(code="AS110", name="capture-refused", what="it stops.", why=text, where=f"{inside}:3")
     assert finding.why == shown and finding.where == "sub/net.py:3"

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Severity
+from anyshape.findings.paths import quoted
 from anyshape.records.contract import Contract
 
 if TYPE_CHECKING:
@@ -60,5 +61,5 @@ def _changed(name: str, part: str) -> Finding:
         severity=Severity.WARNING,
         what=f"{name!r} was changed after it was verified.",
         why=f"its {part} compared with the model; a tool that quantizes or simplifies does that.",
-        fix=f"anyshape check {name} --model model.py --sign      compares it again, and renews its contract",
+        fix=f"anyshape check {quoted(name)} --model model.py --sign      compares it again, and renews its contract",
     )

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from anyshape.findings import Finding
+from anyshape.findings.paths import quoted
 
 
 def missing_file(path: str) -> Finding:
@@ -90,7 +91,7 @@ def no_contract(path: str) -> Finding:
         name="no-contract",
         what=f"{path!r} has no contract, so its calls cannot be checked.",
         why="it was not written by anyshape, or its metadata was removed.",
-        fix=f"anyshape check {path} --model model.py      compares it with its PyTorch model",
+        fix=f"anyshape check {quoted(path)} --model model.py      compares it with its PyTorch model",
         alternative="run it with onnxruntime itself, unchecked.",
     )
 

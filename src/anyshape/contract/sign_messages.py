@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from anyshape.domain import Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding
+from anyshape.findings.paths import quoted
 
 
 def outside_contract(path: str, sizes: Mapping[str, int], domain: Domain, is_own: bool) -> Finding:
@@ -19,7 +20,7 @@ def outside_contract(path: str, sizes: Mapping[str, int], domain: Domain, is_own
         name="sizes-outside-contract",
         what=f"{given} lies outside {f'the contract of {path!r}' if is_own else 'the declared domain'}.",
         why=f"{'it promises' if is_own else 'declared is'} {rules}; at other sizes there is nothing to compare.",
-        fix=f"anyshape inspect {path}      shows what it promises" if is_own else "widen the rules in `where`.",
+        fix=f"anyshape inspect {quoted(path)}      shows what it promises" if is_own else "widen the rules in `where`.",
     )
 
 
@@ -30,7 +31,7 @@ def cannot_sign(path: str, why: str) -> Finding:
         name="cannot-sign",
         what=f"the contract of {path!r} cannot be renewed.",
         why=why,
-        fix=f"anyshape check {path} --model model.py      compares without signing",
+        fix=f"anyshape check {quoted(path)} --model model.py      compares without signing",
     )
 
 

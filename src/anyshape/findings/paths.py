@@ -25,6 +25,11 @@ def shorten(file: str) -> str:
         return path.name
 
 
+def quoted(path: str) -> str:
+    """The path as it is typed in a command: in quotes, of bash and of Windows alike, where it has a blank."""
+    return f'"{path}"' if re.search(r"\s", path) else path
+
+
 def shorten_paths(text: str) -> str:
     """The text with every absolute path of a Python file shortened."""
     return _ABSOLUTE.sub(lambda match: shorten(match[0]), text)
