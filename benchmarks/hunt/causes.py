@@ -7,6 +7,7 @@ calls in a row, random states, thresholds in lengths, negative numbers in tensor
 # ruff: noqa: C408
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections import deque
