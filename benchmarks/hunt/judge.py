@@ -35,6 +35,7 @@ def main() -> None:
         for key, model in load_set(options.set).items()
         if options.match in key or options.match == model.theme
     }
+    models = dict(list(models.items())[options.first :: options.every])
     out = Path(options.out)
     done = {row["key"] for row in read_rows(out)} if not options.again else set()
     todo = [(key, model) for key, model in models.items() if key not in done][: options.most]
@@ -60,6 +61,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--match", default="", help="only models with this in their name, or of this theme")
     parser.add_argument("--most", type=int, default=None, help="at most so many models")
+    parser.add_argument("--every", type=int, default=1, help="a sample: every so many-th model")
+    parser.add_argument(
+        "--first", type=int, default=0, help="with --every: where the sample, or this machine's share, begins"
+    )
     parser.add_argument("--label", default="", help="a word that goes into every row, such as a version")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each model")
     parser.add_argument("--memory", type=float, default=16.0, help="GiB of address space for each model; 0: no limit")
