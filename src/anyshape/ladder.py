@@ -23,6 +23,7 @@ from anyshape.contract.defend import defend
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.memories import diagnose_memory
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.times import diagnose_time
@@ -282,11 +283,14 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
 
 
 def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
-    """The module's refusal at some sizes, or None where it answers."""
+    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory."""
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
         answer = reference.run(declared.make(sizes, 0))
-        return Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
+        refusal = Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
+        if isinstance(answer, Refused) and answer.memory:
+            raise PromiseBroken(diagnose_memory(sizes, answer.source))
+        return refusal
 
     return try_sizes
 

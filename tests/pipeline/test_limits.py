@@ -124,3 +124,31 @@ def test_ctrl_c_leaves_no_file_and_no_process(stage: str, tmp_path: Path) -> Non
 def children_of(pid: int) -> list[str]:
     """The processes that a process has started and that are still there."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+_OUTER = """
+import resource, sys, torch, anyshape
+class Outer(torch.nn.Module):
+    def forward(self, xs):
+        a, b, c = [x.reshape(-1) for x in xs]
+        return (a[:, None, None] * b[None, :, None] * c[None, None, :]).sum((1, 2))
+def measure():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+xs = [torch.randn(2, 3, 2, 3), torch.randn(3, 2, 3, 2), torch.randn(2, 2, 3, 3)]
+axes = [{axis: f"d{place}{axis}" for axis in range(4)} for place in range(3)]
+before = measure()
+try:
+    print(anyshape.export(Outer(), (xs,), dynamic={"xs": axes}, time_limit=60, budget=5).contract.status)
+except anyshape.PromiseBroken as broken:
+    print(broken.finding.code)
+print(measure() - before)
+"""
+
+
+def test_many_open_axes_do_not_take_the_machine_down() -> None:
+    """Three inputs with four open axes each: sizes that are small alone make 10**13 elements together."""
+    ended = subprocess.run([sys.executable, "-c", _OUTER], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    outcome, growth = ended.stdout.split()
+    assert outcome in ("kept", "AS140", "AS141")
+    assert int(growth) < 6000  # MB, of which a few hundred are libraries

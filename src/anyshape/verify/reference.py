@@ -17,6 +17,7 @@ import torch
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_error
+from anyshape.modules.memory import allowance, memory_ceiling
 from anyshape.modules.state import ModuleState
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.tensors import cloned, to_array
@@ -64,6 +65,7 @@ class Reference:
         self.module = module
         self.flatten = flatten
         self._state = ModuleState(module)
+        self._allowance = allowance()
 
     def run(self, inputs: CallInputs) -> Answer | Refused:
         """The module's answer, or its refusal; `inputs` themselves are never touched."""
@@ -71,7 +73,7 @@ class Reference:
         self._state.random.restore()
         started = perf_counter()
         try:
-            with torch.no_grad(), quiet():
+            with torch.no_grad(), quiet(), memory_ceiling(self._allowance):
                 self.module.eval()
                 outputs = self.module(*given[0], **given[1])
                 return self._answer(outputs, perf_counter() - started)
