@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -37,7 +38,22 @@ class ArraysAsTensors(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def array_takers() -> dict[str, Any]:
+class OpenTorch:
+    """The module torch, with functions that take open arrays as well."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _array_takers().get(name) or getattr(torch, name)
+
+
+def open_torch(value: Any) -> Any:
+    """What replaces torch, or its `from_numpy`, in user code; None for anything else."""
+    if value is torch:
+        return OpenTorch()
+    return _array_takers()["from_numpy"] if value is torch.from_numpy else None
+
+
+@lru_cache(maxsize=1)
+def _array_takers() -> dict[str, Any]:
     """What of torch takes arrays and no function mode hears of, in a form that takes open arrays too, by name."""
     from_numpy = torch.from_numpy
 

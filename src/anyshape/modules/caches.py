@@ -11,6 +11,7 @@ from functools import _lru_cache_wrapper
 
 import torch
 
+from anyshape.modules.one_thread import is_by_thread
 from anyshape.modules.stands_for import Standing, standing
 from anyshape.modules.user_code import user_functions, user_parts
 
@@ -26,5 +27,5 @@ def uncached_functions(module: torch.nn.Module) -> Iterator[Standing]:
     kinds = dict.fromkeys(above for part in user_parts(module) for above in type(part).__mro__)
     for place, space in (*((each, each) for each in spaces.values()), *((kind, vars(kind)) for kind in kinds)):
         for name, value in list(space.items()):
-            if isinstance(value, _lru_cache_wrapper):
+            if isinstance(value, _lru_cache_wrapper) and not is_by_thread(value):
                 yield place, name, value.__wrapped__

@@ -2,9 +2,9 @@
 
     int(x.shape[1] * 0.3)     torch: the traced size, frozen     ->     here: the size, truncated, and still a size
 
-Python wants a real number from `int()`, so torch has to freeze one. The names are looked up in the globals of the user's
-functions; there, and only while this is entered, they stand for functions that leave sizes as they are. Whoever gives them
-something else gets what Python's own give.
+Python's `int()` needs a real number, so torch freezes the traced one. While this is entered, calls of `int`, `float`, `len`, `min`
+and other builtins in the user's functions are redirected to functions that keep sizes (see `call_sites`), and `math`, numpy and torch in
+their globals are replaced by objects that do (see `one_thread`). All of them do in other threads what the originals do.
 """
 
 from __future__ import annotations
@@ -18,24 +18,34 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
-from anyshape.modules.array_takers import ArraysAsTensors, array_takers
+from anyshape.modules.array_takers import ArraysAsTensors, open_torch
 from anyshape.modules.caches import uncached, uncached_functions
+from anyshape.modules.call_sites import redirected_calls
+from anyshape.modules.one_thread import capturing, is_by_thread, is_capturing
 from anyshape.modules.open_arrays import open_numpy
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.modules.real_numbers import is_python_number, larger, real_number, smaller, whole_number
-from anyshape.modules.stands_for import Standing, StandsFor, standing
-from anyshape.modules.user_code import user_functions
+from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")
 
 
 @contextmanager
 def open_numbers(module: torch.nn.Module) -> Iterator[None]:
-    """While it is entered, the user's own code leaves sizes open."""
-    spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
+    """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference."""
+    functions = functions_beside(module)
+    spaces = {id(function.__globals__): function.__globals__ for function in functions}
     found = [*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))]
-    uses_numpy = any(place is vars(torch) for place, _, _ in found)
-    with standing(found), ArraysAsTensors() if uses_numpy else nullcontext():
+    arrays = [each for space in spaces.values() for each in _replaced_arrays(space)]
+    if arrays:
+        found += [*arrays, *(each for space in spaces.values() for each in _replaced_torch(space))]
+    with (
+        capturing(),
+        standing(found),
+        redirected_calls(functions, _CALLS),
+        ArraysAsTensors() if arrays else nullcontext(),
+    ):
         yield
 
 
@@ -51,22 +61,28 @@ def run_open(module: torch.nn.Module, run: Callable[[], T]) -> T:
 
 
 def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
-    """What stands for what: builtins that the user has not named otherwise, `math`, numpy, and what was imported from them.
-
-    Where numpy is in use, what of torch takes arrays is among them.
-    """
-    yield from ((space, name, value) for name, value in _BUILTINS.items() if name not in space)
-    uses_numpy = False
+    """Replacements for `math` and for the functions that were imported from it."""
     for name, value in list(space.items()):
+        if is_by_thread(value):
+            continue
         if value is math:
             yield space, name, _OpenMath()
         elif callable(value) and _is_known(value):
             yield space, name, _FUNCTIONS[value]
-        elif (opened := open_numpy(value)) is not None:
-            uses_numpy = True
+
+
+def _replaced_arrays(space: dict[str, Any]) -> Iterator[Standing]:
+    """Replacements for numpy and for what was imported from it."""
+    for name, value in list(space.items()):
+        if not is_by_thread(value) and (opened := open_numpy(value)) is not None:
             yield space, name, opened
-    if uses_numpy:
-        yield from ((vars(torch), name, value) for name, value in array_takers().items())
+
+
+def _replaced_torch(space: dict[str, Any]) -> Iterator[Standing]:
+    """Replacements for torch, where numpy is in use: some of its functions take arrays."""
+    for name, value in list(space.items()):
+        if not is_by_thread(value) and (opened := open_torch(value)) is not None:
+            yield space, name, opened
 
 
 def _is_known(value: Any) -> bool:
@@ -76,34 +92,36 @@ def _is_known(value: Any) -> bool:
         return False
 
 
-class _StandsForNumber(StandsFor):
-    """Numbers that were read from tensors count as ints and floats."""
-
-    def is_counted(cls, value: object) -> bool:  # noqa: N805
-        if not is_python_number(value):
-            return False
-        with torch._C.DisableTorchFunction():
-            return value.is_floating_point() is (cls.own is float)  # type: ignore[attr-defined]
-
-
-class _OpenInt(metaclass=_StandsForNumber, own=int):
-    """int() of a size is the size, of a number made of sizes its whole part, of a tensor what whoever hears of it says."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and isinstance(args[0], (SymInt, SymFloat)):
+def _open_int(*args: Any, **kwargs: Any) -> Any:
+    """int() that keeps symbolic sizes symbolic: SymInt -> itself, SymFloat -> truncated, tensor -> a recorded question."""
+    if len(args) == 1 and not kwargs:
+        if isinstance(args[0], (SymInt, SymFloat)):
             return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])
-        if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor):
+        if isinstance(args[0], torch.Tensor):
             return whole_number(args[0])
-        return int(*args, **kwargs)
+    return int(*args, **kwargs)
 
 
-class _OpenFloat(metaclass=_StandsForNumber, own=float):
-    """float() of a size is that size as a number, of a tensor what whoever hears of it says."""
-
-    def __new__(cls, *args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], (SymInt, SymFloat)):
+def _open_float(*args: Any) -> Any:
+    """float() that keeps symbolic sizes symbolic: SymInt -> SymFloat, tensor -> a recorded question."""
+    if len(args) == 1:
+        if isinstance(args[0], (SymInt, SymFloat)):
             return torch.sym_float(args[0])
-        return real_number(*args) if len(args) == 1 and isinstance(args[0], torch.Tensor) else float(*args)
+        if isinstance(args[0], torch.Tensor):
+            return real_number(args[0])
+    return float(*args)
+
+
+def _open_len(value: Any, /) -> Any:
+    """len() that keeps symbolic sizes symbolic: tensor -> its first size."""
+    if isinstance(value, torch.Tensor) and value.ndim:
+        return value.shape[0]
+    return len(value)
+
+
+def _open_map(function: Any, /, *iterables: Any) -> Any:
+    """map() whose function may be one of the three builtins above: `map(int, x.shape)`."""
+    return map(next((ours for own, ours in _PASSED if function is own), function), *iterables)
 
 
 def _open_function(name: str, of_sizes: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
@@ -133,10 +151,6 @@ def _log_of_sizes(number: Any, /, *base: Any) -> Any:
 
 def _pow_of_sizes(number: Any, power: Any, /) -> Any:
     return torch.sym_float(number) ** power
-
-
-def _open_len(value: Any, /) -> Any:
-    return value.shape[0] if isinstance(value, torch.Tensor) and value.ndim else len(value)
 
 
 def _open_extreme(name: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,15 +194,37 @@ def _open_rounding(name: str) -> Callable[[Any], Any]:
     return open_rounding
 
 
-_BUILTINS: dict[str, Any] = {
-    "int": _OpenInt,
-    "float": _OpenFloat,
+def _open_isinstance(value: Any, kinds: Any, /) -> bool:
+    """isinstance(), to which numbers that were read from tensors are ints and floats."""
+    if isinstance(value, kinds) or not is_python_number(value):
+        return isinstance(value, kinds)
+    with torch._C.DisableTorchFunction():
+        own = float if value.is_floating_point() else int
+    return own in (kinds if isinstance(kinds, tuple) else (*getattr(kinds, "__args__", ()), kinds))
+
+
+def _in_capture(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Our function in a thread that captures, the builtin of that name in every other."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (ours if is_capturing() else getattr(builtins, name))(*args, **kwargs)
+
+    return call
+
+
+_PASSED: tuple[tuple[Any, Callable[..., Any]], ...] = ((int, _open_int), (float, _open_float), (len, _open_len))
+_BUILTINS: dict[str, Callable[..., Any]] = {
+    "int": _open_int,
+    "float": _open_float,
     "len": _open_len,
+    "map": _open_map,
     "min": _open_extreme("min", smaller),
     "max": _open_extreme("max", larger),
     "round": _open_round,
     "divmod": _open_divmod,
+    "isinstance": _open_isinstance,
 }
+_CALLS = {name: _in_capture(name, ours) for name, ours in _BUILTINS.items()}
 _OF_SIZES: dict[str, Callable[..., Any]] = {
     "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
     "log": _log_of_sizes,

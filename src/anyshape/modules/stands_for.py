@@ -1,4 +1,4 @@
-"""What stands for something else while a module is captured: under the same name, and the same to whoever asks what it is."""
+"""Temporarily replace names in user code during capture, for the capturing thread alone, and restore them afterwards."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Standing = tuple[Any, str, Any]
-"""Where a name is (a function's globals or a class), the name, and what it means for a while."""
+from anyshape.modules.one_thread import ByThread
 
-_MISSING = object()
+Standing = tuple[Any, str, Any]
+"""Where a name is (a function's globals or a class), the name, and its replacement in the capturing thread."""
+
 _ALONE = threading.RLock()  # names are the whole process's: two captures in two threads take turns
 
 
 @contextmanager
 def standing(found: Iterable[Standing]) -> Iterator[None]:
-    """Afterwards all names mean what they meant before, whatever happened."""
+    """Within this, the names mean their replacements in this thread and what they meant before in all others.
+
+    Afterwards they mean what they meant before everywhere, also after an error.
+    """
     changed: list[Standing] = []
     with _ALONE, _put_back(changed):
         for place, name, value in list(found):
-            space = place if isinstance(place, dict) else vars(place)
-            changed.append((place, name, space.get(name, _MISSING)))
-            _put(place, name, value)
+            before = (place if isinstance(place, dict) else vars(place))[name]
+            changed.append((place, name, before))
+            _put(place, name, ByThread(value, before))
         yield
 
 
@@ -36,9 +40,7 @@ def _put_back(changed: list[Standing]) -> Iterator[None]:
 
 
 def _put(place: Any, name: str, value: Any) -> None:
-    if value is _MISSING:
-        place.pop(name, None)
-    elif isinstance(place, dict):
+    if isinstance(place, dict):
         place[name] = value
     else:
         setattr(place, name, value)

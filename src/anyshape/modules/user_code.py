@@ -6,7 +6,7 @@ Found by reading, not by running: a line that did not run at the example's sizes
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -29,6 +29,43 @@ def user_functions(module: torch.nn.Module) -> list[FunctionType]:
             for member in vars(above).values():
                 reader.read(member)
     return reader.found
+
+
+def functions_beside(module: torch.nn.Module) -> list[FunctionType]:
+    """The functions of `user_functions`, and all others of the same files: of helper classes, inside decorators, hooks."""
+    named = user_functions(module)
+    spaces = {id(function.__globals__): function.__globals__ for function in named}
+    found: dict[int, FunctionType] = {}
+    for function in named:
+        _unwrap(function, found)
+    for space in spaces.values():
+        for value in list(space.values()):
+            is_class = isinstance(value, type) and value.__module__ == space.get("__name__")
+            for member in list(vars(value).values()) if is_class else [value]:
+                _unwrap(member, found)
+    for part in module.modules():
+        for value in list(vars(part).values()):
+            for held in list(value.values()) if isinstance(value, dict) else [value]:
+                _unwrap(held, found)
+    return [function for function in found.values() if id(function.__globals__) in spaces]
+
+
+def _unwrap(member: Any, found: dict[int, FunctionType]) -> None:
+    """Add the functions behind a method, a property, a decorator or a cache, each once."""
+    if isinstance(member, property):
+        for accessor in (member.fget, member.fset):
+            _unwrap(accessor, found)
+    elif isinstance(member, (MethodType, staticmethod, classmethod)):
+        _unwrap(member.__func__, found)
+    elif isinstance(member, _lru_cache_wrapper):
+        _unwrap(member.__wrapped__, found)
+    elif isinstance(member, FunctionType) and id(member) not in found:
+        found[id(member)] = member
+        for cell in member.__closure__ or ():
+            try:
+                _unwrap(cell.cell_contents, found)
+            except ValueError:  # a cell that nothing was put into yet
+                continue
 
 
 def codes_of(function: FunctionType) -> list[CodeType]:

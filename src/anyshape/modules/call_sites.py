@@ -1,0 +1,102 @@
+"""Redirect calls of builtins inside given functions to functions of ours, by replacing the functions' code objects.
+
+    int(x.shape[1] * 0.3)     LOAD_GLOBAL int, CALL     ->     LOAD_CONST <open int>, CALL
+
+Only calls change: `dtype=int`, `isinstance(n, int)` and `type(n) is int` still read the builtin itself. A frame that runs in
+another thread keeps the code object that it started with, and the functions of ours do there what the builtin does.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+Calls = Mapping[str, Callable[..., Any]]
+
+_NOP = dis.opmap["NOP"]
+_EXTENDED = dis.opmap["EXTENDED_ARG"]
+_LOAD_CONST = dis.opmap["LOAD_CONST"]
+_PUSH_NULL = dis.opmap["PUSH_NULL"]
+_NULL_IS_LAST = sys.version_info >= (3, 13)  # LOAD_GLOBAL pushes the function and a NULL, in an order that changed
+
+
+@contextmanager
+def redirected_calls(functions: Iterable[FunctionType], calls: Calls) -> Iterator[None]:
+    """Within this, these functions call ours where they call a builtin of that name. Afterwards their code is as before."""
+    before: list[tuple[FunctionType, CodeType]] = []
+    try:
+        for function in functions:
+            shadowed = function.__globals__.keys() & calls.keys()
+            code = redirect(function.__code__, {name: calls[name] for name in calls if name not in shadowed})
+            if code is not function.__code__:
+                before.append((function, function.__code__))
+                function.__code__ = code
+        yield
+    finally:
+        for function, code in before:
+            function.__code__ = code
+
+
+def redirect(code: CodeType, calls: Calls) -> CodeType:
+    """The code with these calls redirected, nested functions included; the same object where there are none."""
+    return _redirected(_Same(code), tuple(calls.items()))
+
+
+class _Same:
+    """A code object, compared by identity: Python compares code objects by content, and leaves out their file."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.code is self.code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+
+@lru_cache(maxsize=4096)
+def _redirected(same: _Same, calls: tuple[tuple[str, Callable[..., Any]], ...]) -> CodeType:
+    code = same.code
+    wanted = dict(calls)
+    constants = [redirect(each, wanted) if isinstance(each, CodeType) else each for each in code.co_consts]
+    is_same = all(one is other for one, other in zip(constants, code.co_consts, strict=True))
+    written = bytearray(code.co_code)
+    instructions = list(dis.get_instructions(code))
+    for place, instruction in enumerate(instructions[:-1]):
+        if not _is_call_of_global(instruction) or instruction.argval not in wanted:
+            continue
+        is_same = False
+        constants.append(wanted[instruction.argval])
+        end = instructions[place + 1].offset
+        written[_start(instructions, place) : end] = _load(len(constants) - 1, end - _start(instructions, place))
+    return code if is_same else code.replace(co_code=bytes(written), co_consts=tuple(constants))
+
+
+def _is_call_of_global(instruction: dis.Instruction) -> bool:
+    """Whether a global is loaded to be called right here: then its load has a NULL beside it."""
+    return instruction.opname == "LOAD_GLOBAL" and bool((instruction.arg or 0) & 1)
+
+
+def _start(instructions: list[dis.Instruction], place: int) -> int:
+    while place and instructions[place - 1].opname == "EXTENDED_ARG":
+        place -= 1
+    return instructions[place].offset
+
+
+def _load(constant: int, size: int) -> bytes:
+    """Bytecode of that size, which leaves the constant and a NULL on the stack."""
+    prefix = [constant >> 24 & 255, constant >> 16 & 255, constant >> 8 & 255]
+    while prefix and not prefix[0]:
+        prefix.pop(0)
+    load = [*(unit for each in prefix for unit in (_EXTENDED, each)), _LOAD_CONST, constant & 255]
+    null = [_PUSH_NULL, 0]
+    whole = [*load, *null] if _NULL_IS_LAST else [*null, *load]
+    return bytes([*whole, *[_NOP, 0] * ((size - len(whole)) // 2)])
