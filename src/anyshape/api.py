@@ -18,6 +18,7 @@ from anyshape.inputs import declare
 from anyshape.ladder import Options
 from anyshape.modules.callables import as_module
 from anyshape.modules.signals import handlers_go_through
+from anyshape.modules.turns import taking_turns
 from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
@@ -43,6 +44,7 @@ ENFORCEMENTS = ("graph", "load")
 
 
 @handlers_go_through()
+@taking_turns(model_at=0)
 def export(
     model: Model,
     inputs: Any,
@@ -129,6 +131,7 @@ def export(
 
 
 @handlers_go_through()
+@taking_turns(model_at=1)
 def check(
     path: str | PathLike[str],
     model: Model,

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from anyshape.capture.sympy_terms import condition_of
 from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
+from anyshape.modules.stands_for import standing
 from anyshape.records.captured import Guard
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def user_lines() -> Iterator[None]:
             return location, extra
         return SLoc(location.framework_loc, _UserLine(source, _asked_by_user())), extra
 
-    with patch.object(ShapeEnv, "_get_stack_summary", with_user_line):
+    with standing([(ShapeEnv, "_get_stack_summary", with_user_line)]):
         yield
 
 

@@ -19,7 +19,7 @@ from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.open_numbers import run_open
-from anyshape.modules.quiet import quiet_graphs, quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer, Captured, Region
 
@@ -55,7 +55,7 @@ def capture_symbolically(
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), masks_as_in_eager(flat.module), quiet_graphs():
+    with leaves(), masks_as_in_eager(flat.module):
         return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 
@@ -66,7 +66,7 @@ def _symbolic_sizes() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(warnings.catch_warnings())
-        stack.enter_context(quiet_logger("torch"))
+        stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings
         yield
 

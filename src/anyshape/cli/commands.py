@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.details import Verbose, show_details
 from anyshape.cli.output import Outcome
 from anyshape.cli.progress import ProgressLine
 from anyshape.findings import Finding
@@ -57,9 +58,7 @@ def export(
         bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
     ] = False,
     as_json: AsJson = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show what each rung said, and every guard.")
-    ] = False,
+    verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> Outcome:
     """Convert a model: right at every size of its domain, or nothing is written.
@@ -81,6 +80,7 @@ def export(
     from anyshape.report.plain import export_as_plain
     from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
 
+    show_details(verbose)
     file = load_model_file(model)
     try:
         with ProgressLine(quiet=quiet) as progress:
@@ -131,6 +131,7 @@ def check(
     seed: Seed = 0,
     values: Values = None,
     as_json: AsJson = False,
+    verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> Outcome:
     """Compare a file with its model, at sizes other than the example's.
@@ -144,6 +145,7 @@ def check(
     from anyshape import pipeline
     from anyshape.cli.model_file import load_model_file
     from anyshape.inputs import Declared, declare
+    from anyshape.modules.turns import exporting
     from anyshape.records.verdict import Verdict
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
@@ -151,20 +153,21 @@ def check(
     from anyshape.signing import check_file
     from anyshape.verify import VerifyOptions
 
+    show_details(verbose)
     loaded = load_model_file(model)
-    declared = declare(
-        loaded.module,
-        loaded.inputs,
-        dynamic=loaded.dynamic,
-        where=[*loaded.where, *where],
-        values=values or loaded.values,
-    )
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
-    at = parse_sizes(sizes, declared)
-    with ProgressLine(quiet=quiet) as progress:
+    with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
+        declared = declare(
+            module,
+            loaded.inputs,
+            dynamic=loaded.dynamic,
+            where=[*loaded.where, *where],
+            values=values or loaded.values,
+        )
+        at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            return pipeline.check(file, loaded.module, over, options, at, progress, model)
+            return pipeline.check(file, module, over, options, at, progress, model)
 
         checked = check_file(file, declared, at, compare, sign=sign)
     tell_github(

@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,12 +68,14 @@ def _split(spelled: str) -> tuple[Path, str]:
 def _run(file: Path) -> ModuleType:
     if not file.is_file():
         raise UsageError(_missing(file))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    name = _module_name(file)
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UsageError(_not_python(file))
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.resolve().parent))
-    sys.modules[file.stem] = module  # dataclasses and pickles look their own module up
+    # At the end: a file beside the model that has the name of an installed module is not imported in its place.
+    sys.path.append(str(file.resolve().parent))
+    sys.modules[name] = module  # dataclasses and pickles look their own module up
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -80,6 +83,13 @@ def _run(file: Path) -> ModuleType:
     except Exception as error:
         raise UsageError(_raises(file, error, "running the file")) from error
     return module
+
+
+def _module_name(file: Path) -> str:
+    """The file's own name, or another one where Python or an installed package has a module of that name."""
+    found = PathFinder.find_spec(file.stem)
+    is_taken = found is not None and found.origin is not None and Path(found.origin).resolve() != file.resolve()
+    return f"{file.stem}_model" if is_taken or file.stem in sys.stdlib_module_names else file.stem
 
 
 def _built(model: Any, file: Path, name: str) -> Any:

@@ -12,6 +12,7 @@ from anyshape.diagnose.wording import chain_of, first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
+from anyshape.modules.quiet import LOG
 from anyshape.records.captured import Guard
 
 _VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
@@ -19,6 +20,7 @@ _VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound",
 
 def diagnose_capture_error(error: BaseException) -> Finding:
     """Why torch.export could not follow the model."""
+    LOG.debug("torch.export could not follow the model", exc_info=error)
     chain = list(chain_of(error))
     source = next((found for each in chain if (found := source_of_error(each))), None) or _source_in_text(chain)
     cause = chain[-1]
@@ -56,6 +58,7 @@ def diagnose_endless_regions(guard: Guard) -> Finding:
 
 def diagnose_translation_error(error: BaseException) -> Finding:
     """Why torch.onnx could not translate the captured program."""
+    LOG.debug("torch.onnx could not translate the program", exc_info=error)
     chain = list(chain_of(error))
     source = _source_in_text(chain)
     return Finding(

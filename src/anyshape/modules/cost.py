@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from anyshape.modules.fused import without_fused_layers
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 
 _LEAST = 10_000  # what calling an operator costs, however small its answer: a loop in Python is not free
 
@@ -48,7 +48,7 @@ def count_elements(call: Callable[[list[Any]], Any], values: list[Any], limit: i
     from torch._subclasses import FakeTensorMode
 
     with (
-        quiet_logger("torch"),
+        quiet_libraries(),
         without_fused_layers(),
         FakeTensorMode(allow_non_fake_inputs=True) as fake,
         torch.no_grad(),

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from anyshape.modules.stands_for import standing
+
 
 @contextmanager
 def without_fused_layers() -> Iterator[None]:
-    """Within this, nn.Transformer's layers run step by step. Afterwards torch's setting is as before."""
+    """Within this, nn.Transformer's layers run step by step in this thread; torch's setting itself does not change."""
     import torch
 
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
+    with standing([(vars(torch.backends.mha), "get_fastpath_enabled", lambda: False)]):
         yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)

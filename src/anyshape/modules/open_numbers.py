@@ -2,9 +2,10 @@
 
     int(x.shape[1] * 0.3)     torch: the traced size, frozen     ->     here: the size, truncated, and still a size
 
-Python's `int()` needs a real number, so torch freezes the traced one. While this is entered, calls of `int`, `float`, `len`, `min`
-and other builtins in the user's functions are redirected to functions that keep sizes (see `call_sites`), and `math`, numpy and torch in
-their globals are replaced by objects that do (see `one_thread`). All of them do in other threads what the originals do.
+Python's `int()` needs a real number, so torch freezes the traced one. While this is entered, calls of `int`, `float`, `len`,
+`min` and other builtins in the user's functions are redirected to functions that keep sizes (see `call_sites`), and `math`,
+numpy and torch in their globals are replaced by objects that do (see `one_thread`). In other threads all of them do what the
+originals do.
 """
 
 from __future__ import annotations

@@ -1,48 +1,80 @@
-"""Other libraries, silent for a while: what they have to say of their own internals is no finding."""
+"""Keep the log lines and prints of other libraries off stderr: those of the running thread go to a logger of ours instead.
+
+The logger is `anyshape.libraries`, at level DEBUG: `anyshape export -vv` shows it, and `logging` in Python.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any
+
+from anyshape.modules.one_thread import is_by_thread
+from anyshape.modules.stands_for import Standing, standing
+
+LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
+LOG = logging.getLogger("anyshape.libraries")
 
 
 @contextmanager
-def quiet_logger(name: str) -> Iterator[None]:
-    """Within this, the logger and all below it say nothing; afterwards they are as they were."""
-    logger = logging.getLogger(name)
-    muted = [logger, *(each for key, each in logging.root.manager.loggerDict.items() if key.startswith(f"{name}."))]
-    before = [(each, each.disabled) for each in muted if isinstance(each, logging.Logger)]
-    for each, _ in before:
-        each.disabled = True
-    try:
-        yield
-    finally:
-        for each, disabled in before:
-            each.disabled = disabled
+def quiet_libraries() -> Iterator[None]:
+    """Within this, what the libraries log or print in this thread goes to our logger; other threads' lines go on as before."""
+    thread = threading.get_ident()
+    original = logging.Logger.callHandlers
+
+    def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if threading.get_ident() == thread and record.name.partition(".")[0] in LIBRARIES:
+            LOG.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
+        else:
+            original(logger, record)
+
+    with standing(_printing()):
+        logging.Logger.callHandlers = call_handlers  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            logging.Logger.callHandlers = original  # type: ignore[method-assign]
 
 
-@contextmanager
-def quiet_graphs() -> Iterator[None]:
-    """Within this, torch.export prints no graph of its own on stderr when it gives up; all else is printed."""
-    with redirect_stderr(_WithoutGraphs(sys.stderr)):  # type: ignore[type-var]
-        yield
+def _printing() -> Iterator[Standing]:
+    """The names by which modules of torch print when an export or a graph fails, each with its replacement."""
+    import torch.export._trace  # a module that is loaded later would print
+    import torch.fx.graph_module  # noqa: F401
+
+    for module, name, printed, ours in (
+        ("torch.export._trace", "sys", "stderr", _LogStream()),
+        ("torch.fx.graph_module", "sys", "stderr", _LogStream()),
+        ("torch.onnx._internal.torchscript_exporter.utils", "_C", "_jit_onnx_log", _log_words),
+    ):
+        space = vars(sys.modules[module]) if module in sys.modules else {}
+        if name in space and not is_by_thread(space[name]):
+            yield space, name, _With(space[name], printed, ours)
 
 
-class _WithoutGraphs:
-    """A stream that leaves out programs of torch."""
+def _log_words(*words: object) -> None:
+    LOG.debug("%s", " ".join(map(str, words)))
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._ends_graph = False
 
-    def write(self, text: str) -> int:
-        is_graph = "def forward(" in text and "torch.ops." in text
-        is_left_out = is_graph or (self._ends_graph and text == "\n")
-        self._ends_graph = is_graph
-        return len(text) if is_left_out else self._stream.write(text)
+class _With:
+    """A module in which one name means something else."""
+
+    def __init__(self, module: Any, name: str, value: Any) -> None:
+        self._module, self._name, self._value = module, name, value
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return self._value if name == self._name else getattr(self._module, name)
+
+
+class _LogStream:
+    """A stream whose lines go to our logger."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            LOG.debug("%s", text.rstrip())
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""

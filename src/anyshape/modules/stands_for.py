@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +11,6 @@ from anyshape.modules.one_thread import ByThread
 Standing = tuple[Any, str, Any]
 """Where a name is (a function's globals or a class), the name, and its replacement in the capturing thread."""
 
-_ALONE = threading.RLock()  # names are the whole process's: two captures in two threads take turns
-
 
 @contextmanager
 def standing(found: Iterable[Standing]) -> Iterator[None]:
@@ -22,7 +19,7 @@ def standing(found: Iterable[Standing]) -> Iterator[None]:
     Afterwards they mean what they meant before everywhere, also after an error.
     """
     changed: list[Standing] = []
-    with _ALONE, _put_back(changed):
+    with _put_back(changed):
         for place, name, value in list(found):
             before = (place if isinstance(place, dict) else vars(place))[name]
             changed.append((place, name, before))

@@ -6,7 +6,7 @@ neighbouring slices for a split though one may be empty (onnxscript 0.7). Runtim
 
 from __future__ import annotations
 
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 from anyshape.optimize.axes import count_axes_from_the_front
 from anyshape.records.exported import Exported
 
@@ -23,7 +23,7 @@ def optimize(exported: Exported) -> Exported:
 
     model = exported.model
     names = [value.name for value in (*model.graph.inputs, *model.graph.outputs)]
-    with quiet_logger("onnxscript"), quiet_logger("onnx_ir"):
+    with quiet_libraries():
         passes.InlinePass()(model)
         for _ in range(_ROUNDS):
             fold_constants(model, input_size_limit=_LARGEST_FOLDED_INPUT, output_size_limit=_LARGEST_FOLDED_OUTPUT)

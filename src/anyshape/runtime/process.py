@@ -6,6 +6,7 @@ The temporary file behind its stderr has no name, and a finalizer ends the proce
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
+from anyshape.modules.quiet import LOG
 from anyshape.runtime.errors import ChildDied, Death
 from anyshape.runtime.frames import Message, read_message, write_message
 from anyshape.runtime.launch import child_command, child_environment, package_parent, seconds_worked
@@ -127,6 +129,8 @@ class ChildProcess:
     def close(self) -> None:
         self.kill()
         self._loading.join()
+        if LOG.isEnabledFor(logging.DEBUG) and (words := self._last_words()):
+            LOG.debug("onnxruntime: %s", words)
         self._finalizer()
 
 

@@ -13,12 +13,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from anyshape.modules.stands_for import standing
 from anyshape.operators.whole import counted, number
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
 
@@ -102,7 +102,7 @@ def _wide_constants(building: Any) -> Any:
                     named_inputs[name] = ir.tensor(value, dtype=ir.DataType.DOUBLE)
         return theirs(signature, named_inputs, type_binding, *more)
 
-    return patch.object(building, "_process_python_constants", processed)
+    return standing([(vars(building), "_process_python_constants", processed)])
 
 
 def _meets_doubles(node: Node) -> bool:

@@ -18,7 +18,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.answered import hear
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.frames import is_users, make_source
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer
 from anyshape.records.exported import Exported
@@ -44,7 +44,7 @@ def export_legacy(module: torch.nn.Module, declared: Declared) -> Exported:
     # A scripted module keeps its control flow; as a whole it cannot be traced through another.
     is_scripted = isinstance(module, torch.jit.ScriptModule) and not declared.example.kwargs
     written = io.BytesIO()
-    with kept(module), torch.no_grad(), quiet_logger("torch"), warnings.catch_warnings(record=True) as warned:
+    with kept(module), torch.no_grad(), quiet_libraries(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         asked = hear(module, tuple(declared.example.args), declared.example.kwargs, ()).asked
         if asked is not None:

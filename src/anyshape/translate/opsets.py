@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anyshape.findings import Finding, PromiseBroken
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 from anyshape.records.exported import Exported
 from anyshape.translate.opset17 import Inexpressible, lower_to_17
 
@@ -28,7 +28,7 @@ def convert_opset(exported: Exported, opset: int) -> Exported:
         return replace(exported, opset=opset)
     from onnxscript import version_converter
 
-    with quiet_logger("onnxscript"), quiet_logger("onnx_ir"):
+    with quiet_libraries():
         try:
             version_converter.convert_version(exported.model, opset)
         except Exception as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import OpOverload
 
-from anyshape.modules.quiet import quiet_logger
+from anyshape.modules.quiet import quiet_libraries
 from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
@@ -120,7 +120,7 @@ class Translator:
 def _registry() -> Any:
     from torch.onnx._internal.exporter import _registration
 
-    with quiet_logger("torch.onnx"):  # it warns that torchvision, which nobody asked for, is absent
+    with quiet_libraries():  # it warns that torchvision, which nobody asked for, is absent
         registry = _registration.ONNXRegistry.from_torchlib(opset_version=WRITTEN_OPSET)
     for target in decomposed_operators():
         registry.functions.pop(target.name(), None)

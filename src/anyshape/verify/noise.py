@@ -21,6 +21,7 @@ from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
 from anyshape.verify.tensors import map_tensors, total_elements, widened
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
+from anyshape.verify.wide_defaults import double_by_default
 
 MEASURED_SIZES = 3
 _DOUBLE_BYTES = 2**30
@@ -67,7 +68,7 @@ class Yardstick:
         """The answer in double precision; None when it cannot be had."""
         if self._double is None:
             return None
-        with default_dtype(torch.float64):
+        with double_by_default():
             answer = self._double.run(map_tensors(inputs, widened))
         if isinstance(answer, Refused):
             self._double = None
@@ -258,17 +259,6 @@ def _double_of(reference: Reference) -> Reference | None:
     except Exception:  # a module may hold anything, and anything may refuse to be copied
         return None
     return Reference(module, reference.flatten)
-
-
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Tensors that forward makes without a dtype get this one."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 @contextmanager

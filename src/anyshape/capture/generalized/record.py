@@ -21,6 +21,7 @@ from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.caches import uncached
+from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.state import kept
 
 
@@ -97,10 +98,8 @@ def _untouched(module: torch.nn.Module) -> Iterator[None]:
 @contextmanager
 def _quiet_tracing() -> Iterator[None]:
     with ExitStack() as stack:
-        fastpath = torch.backends.mha.get_fastpath_enabled()
         # One fused operator for a whole encoder layer: it has no translation, and its parts have.
-        torch.backends.mha.set_fastpath_enabled(False)
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fastpath)
+        stack.enter_context(without_fused_layers())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
