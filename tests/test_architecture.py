@@ -13,7 +13,21 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
 LAYERS = ("findings", "domain", "modules", "inputs", "operators", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
-TOP = ("bounded", "capturing", "ladder", "decided", "pipeline", "signing", "api", "compat", "cli", "testing")
+TOP = (
+    "bounded",
+    "capturing",
+    "compared",
+    "site",
+    "ladder",
+    "last_rung",
+    "decided",
+    "pipeline",
+    "signing",
+    "api",
+    "compat",
+    "cli",
+    "testing",
+)
 
 
 def imports_of(text: str) -> Iterator[str]:

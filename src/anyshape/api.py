@@ -15,7 +15,6 @@ from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_force
 from anyshape.inputs import declare
-from anyshape.ladder import Options
 from anyshape.modules.callables import as_module
 from anyshape.modules.signals import handlers_go_through
 from anyshape.modules.turns import taking_turns
@@ -25,6 +24,7 @@ from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
 from anyshape.saving import check_writable, save_model
 from anyshape.signing import check_file
+from anyshape.site import Options
 from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def export(
     strip_source: bool = False,
     force: bool = False,
     accept_narrower: bool = False,
+    thorough: bool = False,
     strategy: str | None = None,
     time_limit: float = 600.0,
     rtol: float | None = None,
@@ -90,6 +91,10 @@ def export(
     and of the result. `time_limit` is in seconds, for the whole export.
     `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
     compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
+
+    What is not proved is promised only as far as the file was compared. `budget` is the time in seconds that all
+    comparisons are estimated to take; the estimate is the same on every machine. `thorough=True` lifts it, so that every
+    declared end is compared that fits into memory.
     """
     module = as_module(model)
     _check_opset(opset)
@@ -115,9 +120,10 @@ def export(
         enforce=enforce,
         force=force,
         accept_narrower=accept_narrower,
+        thorough=thorough,
         strategy=strategy,
         time_limit_s=time_limit,
-        verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed),
+        verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=max(time_limit, budget), seed=seed),
     )
     result = _forced(lambda: pipeline.export(module, declared, options, progress or _silent), force)
     if strip_source:
@@ -146,6 +152,7 @@ def check(
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
+    time_limit: float = 300.0,
     seed: int = 0,
     values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
@@ -160,7 +167,7 @@ def check(
     _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
     rules = [where] if isinstance(where, str) else where
     declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, seed=seed)
+    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed)
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
         return pipeline.check(Path(path), module, over, options, sizes, progress or _silent, operators=operators)

@@ -24,7 +24,7 @@ from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
-from anyshape.ladder import Site, climb, judged, trying
+from anyshape.ladder import climb, judged, trying
 from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
@@ -35,6 +35,7 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal as Refused
+from anyshape.site import Site
 from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
 from anyshape.verify import Reference
 
@@ -66,7 +67,7 @@ def decide_by_values(site: Site) -> Attempt:
 
 
 def _decide(site: Site, *, as_sizes: bool) -> Attempt:
-    tree = _Tree(replace(site, options=replace(site.options, strategy=None)), as_sizes)
+    tree = _Tree(replace(site, options=replace(site.options, strategy=None), is_part=True), as_sizes)
     try:
         exported = compose(tree.grow(()), site.declared)
         if site.options.optimize:
@@ -211,7 +212,7 @@ class _Tree:
         not_zero = [entry.name for entry in module.script if isinstance(entry, Below)]
         declared = with_numbers(site.declared, numbers, not_zero=not_zero)
         with Reference(module, flatten_outputs) as reference:
-            cost = costing(module, declared)
+            cost = costing(module, declared, site.options.verify.budget_s, thorough=site.options.thorough)
             explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
             is_free = True
             real = self._at_real_numbers(declared, module.script, explored) if numbers else explored

@@ -9,94 +9,51 @@ it knows the user's code best.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from anyshape.bounded import keep_exact
 from anyshape.capture.rungs import RUNGS, Rung, Workshop
 from anyshape.capturing import capture_or_findings
+from anyshape.compared import Promised, plan_comparisons
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.extents import diagnose_clock, diagnose_far_refusals
 from anyshape.diagnose.memories import diagnose_memory
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.times import diagnose_time
-from anyshape.explore import AFFORDABLE, CHEAP, sizes_at_numbers
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
-from anyshape.modules.code_numbers import numbers_in_code
-from anyshape.modules.time_limit import OutOfTime, TimeLimit
-from anyshape.operators.registered import Translation, collect_operators
+from anyshape.modules.time_limit import OutOfTime
+from anyshape.operators.registered import collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
-from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
-from anyshape.records.verdict import Refusal, Verdict
+from anyshape.records.verdict import FailureKind, Refusal, Verdict
 from anyshape.saving import save_model
+from anyshape.site import Site, Sizes, Tell
 from anyshape.translate.join import join_regions
-from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.translate.rounded import round_inside
 from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes, verify
-from anyshape.verify.asking import Cost, request_for, sizes_to_verify
-
-if TYPE_CHECKING:
-    import torch
-
-Tell = Callable[[str, int, int], None]
-Sizes = Mapping[str, int]
+from anyshape.verify.asking import request_for
 
 SYMBOLIC = RUNGS[0].name
-LEGACY = "legacy"
 _MORE_REGIONS = 3
 _MOST_NARROWINGS = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How to export: what of the file, what of the checking."""
-
-    opset: int = 18
-    translations: Mapping[Any, Translation] = field(default_factory=dict)
-    optimize: bool = True
-    enforce: str = "graph"
-    force: bool = False
-    accept_narrower: bool = False
-    strategy: str | None = None
-    time_limit_s: float = 600.0
-    verify: VerifyOptions = field(default_factory=VerifyOptions)
-
-
-@dataclass(frozen=True)
-class Site:
-    """What every rung works with."""
-
-    module: torch.nn.Module
-    declared: Declared
-    explored: Explored
-    reference: Reference
-    cost: Callable[[Sizes], int]
-    options: Options
-    tell: Tell
-    may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
-    limit: TimeLimit = field(default_factory=TimeLimit)
-    told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
-
-    @cached_property
-    def suspects(self) -> list[dict[str, int]]:
-        """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
-        at_numbers = sizes_at_numbers(self.declared, numbers_in_code(self.module), self.cost)
-        return [*map(dict, self.told), *(sizes for sizes in at_numbers if sizes not in self.told)]
+_MOST_LESSONS = 3
+_FAR_LESSONS = 2
+_MOST_FAILURES = 4
 
 
 def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
@@ -125,13 +82,13 @@ def climb(site: Site) -> tuple[Attempt, ...]:
         site.declared,
         lambda sizes: not site.may_refuse or try_sizes(sizes) is None,
         translator.decompose,
-        lambda: site.suspects,
+        lambda: site.traceable(),
     )
     attempts: list[Attempt] = []
     for rung in RUNGS:
         if site.options.strategy in (None, rung.name):
             attempts.append(in_time(site, rung.name, partial(_attempt, rung, workshop, site, translator)))
-            if attempts[-1].is_right or site.limit.left <= 0:
+            if attempts[-1].is_right or attempts[-1].is_right_but_short or site.limit.left <= 0:
                 break
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):
@@ -150,6 +107,28 @@ def in_time(site: Site, strategy: str, run: Callable[[], Attempt], share: float 
 
 
 def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
+    """One rung; a rung that learns from traces is tried again with the sizes at which its file was wrong."""
+    for _ in range(_MOST_LESSONS):
+        attempt = _attempt_once(rung, workshop, site, translator)
+        refuting = [sizes for sizes in _refuting(attempt) if sizes not in site.told]
+        if attempt.is_right or rung.has_regions or not refuting:
+            break
+        site = replace(site, told=(*site.told, *refuting))
+        workshop = replace(workshop, suspects=site.traceable)
+    return attempt
+
+
+def _refuting(attempt: Attempt) -> list[Sizes]:
+    """The smallest sizes at which a file was wrong, and a few of the largest."""
+    if attempt.verdict is None or attempt.verdict.smallest_failure is None:
+        return []
+    wrong = [failure.sizes for failure in attempt.verdict.failures if failure.kind is FailureKind.DIFFERS]
+    far = sorted(wrong, key=lambda sizes: -sum(sizes.values()))[:_FAR_LESSONS]
+    found = [attempt.verdict.smallest_failure.sizes, *far] if wrong else []
+    return [dict(key) for key in dict.fromkeys(tuple(sizes.items()) for sizes in found)]
+
+
+def _attempt_once(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
     """One rung from capture to verdict. A condition of torch's own that proves to matter separates regions as well."""
     apart: tuple[Guard, ...] = ()
     alone = False  # a region that has no translation is left out: the first program may serve its sizes, too
@@ -177,19 +156,30 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
     if exact.is_broken:
         return Attempt(captured.strategy, exact.findings, captured)
     site = replace(site, declared=exact.declared, explored=exact.explored)
+    promised = site.promised(captured)
+    site = site.within(promised)
     try:
         exported = translated(captured, site, translator)
     except AnyshapeError as error:
         return Attempt(captured.strategy, error.findings, captured)
-    verdict = verified(captured, exported, site)
+    verdict = verified(captured, exported, site, promised)
     findings = (
         *exact.findings,
+        *promised.findings,
         *diagnose_unknown(translator.find_unknown()),
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain, captured.regions),
+        *_diagnose_extent(verdict, promised),
     )
     blamed = blamed_guard(verdict, captured.regions)
-    return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, exact.rules)
+    rules = (*exact.rules, *promised.rules)
+    return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, rules)
+
+
+def _diagnose_extent(verdict: Verdict, promised: Promised) -> tuple[Finding, ...]:
+    """Whether everything that was planned was compared, as far as nothing is proved."""
+    far = diagnose_far_refusals(verdict, promised.declared.domain) if promised.extent is not None else ()
+    return (*diagnose_clock(verdict), *far)
 
 
 def translated(captured: Captured, site: Site, translator: Translator) -> Exported:
@@ -228,58 +218,40 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
     return exported
 
 
-def verified(captured: Captured, exported: Exported, site: Site) -> Verdict:
+def verified(captured: Captured, exported: Exported, site: Site, promised: Promised) -> Verdict:
     """The file that will be written, compared with the module at the most telling sizes."""
     options = site.options.verify
+    if captured.strategy != SYMBOLIC:
+        options = replace(options, most_failures=_MOST_FAILURES)
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
         save_model(exported.model, path)
         request = request_for(path, exported.output_names, site.declared, site.reference)
-        sizes = sizes_to_verify(site.declared, captured.guards, Cost(site.cost, CHEAP, AFFORDABLE), options.seed)
-        far = [dict(point) for point in site.explored.far if site.declared.domain.contains(point)]
         suspects = [] if captured.strategy == SYMBOLIC else site.suspects
-        sizes += [point for point in (*far, *suspects) if point not in sizes]
+        plan = plan_comparisons(captured, promised, suspects, site.cost, options.seed)
+        request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
-        return verify(replace(request, sizes=sizes, operators=needed, options=telling(options, site.tell)))
-
-
-def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
-    """Whether the last rung is to be heard. It knows neither the user's translations nor what an axis of an output is."""
-    if options.strategy is not None:
-        return options.strategy == LEGACY
-    is_right = any(attempt.is_right for attempt in attempts)
-    is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
-    is_named = any(finding.code == "AS112" for attempt in attempts for finding in attempt.findings)
-    return not (is_right or is_translated or is_named)
-
-
-def attempt_legacy(site: Site) -> Attempt:
-    """The last rung: torch's TorchScript exporter, which gives a file without a program that we could look into."""
-    site.tell(f"exporting ({LEGACY})", 0, 0)
-    try:
-        exported = export_legacy(site.module, site.declared)
-        exported = optimize(exported) if site.options.optimize else exported
-        exported = convert_opset(exported, site.options.opset)
-        captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
-        return judged(captured, exported, site)
-    except AnyshapeError as error:
-        return Attempt(LEGACY, error.findings)
-    except Exception as error:  # a rung that crashes is a note, not the end
-        return Attempt(LEGACY, (diagnose_translation_error(error),))
+        return verify(replace(request, operators=needed, options=telling(options, site.tell)))
 
 
 def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
     """A file from outside the rungs of capture, made to refuse sizes outside the contract, and verified."""
     check_runnable(find_needs(exported.model), collect_operators())
+    promised = site.promised(captured)
+    site = site.within(promised)
     if site.options.enforce == "graph":
         defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
     tell_sizes(exported.model)
-    verdict = verified(captured, exported, site)
+    verdict = verified(captured, exported, site, promised)
     findings = (
+        *promised.findings,
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain),
+        *_diagnose_extent(verdict, promised),
     )
-    return Attempt(captured.strategy, findings, captured, exported, verdict, declared=site.declared)
+    return Attempt(
+        captured.strategy, findings, captured, exported, verdict, declared=site.declared, rules=promised.rules
+    )
 
 
 def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:

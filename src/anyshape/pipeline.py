@@ -21,34 +21,24 @@ from anyshape.decided import asks_for_values, decide_by_values
 from anyshape.diagnose.answers import diagnose_answers
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
 from anyshape.diagnose.differences import diagnose_differences
+from anyshape.diagnose.extents import diagnose_clock
 from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
-from anyshape.explore import AFFORDABLE, CHEAP, costing, explore, sizes_at_numbers
+from anyshape.explore import Costing, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.ladder import (
-    LEGACY,
-    Options,
-    Site,
-    Sizes,
-    Tell,
-    attempt_legacy,
-    climb,
-    climb_to_consent,
-    in_time,
-    needs_legacy,
-    telling,
-    trying,
-)
+from anyshape.ladder import climb, climb_to_consent, in_time, telling, trying
+from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
+from anyshape.site import Options, Site, Sizes, Tell
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.asking import Cost, request_for, sizes_to_check
+from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 
 if TYPE_CHECKING:
     import torch
@@ -82,7 +72,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     training = diagnose_training(module)
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
-        cost = costing(module, declared)
+        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
         explored = explore(declared, trying(declared, reference), cost, seed=options.verify.seed)
         refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
         findings = [*declared.notes, *training, *refusals]
@@ -98,7 +88,8 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
             attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
         if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
             attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
-    best = next((attempt for attempt in attempts if attempt.is_right), attempts[0])
+    short = next((attempt for attempt in attempts if attempt.is_right_but_short), attempts[0])
+    best = next((attempt for attempt in attempts if attempt.is_right), short)
     if limit.left <= 0 and not best.is_right:
         findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
     findings += (*narrowings, *_ended_early(attempts, best), *best.findings)
@@ -143,11 +134,13 @@ def check(
     """
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
-        cost = costing(module, declared)
-        tried = [dict(sizes)] if sizes is not None else _sizes_to_check(module, declared, cost, options.seed)
+        cost = costing(module, declared, options.budget_s)
+        plan = SizePlan((dict(sizes),)) if sizes is not None else _plan_check(module, declared, cost, options.seed)
         request = replace(
             request_for(path, matched.outputs, declared, reference),
-            sizes=tried,
+            sizes=plan.sizes,
+            once=plan.once,
+            left_out=plan.left_out,
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
             operators=needed_operators(str(path), matched.needs, operators),
             options=telling(options, tell),
@@ -156,7 +149,7 @@ def check(
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
     promised = find_contract(path)
     unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
-    differences = diagnose_differences(verdict, declared.domain, replay=replay)
+    differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))
     answers = diagnose_answers(unpromised, replay)
     if verdict.tried:
         return verdict, (*differences, *answers)
@@ -164,13 +157,12 @@ def check(
     return verdict, answers if sizes is not None and answers else differences
 
 
-def _sizes_to_check(
-    module: torch.nn.Module, declared: Declared, cost: Callable[[Sizes], int], seed: int
-) -> list[dict[str, int]]:
-    """What any file is asked, and the numbers of the user's code: another exporter may have seen one side of them only."""
-    chosen = sizes_to_check(declared, Cost(cost, CHEAP, AFFORDABLE), seed)
-    suspects = sizes_at_numbers(declared, numbers_in_code(module), cost)
-    return [*chosen, *(sizes for sizes in suspects if sizes not in chosen)]
+def _plan_check(module: torch.nn.Module, declared: Declared, cost: Costing, seed: int) -> SizePlan:
+    """What any file is compared at, and the numbers of the user's code: another exporter may have seen one side only."""
+    limits = Cost(cost, cost.cheap, cost.affordable)
+    plan = plan_check(declared, limits, seed)
+    suspects = sizes_at_numbers(declared, numbers_in_code(module))
+    return plan.with_affordable(suspects, cost.excess, limits, cost.all_work // 2)
 
 
 def _stop_at_errors(findings: Iterable[Finding], attempts: tuple[Attempt, ...] = ()) -> None:

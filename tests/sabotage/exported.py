@@ -21,7 +21,7 @@ from anyshape.explore import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.asking import Cost, request_for, sizes_to_check
+from anyshape.verify.asking import Cost, plan_check, request_for
 
 EXAMPLE = {"b": 2, "s": 5}
 WHERE = ("1 <= b <= 16", "1 <= s <= 16")
@@ -157,4 +157,4 @@ def check(subject: Subject, path: Path, options: VerifyOptions) -> Verdict:
     with Reference(module, flatten_outputs) as reference:
         cost = Cost(costing(module, declared), CHEAP, AFFORDABLE)
         request = request_for(path, [value.name for value in onnx.load(path).graph.output], declared, reference)
-        return verify(replace(request, sizes=sizes_to_check(declared, cost, options.seed), options=options))
+        return verify(replace(request, sizes=plan_check(declared, cost, options.seed).sizes, options=options))

@@ -89,7 +89,7 @@ class PerhapsNone(nn.Module):
 def test_a_loop_that_bends_is_right_before_and_after_it_bends(model: type[nn.Module]) -> None:
     module = model()
     declared = declare(module, _inputs)
-    suspects = sizes_at_numbers(declared, numbers_in_code(module), lambda sizes: 0)
+    suspects = sizes_at_numbers(declared, numbers_in_code(module))
     assert answering(module, declared)({"batch": 2, "length": 40})
     learned = learn(partial(capture_rerolled, suspects=suspects), module, _inputs)
     assert learned.differences([{"batch": 2, "length": length} for length in _LENGTHS]) == []

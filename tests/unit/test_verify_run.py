@@ -255,11 +255,11 @@ def test_want_of_memory_is_a_failure_with_its_sizes() -> None:
 
 
 def test_a_spent_budget_is_said() -> None:
-    verdict = judge(lambda x: x, "y = Identity(x)", budget_s=0.0)
+    verdict = judge(lambda x: x, "y = Identity(x)", clock_s=0.0)
     assert verdict.trials == 1
     assert verdict.passed
     assert len(verdict.tried) + len(verdict.untried) == len(SIZES)
-    assert verdict.untried[0].why == "the budget of 0 s was spent"
+    assert verdict.untried[0].why == "the comparisons had run for 0 s"
 
 
 def test_the_users_tolerance_replaces_the_floor() -> None:

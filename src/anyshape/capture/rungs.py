@@ -6,11 +6,12 @@ Each rung takes the same workshop and gives the same record; the pipeline takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
-from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.record import Recorder, TraceKey
+from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing
@@ -39,6 +40,11 @@ class Workshop:
     answers: Answers
     decompose: Decompose
     suspects: Suspects = tuple
+    traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
+
+    def recorder(self) -> Recorder:
+        """Traces the module; all rungs share what was traced."""
+        return Recorder(self.module, self.declared, self.traces)
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]
     ranked = sorted((*apart, *guards), key=lambda guard: guard.source is not None)
     by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
     if by_dim:
-        recorder = Recorder(workshop.module, workshop.declared)
+        recorder = workshop.recorder()
         growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)
         if growing is not None:
             raise EndlessRegions(by_dim[growing], is_loop=True)
@@ -90,15 +96,25 @@ def _is_pin(guard: Guard) -> bool:
 
 
 def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
-    check_growth(Recorder(workshop.module, workshop.declared), workshop.declared, workshop.answers)
+    check_growth(workshop.recorder(), workshop.declared, workshop.answers)
     return capture_generalized(
-        workshop.module, workshop.declared, workshop.answers, workshop.decompose, workshop.suspects()
+        workshop.module,
+        workshop.declared,
+        workshop.answers,
+        workshop.decompose,
+        workshop.suspects(),
+        workshop.traces,
     )
 
 
 def _rerolled(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     return capture_rerolled(
-        workshop.module, workshop.declared, workshop.answers, workshop.decompose, workshop.suspects()
+        workshop.module,
+        workshop.declared,
+        workshop.answers,
+        workshop.decompose,
+        workshop.suspects(),
+        workshop.traces,
     )
 
 

@@ -22,7 +22,7 @@ Where = Annotated[list[str], typer.Option("--where", "-w", help="A rule: '1 <= b
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Seed = Annotated[int, typer.Option(help="Of the random inputs and sizes.")]
-Budget = Annotated[str, typer.Option(help="Time for comparing, such as 60s or 5m; the most telling sizes come first.")]
+Budget = Annotated[str, typer.Option(help="Estimated time of all comparisons, such as 60s or 5m; telling sizes first.")]
 Rtol = Annotated[float | None, typer.Option(help="Relative tolerance in place of the measured noise floor.")]
 Values = Annotated[
     str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")
@@ -56,6 +56,9 @@ def export(
     time_limit: Annotated[str, typer.Option(help="Time for the whole export, such as 60s or 10m.")] = "10m",
     accept_narrower: Annotated[
         bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
+    ] = False,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Compare every declared end, however long that takes.")
     ] = False,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -104,6 +107,7 @@ def export(
                 strategy=strategy,
                 accept_narrower=accept_narrower,
                 values=values or file.values,  # type: ignore[arg-type]
+                thorough=thorough,
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
@@ -126,6 +130,7 @@ def check(
         bool, typer.Option("--sign", help="Renew the contract of a file that was changed, if it compares equal.")
     ] = False,
     budget: Budget = "60s",
+    time_limit: Annotated[str, typer.Option(help="Real time after which comparing ends with an error.")] = "5m",
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
@@ -155,7 +160,13 @@ def check(
 
     show_details(verbose)
     loaded = load_model_file(model)
-    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=parse_seconds(budget), seed=seed)
+    options = VerifyOptions(
+        rtol=rtol,
+        atol=atol,
+        budget_s=parse_seconds(budget),
+        clock_s=parse_seconds(time_limit, "--time-limit"),
+        seed=seed,
+    )
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
         declared = declare(
             module,

@@ -107,7 +107,13 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
         if guard.status != "proved" and guard.condition is not None and not _is_of_a_body(guard.condition, verdict)
     ]
     against = [sizes for sizes in verdict.tried if not all(holds(condition, sizes) for condition in conditions)]
-    return Tested(tuple(verdict.tried), captured.is_proved, _largest(verdict), against_guards=len(against))
+    return Tested(
+        tuple(verdict.tried),
+        captured.is_proved,
+        _largest(verdict),
+        against_guards=len(against),
+        untried=verdict.untried,
+    )
 
 
 def _largest(verdict: Verdict) -> dict[str, int]:

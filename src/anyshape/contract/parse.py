@@ -12,11 +12,12 @@ from anyshape.contract.text import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
 from anyshape.records.contract import Constant, Contract, Digest, Opaque, Origin, Rule, Status, TensorPromise, Tested
+from anyshape.records.verdict import Untried
 
 Json = dict[str, Any]
 
 _STATUSES = ("kept", "broken", "unknown")
-_ORIGINS = ("declared", "model", "found by trying")
+_ORIGINS = ("declared", "model", "found by trying", "compared")
 
 
 def parse_contract(text: str) -> Contract:
@@ -133,6 +134,10 @@ def _tested(data: Json) -> Tested:
         largest=_mapping(_get(data, "largest", dict), int, "largest"),
         worst_error={name: _float(error) for name, error in _get(data, "worst_error", dict).items()},
         against_guards=_get(data, "against_guards", int),
+        untried=tuple(
+            Untried(_mapping(_get(item, "sizes", dict), int, "untried"), _get(item, "why", str))
+            for item in (_list(data, "untried") if "untried" in data else ())
+        ),
     )
 
 

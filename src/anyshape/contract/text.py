@@ -1,8 +1,8 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
-a key that a reader must not ignore, is a new version. `needs`, `values` and `digest` are left out where there
-are none.
+a key that a reader must not ignore, is a new version. `needs`, `values`, `digest` and `untried` are left
+out where there are none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
 from anyshape.findings import Finding, Source
 from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise, Tested
+from anyshape.records.verdict import Untried
 
 VERSION = 1
 
@@ -113,7 +114,12 @@ def _tested(tested: Tested) -> Json:
         "largest": _sorted(tested.largest),
         "worst_error": {name: _number(error) for name, error in sorted(tested.worst_error.items())},
         "against_guards": tested.against_guards,
+        **({"untried": [_untried(each) for each in tested.untried]} if tested.untried else {}),
     }
+
+
+def _untried(untried: Untried) -> Json:
+    return {"sizes": _sorted(untried.sizes), "why": untried.why}
 
 
 def _number(value: float) -> float | str:

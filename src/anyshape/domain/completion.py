@@ -37,16 +37,22 @@ class Completion:
     """Points of one domain that cost no more than the budget.
 
     `far` are sizes beyond which a dim without an end is never sent, since the solver likes any size as much as another.
+    `too_dear` collects the points that were proposed and cost more than the budget.
     """
 
     def __init__(self, domain: Domain, far: Mapping[str, int], budget: Budget) -> None:
         self._domain, self._far, self._budget = domain, far, budget
         self._session: Session | None = None
         self._failures = 0
+        self.too_dear: dict[tuple[tuple[str, int], ...], None] = {}
 
     def allows(self, point: Sizes, conditions: Sequence[Condition] = ()) -> bool:
         """Whether the point is in the domain, keeps the conditions, and is within the budget."""
         return fits(self._domain, conditions, point) and self._budget.allows(point)
+
+    def note_too_dear(self, point: Sizes) -> None:
+        """Remember a point of the domain that costs too much."""
+        self.too_dear[tuple((name, point[name]) for name in self._domain.names)] = None
 
     def raise_size(self, point: Sizes, name: str, wished: int, conditions: Sequence[Condition] = ()) -> Sizes:
         """The point with one size as close to the wished one as the others allow, which stay as they are."""
@@ -84,6 +90,7 @@ class Completion:
         point = self.complete(left, conditions)
         if point is None or self._budget.allows(point):
             return None if point is None else (point, left)
+        self.note_too_dear(point)
         for name in reversed(list(wishes)):
             wished, left[name] = left[name], self._domain.dim(name).smallest
             point = self._affordable(left, conditions)

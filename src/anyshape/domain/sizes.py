@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from random import Random
 
@@ -28,6 +28,14 @@ _PATIENCE = 30
 _ATTEMPTS = 200
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The points to try, and the points that were proposed and cost more than the budget."""
+
+    points: tuple[Sizes, ...]
+    too_dear: tuple[Sizes, ...] = ()
+
+
 def choose_sizes(
     domain: Domain,
     *,
@@ -38,16 +46,33 @@ def choose_sizes(
     limit: int = 34,
     seed: int = 0,
 ) -> tuple[Sizes, ...]:
+    """At most `limit` points: see `propose_sizes`."""
+    return propose_sizes(
+        domain, example=example, conditions=conditions, cost=cost, budget=budget, limit=limit, seed=seed
+    ).points
+
+
+def propose_sizes(
+    domain: Domain,
+    *,
+    example: Mapping[str, int] | None = None,
+    conditions: Sequence[Condition] = (),
+    cost: Callable[[Mapping[str, int]], int] | None = None,
+    budget: int = 4_000_000,
+    limit: int = 34,
+    seed: int = 0,
+) -> Chosen:
     """At most `limit` points: all unequal, smallest, largest, both sides of each condition, pairs of levels, random.
 
-    A point that costs more than the budget is lowered to the largest affordable one. If nothing is affordable, the
-    smallest point comes back alone: something has to be tried. An empty domain is a DeclarationError.
+    A point that costs more than the budget is lowered to the largest affordable one, and is itself in `too_dear`. If
+    nothing is affordable, the smallest point comes back alone: something has to be tried. An empty domain is a
+    DeclarationError.
     """
     Domain(domain.dims, tuple(conditions))  # says so if a condition speaks of another dim
     smallest = _smallest(domain)
     price = cost or (lambda sizes: 0)
     if not domain.dims or price(smallest) > budget:
-        return (smallest,)
+        return Chosen((smallest,))
     chooser = _Chooser(_tightened(domain), smallest, example or {}, Budget(price, budget))
     proposals = chain(
         chooser.opening(),
@@ -59,7 +84,8 @@ def choose_sizes(
             chooser.take(point)
         if len(chooser.points) >= limit:
             break
-    return tuple(chooser.points[:limit])
+    points = tuple(chooser.points[:limit])
+    return Chosen(points, tuple(point for point in chooser.too_dear if point not in points))
 
 
 def _alternate(one: Iterator[Sizes | None], two: Iterator[Sizes | None]) -> Iterator[Sizes | None]:
@@ -122,6 +148,11 @@ class _Chooser:
             )
         self._covering = Covering({name: tuple(levels.pools) for name, levels in self._levels.items()})
 
+    @property
+    def too_dear(self) -> list[Sizes]:
+        """Points that were proposed and cost more than the budget."""
+        return [dict(point) for point in self._completion.too_dear]
+
     def take(self, point: Sizes) -> None:
         """Add the point unless it is there already."""
         if point in self.points:
@@ -166,7 +197,7 @@ class _Chooser:
             unused = any(self._uses[name, size] == 0 for name, pool in pools.items() for size in pool)
             yield self._afford(self._pick(pools) if unused and turn % 4 else self._random(random))
         if is_small(self._domain, _ATTEMPTS):
-            yield from (point for point in all_points(self._domain) if self._completion.allows(point))
+            yield from filter(self._is_affordable, all_points(self._domain))
 
     def _random(self, random: Random) -> Sizes:
         order = list(self._levels)
@@ -179,7 +210,13 @@ class _Chooser:
             point = smallest_point(self._domain, probe, timeout_ms=PATIENCE_MS, effort=EFFORT)
         except Undecided:
             return None
-        return point if point is not None and self._completion.allows(point) else None
+        return point if point is not None and self._is_affordable(point) else None
+
+    def _is_affordable(self, point: Sizes) -> bool:
+        is_allowed = self._completion.allows(point)
+        if not is_allowed and self._domain.contains(point):
+            self._completion.note_too_dear(point)
+        return is_allowed
 
     def _affordable_high(self, name: str, high: int) -> int:
         others = {other: size for other, size in self._smallest.items() if other != name}

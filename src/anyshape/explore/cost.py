@@ -1,14 +1,24 @@
-"""How much a call at some sizes costs, in elements: what the module makes on the way, measured where it may be much."""
+"""Estimate the work of a call at given sizes, from counts at a few sizes of each dim.
+
+work = elements of all tensors that the call makes + 10_000 for each operator
+
+The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once. Between two
+counts the estimate is a power of the size, beyond the last one it continues with the same power. So the estimate is
+continuous, and the same on every machine.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.inputs import Declared
 from anyshape.modules.caches import uncached
-from anyshape.modules.cost import count_elements
+from anyshape.modules.cost import Counted, count_call, count_real_call
 from anyshape.modules.state import kept
 
 if TYPE_CHECKING:
@@ -16,28 +26,180 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, int]
 
-CHEAP = 2_000_000  # elements: what most points may cost, so that thirty of them take a moment
-AFFORDABLE = 30_000_000  # and what a few may: some hundred megabytes, some tenths of a second
-_SURELY_FEW = 1_000_000
-_SURELY_SHORT = 256
+CHEAP = 20_000_000  # work of most comparisons, so that thirty of them take a moment
+AFFORDABLE = 2_000_000_000  # work of one of a few comparisons: some seconds
+MOST_ELEMENTS = 40_000_000  # of all tensors of one call together: 160 MB in float32
+WORK_PER_SECOND = 250_000_000  # of eager, eager in doubles and the file together, on a slow machine
+USUAL_BUDGET_S = 60.0
+
+MEMORY, TIME = "memory bound", "time limit"  # how the words of `excess` begin
+
+_NO_LIMIT = 1 << 62
+_OPERATOR = 10_000  # the work of calling an operator, however few elements it makes
+_MOST_OPERATORS = 800  # of a call that is counted only to estimate others
+_MOST_INPUT_ELEMENTS = 4_000_000
+_FIRST_STEP = 64
+_STEP = 4
+_STEEPEST = 3.0
 
 
-def costing(module: torch.nn.Module, declared: Declared) -> Callable[[Sizes], int]:
-    """How many elements a call at some sizes makes: its inputs' where that is surely little, else measured."""
+@dataclass(frozen=True)
+class _Scaling:
+    """Counts at several sizes of one dim, in ascending order, and whether more can be counted."""
 
-    @cache
-    def measure(point: tuple[tuple[str, int], ...]) -> int:
-        sizes = dict(point)
-        values = declared.open_values(declared.make(sizes, 0))
+    counted: list[tuple[int, Counted]] = field(default_factory=list)
+
+    def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
+        """How many times the base's count the count at this size is."""
+        points = [(math.log(max(at, 1)), math.log(max(of(each), 1))) for at, each in self.counted]
+        return math.exp(_interpolated(points, math.log(max(size, 1))) - math.log(max(of(base), 1)))
+
+
+def _interpolated(points: list[tuple[float, float]], x: float) -> float:
+    """Linear between the points, and beyond the last one with the slope of the last two."""
+    if len(points) == 1 or x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+    return points[-1][1] + min(max(slope, 0.0), _STEEPEST) * (x - points[-1][0])
+
+
+class Costing:
+    """The estimated work of calls of one module, by sizes."""
+
+    def __init__(
+        self, module: torch.nn.Module, declared: Declared, budget_s: float = USUAL_BUDGET_S, *, thorough: bool = False
+    ) -> None:
+        self._module = module
+        self._declared = declared
+        self._budget_s = budget_s
+        self.is_thorough = thorough
+        self._scalings: dict[str, _Scaling] = {}
+        self._exhausted: set[str] = set()
+
+    def __call__(self, sizes: Sizes) -> int:
+        """The work of one call."""
+        return self.elements(sizes) + int(_OPERATOR * self._estimate(sizes, lambda counted: counted.operators))
+
+    def elements(self, sizes: Sizes) -> int:
+        """The elements of all tensors that one call makes, its inputs included."""
+        return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.elements))
+
+    @cached_property
+    def cheap(self) -> int:
+        """The most work of an ordinary comparison: more for a large model, whose every call is dear."""
+        return max(CHEAP, 8 * self(self._declared.example_sizes))
+
+    @cached_property
+    def affordable(self) -> int:
+        """The most work of one of a few comparisons. A larger budget allows more; `thorough` allows any."""
+        usual = max(AFFORDABLE, 16 * self(self._declared.example_sizes))
+        return _NO_LIMIT if self.is_thorough else int(usual * max(1.0, self._budget_s / USUAL_BUDGET_S))
+
+    @cached_property
+    def all_work(self) -> int:
+        """The most work of all comparisons together."""
+        return _NO_LIMIT if self.is_thorough else int(self._budget_s * WORK_PER_SECOND)
+
+    def excess(self, sizes: Sizes) -> str:
+        """Which limit one comparison at these sizes exceeds, in words; "" if none."""
+        elements, work = self.elements(sizes), self(sizes)
+        if elements > self.most_elements:
+            return f"{MEMORY}: one call makes about {_millions(elements)} elements, {_millions(self.most_elements)} are allowed"
+        if work > self.affordable:
+            took, allowed = (round(each / WORK_PER_SECOND) for each in (work, self.affordable))
+            return f"{TIME}: one comparison is estimated at {took} s, {allowed} s are allowed"
+        return ""
+
+    @cached_property
+    def most_elements(self) -> int:
+        """The memory bound of a comparison, in elements."""
+        return max(MOST_ELEMENTS, 4 * self.elements(self._declared.example_sizes))
+
+    def _estimate(self, sizes: Sizes, of: Callable[[Counted], int]) -> float:
+        if self._base is None:
+            return self._unmeasured(sizes, of)
+        found = float(of(self._base))
+        for name, size in sizes.items():
+            found *= self._scaling(name, size).ratio(size, self._base, of)
+        return found
+
+    def _unmeasured(self, sizes: Sizes, of: Callable[[Counted], int]) -> float:
+        """Where nothing can be counted: every element of the inputs meets every position, in some hundred operators."""
+        elements = self._declared.elements(sizes) * max((1, *sizes.values()))
+        return of(Counted(200, elements))
+
+    @cached_property
+    def _base(self) -> Counted | None:
+        return self._count(self._declared.example_sizes, 1 << 40)
+
+    def _scaling(self, name: str, size: int) -> _Scaling:
+        """The counts of this dim, as far as this size needs them."""
+        assert self._base is not None
+        example = self._declared.example_sizes[name]
+        scaling = self._scalings.get(name)
+        if scaling is None:
+            scaling = self._scalings[name] = _Scaling([(example, self._base)])
+        if size < scaling.counted[0][0]:
+            self._add(scaling, name, max(1, self._declared.domain.dim(name).smallest), first=True)
+        while size > scaling.counted[-1][0] and name not in self._exhausted:
+            last = scaling.counted[-1][0]
+            if not self._add(scaling, name, max(_FIRST_STEP, _STEP * last)):
+                self._exhausted.add(name)
+                self._ensure_two(scaling, name, last)
+        return scaling
+
+    def _ensure_two(self, scaling: _Scaling, name: str, last: int) -> None:
+        """A second count, to have a slope: at a smaller step, or the worst that is common."""
+        if len(scaling.counted) > 1:
+            return
+        if self._add(scaling, name, 2 * last) or self._add(scaling, name, last + 1):
+            return
+        (size, base), example = scaling.counted[0], self._declared.example_sizes
+        grown = self._declared.elements({**example, name: 2 * size}) / max(1, self._declared.elements(example))
+        scaling.counted.append((2 * size, Counted(base.operators, int(base.elements * grown * 2))))
+
+    def _add(self, scaling: _Scaling, name: str, size: int, first: bool = False) -> bool:
+        multiple = self._declared.domain.dim(name).multiple
+        size = -(-size // multiple) * multiple
+        if any(size == known for known, _ in scaling.counted):
+            return False
+        assert self._base is not None
+        counted = self._count(
+            {**self._declared.example_sizes, name: size}, max(_MOST_OPERATORS, 4 * self._base.operators)
+        )
+        if counted is None and not first:
+            return False
+        # No legal call with fewer operators or elements is assumed: sizes below the smallest count cost as much as it.
+        scaling.counted.append((size, counted or scaling.counted[0][1]))
+        scaling.counted.sort(key=lambda each: each[0])
+        return True
+
+    def _count(self, sizes: Sizes, most_operators: int) -> Counted | None:
+        declared, module = self._declared, self._module
+        is_legal = declared.domain.contains(sizes)
+        if not is_legal or (declared.elements(sizes) > _MOST_INPUT_ELEMENTS and sizes != declared.example_sizes):
+            return None
+        try:
+            inputs = declared.make(sizes, 0)
+            values = declared.open_values(inputs)
+        except Exception:  # a function of sizes need not answer at every size
+            return None
         with kept(module), uncached(module):
-            found = count_elements(lambda faked: declared.call(module, declared.rebuild(faked)), values, AFFORDABLE)
-        # Where nothing can be measured, the worst that is common: every element meets every position.
-        return declared.elements(sizes) * max(sizes.values()) if found is None else found
+            found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
+            if found is None and max((0, *sizes.values())) <= _FIRST_STEP:
+                found = count_real_call(lambda: declared.call(module, inputs), most_operators)
+        return found
 
-    def cost(sizes: Sizes) -> int:
-        elements = declared.elements(sizes)
-        if elements > AFFORDABLE or (elements <= _SURELY_FEW and max(sizes.values(), default=0) <= _SURELY_SHORT):
-            return elements
-        return measure(tuple(sizes.items()))
 
-    return cost
+def _millions(number: int) -> str:
+    return f"{number / 1e6:,.0f} million"
+
+
+def costing(
+    module: torch.nn.Module, declared: Declared, budget_s: float = USUAL_BUDGET_S, *, thorough: bool = False
+) -> Costing:
+    """The estimator for this module and declaration; `budget_s` is the estimated time of all comparisons."""
+    return Costing(module, declared, budget_s, thorough=thorough)

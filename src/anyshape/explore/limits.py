@@ -13,7 +13,7 @@ from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecid
 Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
-_FARTHEST = 4096
+FARTHEST = 4096  # a dim without an upper end is tried and compared up to here
 
 
 def upper_corners(domain: Domain) -> list[dict[str, int]]:
@@ -26,20 +26,27 @@ def upper_corners(domain: Domain) -> list[dict[str, int]]:
     return [point for point in found if point is not None]
 
 
-def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -> None:
+def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -> list[dict[str, int]]:
     """Double each dim that has no upper end, the others at `start`, until refused, too dear or far enough.
 
-    No clock decides: the same export must try the same sizes on every machine.
+    Returns the points that were too dear. No clock decides: the same export must try the same sizes on every machine.
     """
+    too_dear: list[dict[str, int]] = []
     for dim in domain.dims:
         if dim.max is not None:
             continue
         size = max(2 * start[dim.name], 64) + 1  # odd: a size that divides nothing by accident
-        while size <= _FARTHEST:
+        while size <= FARTHEST:
             sizes = _moved(domain, start, dim.name, size)
-            if sizes is None or not affordable(sizes) or not answers(sizes):
+            if sizes is None:
                 break
-            size = 2 * size + 1
+            if not affordable(sizes):
+                too_dear.append(sizes)
+                break
+            if not answers(sizes) or size == FARTHEST:
+                break
+            size = min(2 * size + 1, FARTHEST)
+    return too_dear
 
 
 def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:

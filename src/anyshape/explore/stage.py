@@ -6,9 +6,10 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from anyshape.domain import Condition, Domain, choose_sizes, holds
-from anyshape.explore.cost import AFFORDABLE, CHEAP
+from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
 from anyshape.explore.rules import explain, fresh_points, pinned_dims
@@ -16,13 +17,12 @@ from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
-from anyshape.records.verdict import Refusal
+from anyshape.records.verdict import Refusal, Untried
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
-Cost = Callable[[Mapping[str, int]], int]
 
 _ROUNDS = 12
-_WORK = 600_000_000  # elements that learning a rule may make in all
+_WORK = 30  # times the work of an ordinary point that learning a rule may take in all
 _POINTS = 24
 
 
@@ -52,22 +52,27 @@ class Diary:
         return [refused.sizes for refused in self.refused]
 
 
-def explore(declared: Declared, try_sizes: Try, cost: Cost, *, seed: int = 0) -> Explored:
+def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0) -> Explored:
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all."""
     domain = declared.domain
     diary = Diary(try_sizes)
     if not diary.answers(declared.example_sizes):
         return _explored(domain, diary, (), [], is_explained=False)
-    points = choose_sizes(domain, example=declared.example_sizes, cost=cost, budget=CHEAP, limit=_POINTS, seed=seed)
-    corners = [corner for corner in upper_corners(domain) if cost(corner) <= AFFORDABLE]
+    points = choose_sizes(
+        domain, example=declared.example_sizes, cost=cost, budget=cost.cheap, limit=_POINTS, seed=seed
+    )
+    far = upper_corners(domain)
+    corners = [corner for corner in far if not cost.excess(corner)]
     for sizes in (*points, *corners):
         diary.answers(sizes)
-    climb(domain, declared.example_sizes, diary.answers, lambda sizes: cost(sizes) <= AFFORDABLE)
+    too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
     rules = _learn(domain, diary, cost)
-    return _explored(domain, diary, rules or (), corners, is_explained=rules is not None)
+    explored = _explored(domain, diary, rules or (), corners, is_explained=rules is not None)
+    left_out = [*(corner for corner in far if corner not in corners), *too_dear]
+    return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
 
 
-def _learn(domain: Domain, diary: Diary, cost: Cost) -> tuple[Condition, ...] | None:
+def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...] | None:
     """Rules that also predicted points which they had not seen; None when there are none."""
     if not diary.refused:
         return ()
@@ -94,17 +99,17 @@ def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], di
 class _Allowance:
     """Which further points may be tried: those of the domain that are cheap, until the work of all is spent."""
 
-    def __init__(self, domain: Domain, cost: Cost) -> None:
+    def __init__(self, domain: Domain, cost: Costing) -> None:
         self._domain = domain
         self._cost = cost
-        self._left = _WORK
+        self._left = _WORK * cost.cheap
 
     def __call__(self, sizes: Mapping[str, int]) -> bool:
         if self._left <= 0 or not self._domain.contains(sizes):
             return False
         price = self._cost(sizes)
-        self._left -= price if price <= CHEAP else 0
-        return price <= CHEAP
+        self._left -= price if price <= self._cost.cheap else 0
+        return price <= self._cost.cheap
 
 
 def _explored(

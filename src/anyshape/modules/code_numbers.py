@@ -16,11 +16,11 @@ from anyshape.modules.user_code import codes_of, user_functions, user_parts
 
 _SMALLEST = 6  # smaller sizes are tried anyway
 _LARGEST = 1 << 16
-_MOST = 16
+_MOST_ITEMS = 64  # a longer list is data
 
 
 def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
-    """Numbers in the code of a module and its parts, in what that names, and in their attributes; the first few."""
+    """Numbers in the code of a module and its parts, in what that names, and in their attributes."""
     found: list[int] = []
     for function in user_functions(module):
         for code in codes_of(function):
@@ -28,12 +28,14 @@ def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
             found += _whole(function.__globals__.get(name) for name in code.co_names)
     for part in user_parts(module):
         found += _whole(vars(part).values())
-    return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)[:_MOST]
+    return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)
 
 
 def _whole(values: Iterable[Any]) -> Iterator[int]:
     for value in values:
         if type(value) is int:
             yield abs(value)
-        elif isinstance(value, (tuple, frozenset)):
+        elif type(value) is float and value.is_integer() and abs(value) <= _LARGEST:
+            yield int(abs(value))
+        elif isinstance(value, (tuple, frozenset, list)) and len(value) <= _MOST_ITEMS:
             yield from _whole(value)

@@ -1,4 +1,4 @@
-"""What a call of the module would cost, without making it: the elements of all tensors that it makes on the way.
+"""Count the operators of a call and the elements of all tensors that they make, on fake tensors.
 
 Attention over 4096 positions takes few elements in and a thousand times as many in between; only the module knows. It is
 run on fake tensors, which have shapes and no memory.
@@ -7,6 +7,7 @@ run on fake tensors, which have shapes and no memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,34 +17,42 @@ from torch.utils._pytree import tree_iter
 from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.quiet import quiet_libraries
 
-_LEAST = 10_000  # what calling an operator costs, however small its answer: a loop in Python is not free
+
+@dataclass(frozen=True)
+class Counted:
+    """The operators of one call, and the elements of all tensors that they made."""
+
+    operators: int
+    elements: int
 
 
 class _Counting(TorchDispatchMode):
-    """Adds up the elements of every tensor that an operator gives."""
+    """Counts operators and the elements of what they return."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, most_operators: int) -> None:
         super().__init__()
+        self.operators = 0
         self.elements = 0
-        self._limit = limit
+        self._most_operators = most_operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        made = sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
-        self.elements += max(made, _LEAST)
-        if self.elements > self._limit:
-            raise _TooMuch
+        self.elements += sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
+        self.operators += 1
+        if self.operators > self._most_operators:
+            raise _TooMany
         return given
 
 
-class _TooMuch(Exception):
-    """The count is over its limit: how far does not matter."""
+class _TooMany(Exception):
+    """The call has more operators than are counted."""
 
 
-def count_elements(call: Callable[[list[Any]], Any], values: list[Any], limit: int) -> int | None:
-    """The elements that `call(values)` makes, found on fake tensors; None where the call cannot be run on them.
+def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operators: int) -> Counted | None:
+    """What `call(values)` would do, counted on fake tensors; None where that cannot be counted.
 
-    Counting stops beyond the limit: what is given back is then only known to be more.
+    A call cannot be counted if it has more than `most_operators` operators, or cannot run on fake tensors (because it
+    reads values, or because an operator has no fake kernel).
     """
     from torch._subclasses import FakeTensorMode
 
@@ -54,12 +63,20 @@ def count_elements(call: Callable[[list[Any]], Any], values: list[Any], limit: i
         torch.no_grad(),
     ):
         faked = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
-        counting = _Counting(limit)
-        try:
-            with counting:
-                call(faked)
-        except _TooMuch:
-            return counting.elements
-        except Exception:  # values that decide, operators without a fake kernel: nothing can be said
-            return None
-    return counting.elements
+        return _count(lambda: call(faked), most_operators)
+
+
+def count_real_call(call: Callable[[], Any], most_operators: int) -> Counted | None:
+    """The same, counted while the call really runs: for modules that read values."""
+    with torch.no_grad():
+        return _count(call, most_operators)
+
+
+def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
+    counting = _Counting(most_operators)
+    try:
+        with counting:
+            call()
+    except Exception:  # too many operators, values that decide, operators without a fake kernel
+        return None
+    return Counted(counting.operators, counting.elements)

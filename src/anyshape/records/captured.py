@@ -120,5 +120,6 @@ class Captured:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the domain implies every condition of the capture. Without a program, nothing is known of any."""
-        return bool(self.regions) and all(guard.status == "proved" for guard in self.guards)
+        """Whether the domain implies every condition of the capture. Without a program, nothing is known of any; where
+        values decide between programs, the conditions on the sizes are not all."""
+        return bool(self.regions) and not self.decisions and all(guard.status == "proved" for guard in self.guards)

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from anyshape.domain import Condition, Domain, Expr
 from anyshape.findings import Finding, Source
+from anyshape.records.verdict import Untried
 
-Origin = Literal["declared", "model", "found by trying"]
+Origin = Literal["declared", "model", "found by trying", "compared"]
 Status = Literal["kept", "broken", "unknown"]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on the dims, and who asked for it: the user, the model's own code, or trying."""
+    """A condition on the dims, and its origin: the user, the model's own code, trying, or the end of the comparisons."""
 
     condition: Condition
     origin: Origin
@@ -65,13 +66,17 @@ class Constant:
 
 @dataclass(frozen=True)
 class Tested:
-    """What stands behind the promise: at how many sizes the file was compared, and whether its capture is proved."""
+    """What stands behind the promise: at how many sizes the file was compared, and whether its capture is proved.
+
+    `untried` are sizes that were proposed and not compared, with the reason.
+    """
 
     sizes: tuple[Mapping[str, int], ...]
     capture_proved: bool
     largest: Mapping[str, int] = field(default_factory=dict)
     worst_error: Mapping[str, float] = field(default_factory=dict)
     against_guards: int = 0
+    untried: tuple[Untried, ...] = ()
 
 
 @dataclass(frozen=True)

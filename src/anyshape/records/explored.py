@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from anyshape.domain import Domain
 from anyshape.records.contract import Rule
-from anyshape.records.verdict import Refusal
+from anyshape.records.verdict import Refusal, Untried
 
 _CHEAP = 600
 
@@ -18,7 +18,7 @@ class Explored:
 
     `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
     False when no simple rule tells the refused sizes from the answered ones: the domain is then the declared one, and
-    must not be promised.
+    must not be promised. `left_out` are far points that take too much work to be tried.
     """
 
     domain: Domain
@@ -28,6 +28,7 @@ class Explored:
     refused: tuple[Refusal, ...]
     pinned: Mapping[str, int] = field(hash=False)
     is_explained: bool
+    left_out: tuple[Untried, ...] = ()
 
     @property
     def far(self) -> tuple[Mapping[str, int], ...]:

@@ -42,6 +42,12 @@ class Attempt:
         broken = any(finding.severity is Severity.ERROR for finding in self.findings)
         return self.verdict is not None and self.verdict.passed and not broken
 
+    @property
+    def is_right_but_short(self) -> bool:
+        """Whether all that speaks against the file is that it could not be compared up to a declared end."""
+        codes = {finding.code for finding in self.findings if finding.severity is Severity.ERROR}
+        return self.verdict is not None and self.verdict.passed and codes == {"AS131"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Export:

@@ -143,6 +143,8 @@ class Verdict:
 
     `tried` are the sizes at which module and file were compared at least once; `set_aside` counts the edge values that
     the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
+    Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
+    seconds after which the comparisons were ended, None if they came to their end.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -156,6 +158,7 @@ class Verdict:
     set_aside: Mapping[str, int] = field(hash=False, default_factory=dict)
     floor: str = ""
     seconds: float = 0.0
+    stopped_after: float | None = None
 
     @property
     def passed(self) -> bool:

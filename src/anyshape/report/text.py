@@ -8,7 +8,7 @@ from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
-from anyshape.records.verdict import Verdict
+from anyshape.records.verdict import Untried, Verdict
 
 
 def describe_export(result: Export) -> str:
@@ -18,6 +18,7 @@ def describe_export(result: Export) -> str:
     lines = [f"{head}:{where} {say_evidence(result.contract.tested)}, in {result.seconds:.1f} s"]
     lines += describe_contract(result.contract)
     lines += _errors(result.verdict)
+    lines += _untried(result.verdict.untried)
     if result.device != "cpu":
         lines.append(f"  reference ran on {result.device}, onnxruntime on the CPU")
     return _with_findings(lines, result.findings)
@@ -59,6 +60,7 @@ def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str, sig
     lines += [f"  the model refuses {_sizes(refusal.sizes)}: not compared" for refusal in verdict.refused[:3]]
     lines += _errors(verdict)
     lines += ["  signed  its contract is about the file as it is now"] if signed else []
+    lines += _untried(verdict.untried)
     return _with_findings(lines, findings)
 
 
@@ -85,6 +87,7 @@ def describe_inspection(contract: Contract, path: str, has_contract: bool, chang
     for rule in contract.rules:
         source = f", {rule.source.file}:{rule.source.line}" if rule.source else ""
         lines.append(f"  because {format_condition(rule.condition)}   ({rule.origin}{source})")
+    lines += _untried(contract.tested.untried)
     lines.append("  made by " + ", ".join(f"{name} {version}" for name, version in contract.versions.items()))
     return _with_findings(lines, [*contract.findings, *([change] if change else [])])
 
@@ -134,6 +137,17 @@ def _errors(verdict: Verdict) -> Iterator[str]:
         yield f"  rounds  {each.output}: {each.tolerances:.3g} tolerances off at {_sizes(each.sizes)}, right in doubles"
     for output in verdict.outputs:
         yield f"  error   {output.output}: {output.worst:.2g} x its noise floor (up to {output.allowed:.2g} is equal)"
+
+
+def _untried(untried: Sequence[Untried]) -> list[str]:
+    """How many sizes were not compared for each reason, and the largest of them."""
+    lines = []
+    for why in dict.fromkeys(each.why for each in untried):
+        left = [each.sizes for each in untried if each.why == why]
+        largest = max(left, key=lambda sizes: sum(sizes.values()))
+        among = f" ({len(left)} sizes, the largest of them)" if len(left) > 1 else ""
+        lines.append(f"  untried {_sizes(largest)}{among}: {why}")
+    return lines
 
 
 def _count(number: int, noun: str) -> str:

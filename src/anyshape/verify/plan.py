@@ -1,7 +1,8 @@
 """Which trials to make, the most telling first.
 
 Every size gets one draw of random values, its own; edge values and further draws go to a few middling sizes, since a
-branch on values seldom depends on sizes, and sizes of 1 make many values look alike. A small model on small inputs gets
+branch on values seldom depends on sizes, and sizes of 1 make many values look alike. Sizes that are to be compared once,
+mostly large ones, get a single draw. A small model on small inputs gets
 more draws: they cost next to nothing, and a mistake that shows on one value in fifty takes many values to see.
 """
 
@@ -33,7 +34,10 @@ def plan_trials(request: VerifyRequest) -> list[Trial]:
     further = [
         Trial(sizes, seed + len(draws) + draw) for sizes in middling for draw in range(_further_draws(request, sizes))
     ]
-    return [*draws[:_FIRST], *edges, *draws[_FIRST:], *further]
+    known = {tuple(sizes.items()) for sizes in distinct}
+    far = [dict(key) for key in dict.fromkeys(tuple(sizes.items()) for sizes in request.once) if key not in known]
+    once = [Trial(sizes, seed + index) for index, sizes in enumerate(far)]
+    return [*draws[:_FIRST], *edges, *draws[_FIRST:], *once, *further]
 
 
 def _edge_trials(request: VerifyRequest, distinct: Sequence[Sizes], middling: Sequence[Sizes]) -> list[Trial]:

@@ -9,7 +9,7 @@ from math import prod
 from os import PathLike
 from typing import Any
 
-from anyshape.records.verdict import Sizes
+from anyshape.records.verdict import Sizes, Untried
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.shrink import Contains
@@ -25,15 +25,17 @@ Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
 class VerifyOptions:
     """At least `draws` of random values are made at a few sizes, and one at each of the others.
 
-    `rtol` and `atol` replace the noise floor. `budget_s` is for all sizes; `time_limit_s` is for one run in onnxruntime
-    (more when eager itself is slow).
-    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `locate_s` is
-    for finding the node at fault; 0 leaves that out.
+    `rtol` and `atol` replace the noise floor. `budget_s` is the estimated time of all comparisons, by which the sizes are
+    chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
+    `time_limit_s` is for one run in onnxruntime (more when eager itself is slow).
+    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
+    with so many. `locate_s` is for finding the node at fault; 0 leaves that out.
     """
 
     draws: int = 3
     seed: int = 0
     budget_s: float = 60.0
+    clock_s: float = 300.0
     rtol: float | None = None
     atol: float | None = None
     threads: int = 1
@@ -41,13 +43,15 @@ class VerifyOptions:
     memory_limit: int | None = None
     shrink_tries: int = 40
     stop_at_failure: bool = False
+    most_failures: int | None = None
     locate_s: float = 10.0
     progress: Progress | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRequest:
-    """`model` is a file, or its bytes. `sizes` are in the order in which they tell most.
+    """`model` is a file, or its bytes. `sizes` are in the order in which they tell most; those in `once` are compared with
+    one draw of values each; `left_out` goes into the verdict as it is.
 
     `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed. `example`
     is the sizes from which the file was made, as far as they are known: those that may be frozen in it. `operators` are the
@@ -63,6 +67,8 @@ class VerifyRequest:
     feeds: Feeds
     domain: Contains
     sizes: Sequence[Sizes]
+    once: Sequence[Sizes] = ()
+    left_out: Sequence[Untried] = ()
     example: Sizes = field(default_factory=dict)
     operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions)

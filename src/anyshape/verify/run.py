@@ -27,7 +27,7 @@ from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.precision import roundings
-from anyshape.verify.request import VerifyRequest
+from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
 from anyshape.verify.values import edge_called
@@ -83,14 +83,14 @@ def _tried(request: VerifyRequest, bench: Bench, started: float) -> Verdict:
     trials = plan_trials(request)
     with Ahead(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
         for done, trial in enumerate(trials):
-            if tally.trials and monotonic() - started > options.budget_s:
-                tally.give_up(trial.sizes, f"the budget of {options.budget_s:g} s was spent")
-                continue
+            if tally.trials and monotonic() - started > options.clock_s:
+                tally.stop_clock(trials[done:], options.clock_s)
+                break
             if options.progress is not None:
                 options.progress(done, len(trials), trial.sizes)
             if not tally.is_settled(trial):
                 tally.add(trial, ahead.run(done, tally.is_settled))
-            if tally.is_hopeless or (tally.failures and options.stop_at_failure):
+            if tally.is_hopeless or _has_failed_enough(tally, options):
                 break
     smallest = _smallest_failure(bench, tally.failures, started)
     if smallest is not None:
@@ -98,6 +98,11 @@ def _tried(request: VerifyRequest, bench: Bench, started: float) -> Verdict:
     return tally.verdict(
         smallest, bench.floor.how if bench.yardstick is not None else "the user's", monotonic() - started
     )
+
+
+def _has_failed_enough(tally: Tally, options: VerifyOptions) -> bool:
+    most = 1 if options.stop_at_failure else options.most_failures
+    return most is not None and len(tally.failures) >= most
 
 
 def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None) -> NoiseFloor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from anyshape.records.verdict import (
     Failure,
@@ -32,6 +33,7 @@ class Tally:
         self._worst: list[OutputError] = []
         self._rounded: dict[str, RoundedOtherwise] = {}
         self._set_aside: Counter[str] = Counter()
+        self._stopped_after: float | None = None
         self.failures: list[Failure] = []
         self.trials = 0
 
@@ -67,6 +69,12 @@ class Tally:
     def give_up(self, sizes: Sizes, why: str) -> None:
         self._untried.setdefault(_key(sizes), Untried(dict(sizes), why))
 
+    def stop_clock(self, trials: Iterable[Trial], seconds: float) -> None:
+        """Give up all of these trials: the verification has run for so long."""
+        self._stopped_after = seconds
+        for trial in trials:
+            self.give_up(trial.sizes, f"the comparisons had run for {seconds:g} s")
+
     def _note_errors(self, outcome: Equal) -> None:
         names = self._request.output_names
         found = [
@@ -87,11 +95,16 @@ class Tally:
                 self._rounded[name] = RoundedOtherwise(name, times, dict(trial.sizes))
 
     def verdict(self, smallest: Failure | None, floor: str, seconds: float) -> Verdict:
+        for untried in self._request.left_out:
+            self.give_up(untried.sizes, untried.why)
+        for sizes in self._planned:
+            if self.failures:
+                self.give_up(sizes, "the comparisons ended with a failure")
         left = [
             untried for key, untried in self._untried.items() if key not in self._tried and key not in self._refused
         ]
         return Verdict(
-            tried=tuple(dict(key) for key in dict.fromkeys(map(_key, self._request.sizes)) if key in self._tried),
+            tried=tuple(dict(key) for key in dict.fromkeys(map(_key, self._planned)) if key in self._tried),
             failures=tuple(self.failures),
             smallest_failure=smallest,
             refused=tuple(self._refused.values()),
@@ -102,7 +115,12 @@ class Tally:
             set_aside=dict(self._set_aside),
             floor=floor,
             seconds=seconds,
+            stopped_after=self._stopped_after,
         )
+
+    @property
+    def _planned(self) -> tuple[Sizes, ...]:
+        return (*self._request.sizes, *self._request.once)
 
 
 def _key(sizes: Sizes) -> _Key:

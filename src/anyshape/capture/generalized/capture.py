@@ -10,7 +10,7 @@ from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Plan
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.program import Decompose
-from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.regions import find_split
 from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Template, lay_over
@@ -20,6 +20,7 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
 _DEEPEST = 3
+_MOST_SUSPECTS = 64
 
 
 def capture_generalized(
@@ -28,21 +29,22 @@ def capture_generalized(
     answers: Answers,
     decompose: Decompose,
     suspects: Sequence[Sizes] = (),
+    traces: dict[TraceKey, Trace] | None = None,
 ) -> Captured:
     """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
 
     `answers` says whether the module answers at given sizes in eager mode. Where the module does other things at other
     sizes there are several regions, each with its condition. `suspects` are sizes at which it may.
     """
-    recorder = Recorder(module, declared)
-    plan = Plan(lay_over=_flat, also=suspects)
+    recorder = Recorder(module, declared, traces)
+    plan = Plan(lay_over=_flat, also=suspects[:_MOST_SUSPECTS])
 
     def capture(declared: Declared) -> Captured:
         lesson = Learner(recorder, declared, answers, plan).learn()
-        return build_captured("generalized", module, declared, lesson, decompose)
+        return build_captured("generalized", recorder.module, declared, lesson, decompose)
 
     def find_side(declared: Declared) -> Condition | None:
-        return find_split(recorder, declared, answers, plan.largest, suspects)
+        return find_split(recorder, declared, answers, plan.largest, plan.also)
 
     return capture_sides(declared, capture, find_side, _DEEPEST)
 

@@ -129,8 +129,10 @@ def _divided(values: Integers, expr: Expr, column: Integers, largest: int = _LAR
     rise = int(values[high] - values[low])
     if rise == 0 and (values != values[0]).any():
         return None
-    for divisor in range(2, largest + 1):
+    for divisor in (*range(2, largest + 1), *(_far_divisors(column) if largest > _SMALL_DIVISOR else ())):
         offsets = np.arange(divisor, dtype=np.int64)[:, None]
+        if divisor > _LARGEST_DIVISOR:
+            offsets = offsets[[0, 1, -1]]
         quotients = (column[None, :] + offsets) // divisor
         run = quotients[:, high] - quotients[:, low]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -140,16 +142,22 @@ def _divided(values: Integers, expr: Expr, column: Integers, largest: int = _LAR
         shifts = values[low] - factors * quotients[:, low]
         right = (factors[:, None] * quotients + shifts[:, None] == values[None, :]).all(axis=1) & (factors != 0)
         if right.any():
-            offset = _natural(right, divisor)
-            quotient = (expr + offset) // divisor
-            return quotient * int(factors[offset]) + int(shifts[offset])
+            place = _natural(right, len(offsets))
+            quotient = (expr + int(offsets[place, 0])) // divisor
+            return quotient * int(factors[place]) + int(shifts[place])
     return None
+
+
+def _far_divisors(column: Integers) -> list[int]:
+    """Large sizes that were seen with both neighbours and at twice as much, as numbers of the user's code are."""
+    sizes = {int(size) for size in column}
+    return sorted(size for size in sizes if size > _LARGEST_DIVISOR and {size - 1, size + 1, 2 * size} <= sizes)
 
 
 def _remainder(values: Integers, points: Points) -> Expr | None:
     """a * (e % k) + b"""
     for expr, column in points.atoms[: len(points.names) + 4]:
-        for divisor in range(2, _LARGEST_DIVISOR + 1):
+        for divisor in (*range(2, _LARGEST_DIVISOR + 1), *_far_divisors(column)):
             found = combine(values, ((expr % divisor, column % divisor),))
             if found is not None:
                 return found

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from anyshape.capture.generalized.fit_integers import fit_integers
-from anyshape.capture.generalized.fit_reals import Real, fit_reals
+from anyshape.capture.generalized.fit_reals import Part, Real, evaluate_real, fit_reals
+from anyshape.capture.generalized.fit_steps import fit_jumps
 from anyshape.capture.generalized.samples import Points
-from anyshape.domain import Expr, Number, Op, dims_of
+from anyshape.domain import Expr, Number, Op, dims_of, simplify
 
 _MOST_POINTS = 160
 _MOST_LEARNED = 24
 _FEWEST_REPETITIONS = 5
+_CLOSE = 1e-11
 
 Point = Mapping[str, int]
 
@@ -45,6 +47,7 @@ class Fits:
             found = fit_integers(np.array([value for _, value in few], dtype=np.int64), points)
             if found is not None and not (_explains(found, seen) and self._is_seen_enough(found, points)):
                 found = None
+            found = found or _integer_steps(seen)
             self._known[key] = found
             if isinstance(found, Op) and len(self.learned) < _MOST_LEARNED:
                 self.learned[found] = None
@@ -59,7 +62,9 @@ class Fits:
         if key not in self._known:
             few = _thinned(seen)
             points = Points([point for point, _ in few], (*near, *reversed(self.learned)))
-            self._known[key] = fit_reals(np.array([value for _, value in few], dtype=np.float64), points)
+            real = fit_reals(np.array([value for _, value in few], dtype=np.float64), points)
+            is_right = real is not None and (len(few) == len(seen) or _explains_reals(real, seen))
+            self._known[key] = real if is_right else _real_step(seen)
         result: Real | None = self._known[key]
         return result
 
@@ -105,6 +110,31 @@ def _rises_again(quotient: Expr, points: Points) -> bool:
 def _explains(expr: Expr, seen: Sequence[tuple[Point, int]]) -> bool:
     values = Points([point for point, _ in seen]).evaluate(expr)
     return values is not None and bool((values == np.array([value for _, value in seen])).all())
+
+
+def _explains_reals(real: Real, seen: Sequence[tuple[Point, float]]) -> bool:
+    """Whether the rule gives every number that was seen, to a few units in the last place."""
+    return all(abs(evaluate_real(real, point) - value) <= _CLOSE * max(1.0, abs(value)) for point, value in seen)
+
+
+def _integer_steps(seen: Sequence[tuple[Point, int]]) -> Expr | None:
+    found = fit_jumps(seen)
+    if found is None:
+        return None
+    first, steps = found
+    total: Expr = Number(int(first))
+    for step, difference in steps:
+        total = total + step * int(difference)
+    return simplify(total)
+
+
+def _real_step(seen: Sequence[tuple[Point, float]]) -> Real | None:
+    """One jump: a product and a shift cannot express more."""
+    found = fit_jumps(seen)
+    if found is None or len(found[1]) != 1:
+        return None
+    ((step, difference),) = found[1]
+    return Real(float(difference), (Part("", step),), float(found[0]))
 
 
 def _thinned(seen: Sequence[tuple[Point, Any]]) -> list[tuple[Point, Any]]:

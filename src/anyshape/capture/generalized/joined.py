@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from anyshape.capture.generalized.fit_steps import find_break
 from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused
-from anyshape.domain import Condition, all_of, negate
+from anyshape.domain import Condition, Undecided, all_of, find_point, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer, Captured
 
@@ -19,7 +20,7 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
     try:
         return capture(declared)
     except CaptureRefused as refusal:
-        side = find_side(declared) if refusal.finding.code == PATH_DEPENDS_ON_SIZE and depth else None
+        side = _side(refusal, declared, find_side) if depth else None
         if side is None:
             raise
         first, second = (
@@ -29,6 +30,22 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
         if len(first.answers) != len(second.answers):
             raise
         return _join(first, second)
+
+
+def _side(refusal: CaptureRefused, declared: Declared, find_side: FindSide) -> Condition | None:
+    """Where to cut: where the traces begin to differ, or where a number without a rule jumps."""
+    if refusal.finding.code == PATH_DEPENDS_ON_SIZE:
+        return find_side(declared)
+    found = find_break(refusal.seen, declared.domain.names)
+    return found if found is not None and _cuts(declared, found) else None
+
+
+def _cuts(declared: Declared, condition: Condition) -> bool:
+    """Whether the domain has sizes on both sides."""
+    try:
+        return all(find_point(declared.domain, side) is not None for side in (condition, negate(condition)))
+    except Undecided:
+        return False
 
 
 def _narrowed(declared: Declared, condition: Condition) -> Declared:

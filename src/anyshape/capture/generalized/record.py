@@ -24,17 +24,28 @@ from anyshape.modules.caches import uncached
 from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.state import kept
 
+TraceKey = tuple[tuple[str, int], ...]
+
 
 class Recorder:
-    """Traces one module at one assignment of sizes after another."""
+    """Traces one module at one assignment of sizes after another; `traces` keeps those that were made."""
 
-    def __init__(self, module: torch.nn.Module, declared: Declared) -> None:
-        self._module = module
+    def __init__(
+        self, module: torch.nn.Module, declared: Declared, traces: dict[TraceKey, Trace] | None = None
+    ) -> None:
+        self.module = module
         self._declared = declared
+        self._traces = traces if traces is not None else {}
         self.weights = weights_of(module)
 
     def trace(self, sizes: Mapping[str, int]) -> Trace:
         """The steps at these sizes. Raises ValueAsked, and whatever the module raises on fake tensors."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._traces:
+            self._traces[key] = self._record(sizes)
+        return self._traces[key]
+
+    def _record(self, sizes: Mapping[str, int]) -> Trace:
         declared = self._declared
         values = open_values(declared, sizes)
         tensors = [value for value in values if isinstance(value, torch.Tensor)]
@@ -44,12 +55,12 @@ class Recorder:
             rest = iter(given)
             leaves_given = [next(rest) if isinstance(value, torch.Tensor) else value for value in values]
             with AskedValues():
-                answered = flatten_outputs(declared.call(self._module, declared.rebuild(leaves_given)))
+                answered = flatten_outputs(declared.call(self.module, declared.rebuild(leaves_given)))
             answers = [(path, leaf) for path, leaf in answered if leaf is not None and not isinstance(leaf, str)]
             paths.extend(path for path, _ in answers)
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
-        with _untouched(self._module), _quiet_tracing(), leaves(), torch.no_grad():
+        with _untouched(self.module), _quiet_tracing(), leaves(), torch.no_grad():
             recorded = make_fx(
                 run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
             )(*tensors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyshape.capture.generalized.trace import ANSWER, Step
@@ -15,7 +15,9 @@ PATH_DEPENDS_ON_SIZE = "AS122"
 
 
 class CaptureRefused(PromiseBroken):
-    """A rung that learns from traces cannot answer for this module."""
+    """A rung that learns from traces cannot answer for this module. `seen` is the number that has no rule, by sizes."""
+
+    seen: Sequence[tuple[Sizes, Any]] = ()
 
 
 def where(step: Step | None) -> Source | None:
@@ -39,7 +41,7 @@ def at(sizes: Sizes) -> str:
 
 def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRefused:
     shown = "; ".join(f"{value:g} at {at(point)}" for point, value in seen[:4])
-    return CaptureRefused(
+    refused = CaptureRefused(
         Finding(
             code="AS120",
             name="number-without-rule",
@@ -49,6 +51,8 @@ def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRef
             fix="compute it from x.shape with + - * // % min max, or sqrt and log for floats.",
         )
     )
+    refused.seen = seen
+    return refused
 
 
 def value_asked(source: Source | None, asked: str) -> CaptureRefused:

@@ -11,7 +11,7 @@ from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Lesson, Plan
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.program import Decompose
-from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.refusals import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
@@ -38,15 +38,16 @@ def capture_rerolled(
     answers: Answers,
     decompose: Decompose,
     suspects: Sequence[Sizes] = (),
+    traces: dict[TraceKey, Trace] | None = None,
 ) -> Captured:
     """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
 
     `answers` says whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
     may do something else.
     """
-    recorder = Recorder(module, declared)
+    recorder = Recorder(module, declared, traces)
     telling = choose_suspects(recorder, declared, answers, suspects)
-    rerolling = _Rerolling(module, answers, decompose, recorder, telling)
+    rerolling = _Rerolling(answers, decompose, recorder, telling)
     return capture_sides(declared, rerolling.capture, rerolling.find_side, _DEEPEST)
 
 
@@ -54,7 +55,6 @@ def capture_rerolled(
 class _Rerolling:
     """One module, over the domain or over a part of it."""
 
-    module: torch.nn.Module
     answers: Answers
     decompose: Decompose
     recorder: Recorder
@@ -63,7 +63,7 @@ class _Rerolling:
     def capture(self, declared: Declared) -> Captured:
         lesson = self._learn(declared)
         emitter = LoopEmitter(lesson.explained, declared.domain, self.decompose)
-        return build_captured("rerolled", self.module, declared, lesson, self.decompose, emitter)
+        return build_captured("rerolled", self.recorder.module, declared, lesson, self.decompose, emitter)
 
     def find_side(self, declared: Declared) -> Condition | None:
         return find_side(self.recorder, declared, self.answers, self.suspects)

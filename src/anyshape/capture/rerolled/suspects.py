@@ -1,6 +1,7 @@
-"""Which sizes at numbers of the user's code are worth a trace of a loop: traces are as long as their loops.
+"""Choose, of the sizes at numbers of the user's code, those at which a loop is traced: traces are as long as their loops.
 
-Only dims with which traces grow count, and the longest first: a trace of 40 steps has in it what the first 21 do.
+Only dims with which traces grow count. A trace well beyond a number has in it what the loop does before the number, so
+sizes of a little more than twice a number come first; then the number's neighbours. All traces together stay within a limit.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.inputs import Declared
 
-_LONGEST = 80
-_MOST = 6
-_MOST_STEPS = 3000
+_MOST = 8
+_MOST_STEPS = 6000  # operations of all traces together: a trace takes some milliseconds for each
+_LONGEST = 4000  # operations of one trace
 _STEP = 4
 
 
@@ -25,14 +26,25 @@ def choose_suspects(recorder: Recorder, declared: Declared, answers: Answers, su
     growing = {name: growth for name in declared.domain.names if (growth := _growth(recorder, declared, answers, name))}
     chosen: list[Sizes] = []
     steps = 0
-    for sizes in sorted(suspects, key=lambda sizes: -sum(sizes.values())):
+    for sizes in sorted(suspects, key=lambda sizes: _rank(sizes, suspects, example)):
         moved = [name for name in growing if sizes[name] != example[name]]
         long = sum(growing[name] * sizes[name] for name in moved)
-        if not moved or max(sizes.values()) > _LONGEST or steps + long > _MOST_STEPS or len(chosen) >= _MOST:
+        if not moved or long > _LONGEST or steps + long > _MOST_STEPS or len(chosen) >= _MOST:
             continue
         steps += long
         chosen.append(_varied(declared, sizes, len(chosen)))
     return chosen
+
+
+def _rank(sizes: Sizes, suspects: Sequence[Sizes], example: Sizes) -> int:
+    """0 for a size that is 2 * n + 1 of another suspect n, 1 for n + 1, 2 for all others."""
+    for name in sizes:
+        others = {other[name] for other in suspects if other[name] != example[name]}
+        if sizes[name] != example[name] and (sizes[name] - 1) % 2 == 0 and (sizes[name] - 1) // 2 in others:
+            return 0
+        if sizes[name] != example[name] and sizes[name] - 1 in others and 2 * (sizes[name] - 1) in others:
+            return 1
+    return 2
 
 
 def _growth(recorder: Recorder, declared: Declared, answers: Answers, name: str) -> int:

@@ -1,0 +1,67 @@
+"""A capture without proof is promised as far as its file is compared: the domain that is left, and the sizes to compare.
+
+proved      the whole domain; some thirty sizes, and the far ones that exploring found
+not proved  the domain up to the ends that can be compared; those ends, a joint corner, and the numbers of the user's code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from anyshape.diagnose.extents import diagnose_ends
+from anyshape.explore import Costing, find_extent
+from anyshape.findings import Finding
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured
+from anyshape.records.contract import Rule
+from anyshape.records.explored import Explored
+from anyshape.records.extent import Extent
+from anyshape.verify.asking import Cost, SizePlan, plan_sizes
+
+Sizes = Mapping[str, int]
+
+_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
+
+
+@dataclass(frozen=True)
+class Promised:
+    """What a file can promise: the declaration and what exploring found, both up to the extent; the findings about it."""
+
+    declared: Declared
+    explored: Explored
+    extent: Extent | None = None
+    findings: tuple[Finding, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+def end_where_compared(
+    captured: Captured, declared: Declared, explored: Explored, cost: Costing, *, accept_narrower: bool
+) -> Promised:
+    """The whole declaration for a proved capture; for another one as much of it as can be compared."""
+    if captured.is_proved:
+        return Promised(declared, explored)
+    extent = find_extent(declared, cost)
+    return Promised(
+        replace(declared, domain=extent.domain),
+        replace(explored, domain=explored.domain.narrowed(*extent.conditions)),
+        extent,
+        diagnose_ends(extent.ends, accept_narrower=accept_narrower),
+        tuple(Rule(condition, "compared") for condition in extent.conditions),
+    )
+
+
+def plan_comparisons(
+    captured: Captured, promised: Promised, suspects: Sequence[Sizes], cost: Costing, seed: int
+) -> SizePlan:
+    """All sizes to compare, and those that are left out."""
+    declared, explored, extent = promised.declared, promised.explored, promised.extent
+    limits = Cost(cost, cost.cheap, cost.affordable)
+    far = [point for point in explored.far if declared.domain.contains(point)]
+    plan = plan_sizes(declared, captured.guards, limits, seed).with_once(far).with_left_out(explored.left_out)
+    if captured.is_proved:
+        return plan
+    if extent is not None:
+        plan = plan.with_once(extent.points).with_left_out(extent.left_out)
+    inside = [point for point in suspects if declared.domain.contains(point)]
+    return plan.with_affordable(inside, cost.excess, limits, cost.all_work // _SHARE_OF_NUMBERS)

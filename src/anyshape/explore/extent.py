@@ -1,0 +1,135 @@
+"""Decide, from estimated work alone, how far the comparisons of a capture without proof go.
+
+each dim alone      up to its declared end, or 4096, as far as time and memory allow; the other dims as small as is legal
+all dims together   one corner, as large as time and memory allow
+
+Nothing is run here, so the same declaration and module give the same extent on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, range_of, smallest_point
+from anyshape.explore.cost import MEMORY, Costing
+from anyshape.explore.limits import FARTHEST
+from anyshape.inputs import Declared
+from anyshape.records.extent import End, Extent
+from anyshape.records.verdict import Untried
+
+Sizes = Mapping[str, int]
+
+_FINENESS = 64
+_EFFORT = 200_000  # of the solver: counted, not timed
+_PATIENCE_MS = 20_000
+
+
+def find_extent(declared: Declared, limit: Costing) -> Extent:
+    """The ends of all dims, the points at which they are compared, and the domain up to there."""
+    domain = declared.domain
+    smallest = _point(domain) or dict(declared.example_sizes)
+    reaching = [_reach(declared, smallest, name, limit) for name in domain.names]
+    found = [each for each in reaching if each is not None]
+    ends = tuple(end for end, _ in found)
+    conditions: tuple[Condition, ...] = tuple(
+        Compare("<=", Ref(end.name), Number(end.largest)) for end in ends if end.is_open or end.is_short
+    )
+    bounded = domain.narrowed(*conditions)
+    left_out = [
+        Untried({**point, end.name: end.declared}, end.why)
+        for end, point in found
+        if end.is_short and end.declared is not None
+    ]
+    corner, beyond = _joint_corner(bounded, smallest, ends, limit)
+    points = [point for _, point in found if bounded.contains(point)]
+    points += [corner] if corner is not None else []
+    unlike = tuple(dict(key) for key in dict.fromkeys(tuple(point.items()) for point in points))
+    return Extent(bounded, ends, unlike, (*left_out, *beyond), conditions)
+
+
+def _reach(declared: Declared, smallest: Sizes, name: str, limit: Costing) -> tuple[End, dict[str, int]] | None:
+    """The end of one dim, and the point at which it is compared; None if the solver finds no point at all."""
+    domain = declared.domain
+    dim = domain.dim(name)
+    declared_end = _largest(domain, name)
+    target = declared_end if declared_end is not None else max(FARTHEST, declared.example_sizes[name])
+    step = dim.multiple
+    at = _at(domain, smallest, name, target // step * step)
+    if at is not None and not limit.excess(at):
+        return End(name, target // step * step, declared_end), at
+    low = max(dim.smallest, min(declared.example_sizes[name], target)) // step
+    high = target // step
+    point = _at(domain, smallest, name, low * step)
+    why = limit.excess(at) if at is not None else "the rules of the domain leave no point that was found there"
+    if point is None:
+        return None
+    while low < high - 1:
+        middle = (low + high) // 2
+        at = _at(domain, smallest, name, middle * step)
+        if at is None or limit.excess(at):
+            high = middle
+        else:
+            low, point = middle, at
+    return End(name, low * step, declared_end, why, is_memory=why.startswith(MEMORY)), point
+
+
+def _largest(domain: Domain, name: str) -> int | None:
+    """The end of a dim: its own, or the one that the relations give it (`past + seq <= 4096` ends both)."""
+    dim = domain.dim(name)
+    if not domain.relations:
+        return None if dim.max is None else dim.largest_up_to(dim.max)
+    try:
+        found = range_of(domain, Ref(name), timeout_ms=_PATIENCE_MS, effort=_EFFORT)
+    except Undecided:
+        found = None
+    high = found.high if found is not None and isinstance(found.high, int) else dim.max
+    return None if high is None else dim.largest_up_to(high)
+
+
+def _joint_corner(
+    domain: Domain, smallest: Sizes, ends: tuple[End, ...], limit: Costing
+) -> tuple[dict[str, int] | None, tuple[Untried, ...]]:
+    """All dims as far towards their ends as the limits allow, and the corner at the ends where that is beyond."""
+
+    def at(part: int) -> dict[str, int] | None:
+        wished = dict(smallest)
+        for end in ends:
+            multiple = domain.dim(end.name).multiple
+            low = smallest[end.name]
+            wished[end.name] = (low + (end.largest - low) * part // _FINENESS**2) // multiple * multiple
+        return wished if domain.contains(wished) else None
+
+    most = _FINENESS**2
+    legal = _last(lambda part: at(part) is not None, most)
+    allowed = _last(lambda part: (point := at(part)) is not None and not limit.excess(point), most)
+    corner, farthest = at(allowed), at(legal)
+    if farthest is None or farthest == corner:
+        return corner, ()
+    return corner, (Untried(farthest, limit.excess(farthest)),)
+
+
+def _last(is_allowed: Callable[[int], bool], most: int) -> int:
+    """The largest number up to `most` that is allowed, if all below it are."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_allowed(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _at(domain: Domain, smallest: Sizes, name: str, size: int) -> dict[str, int] | None:
+    """The smallest point with this size of the dim."""
+    moved = {**smallest, name: size}
+    if domain.contains(moved):
+        return moved
+    return _point(domain, Compare("==", Ref(name), Number(size)))
+
+
+def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
+    try:
+        return smallest_point(domain, *conditions, timeout_ms=_PATIENCE_MS, effort=_EFFORT)
+    except Undecided:
+        return None

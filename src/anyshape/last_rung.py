@@ -1,0 +1,42 @@
+"""The last rung of the ladder: torch's TorchScript exporter, tried where no other rung gives a right file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.findings import AnyshapeError
+from anyshape.ladder import judged
+from anyshape.optimize import optimize
+from anyshape.records.captured import Captured
+from anyshape.records.export import Attempt
+from anyshape.site import Options, Site
+from anyshape.translate.legacy import export_legacy
+from anyshape.translate.opsets import convert_opset
+
+LEGACY = "legacy"
+
+
+def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
+    """Whether the last rung is to be heard. It knows neither the user's translations nor what an axis of an output is."""
+    if options.strategy is not None:
+        return options.strategy == LEGACY
+    is_right = any(attempt.is_right or attempt.is_right_but_short for attempt in attempts)
+    is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
+    is_named = any(finding.code == "AS112" for attempt in attempts for finding in attempt.findings)
+    return not (is_right or is_translated or is_named)
+
+
+def attempt_legacy(site: Site) -> Attempt:
+    """The last rung: torch's TorchScript exporter, which gives a file without a program that we could look into."""
+    site.tell(f"exporting ({LEGACY})", 0, 0)
+    try:
+        exported = export_legacy(site.module, site.declared)
+        exported = optimize(exported) if site.options.optimize else exported
+        exported = convert_opset(exported, site.options.opset)
+        captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
+        return judged(captured, exported, site)
+    except AnyshapeError as error:
+        return Attempt(LEGACY, error.findings)
+    except Exception as error:  # a rung that crashes is a note, not the end
+        return Attempt(LEGACY, (diagnose_translation_error(error),))

@@ -1,0 +1,81 @@
+"""What every rung of the ladder works with: the options of an export, and the facts that are known before capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from anyshape.compared import Promised, end_where_compared
+from anyshape.explore import Costing, find_extent, sizes_at_numbers
+from anyshape.inputs import Declared
+from anyshape.modules.code_numbers import numbers_in_code
+from anyshape.modules.time_limit import TimeLimit
+from anyshape.operators.registered import Translation
+from anyshape.records.captured import Captured
+from anyshape.records.explored import Explored
+from anyshape.verify import Reference, VerifyOptions
+
+if TYPE_CHECKING:
+    import torch
+
+Tell = Callable[[str, int, int], None]
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to export: what of the file, what of the checking."""
+
+    opset: int = 18
+    translations: Mapping[Any, Translation] = field(default_factory=dict)
+    optimize: bool = True
+    enforce: str = "graph"
+    force: bool = False
+    accept_narrower: bool = False
+    thorough: bool = False
+    strategy: str | None = None
+    time_limit_s: float = 600.0
+    verify: VerifyOptions = field(default_factory=VerifyOptions)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every rung works with."""
+
+    module: torch.nn.Module
+    declared: Declared
+    explored: Explored
+    reference: Reference
+    cost: Costing
+    options: Options
+    tell: Tell
+    may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
+    limit: TimeLimit = field(default_factory=TimeLimit)
+    told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
+    is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
+
+    @cached_property
+    def suspects(self) -> list[dict[str, int]]:
+        """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
+        numbers = numbers_in_code(self.module)
+        ends = find_extent(self.declared, self.cost).largest if numbers else {}
+        at_numbers = sizes_at_numbers(self.declared, numbers, ends)
+        return [*map(dict, self.told), *(sizes for sizes in at_numbers if sizes not in self.told)]
+
+    def promised(self, captured: Captured) -> Promised:
+        """How much of the domain the file of this capture can promise."""
+        if self.is_part:
+            return Promised(self.declared, self.explored)
+        return end_where_compared(
+            captured, self.declared, self.explored, self.cost, accept_narrower=self.options.accept_narrower
+        )
+
+    def within(self, promised: Promised) -> Site:
+        """The same, for what can be promised."""
+        return replace(self, declared=promised.declared, explored=promised.explored)
+
+    def traceable(self) -> list[dict[str, int]]:
+        """The suspects at which a trace is affordable."""
+        return [sizes for sizes in self.suspects if not self.cost.excess(sizes)]
