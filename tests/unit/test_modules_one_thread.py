@@ -22,6 +22,7 @@ from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.one_thread import ByThread
 from anyshape.modules.open_numbers import open_numbers
 from anyshape.modules.quiet import quiet_libraries
+from anyshape.modules.thread_builtins import thread_builtins
 from anyshape.modules.thread_warnings import thread_warnings
 from anyshape.verify.wide_defaults import double_by_default
 
@@ -154,6 +155,23 @@ def test_log_lines_of_libraries_go_to_our_logger_in_one_thread(caplog: pytest.Lo
     said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
     assert ("anyshape.libraries", "DEBUG", "torch.some.part: inner") in said
     assert ("mine", "WARNING", "own") in said and ("torch.some.part", "WARNING", "other") in said
+
+
+class Watched(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        seen.append(elsewhere(lambda: (max(2, 3), max([1, 4], key=lambda each: -each), type(math.pow(2, 3)))))
+        return x * max(x.shape[0], 3) * math.pow(2, 3)
+
+
+seen: list[Any] = []
+
+
+def test_torch_export_replaces_builtins_in_one_thread() -> None:
+    before = max, min, math.pow
+    with thread_builtins():
+        torch.export.export(Watched(), (torch.ones(2),), strict=False)
+    assert seen == [(3, 1, float)] * len(seen) and seen
+    assert (max, min, math.pow) == before
 
 
 def made_by_default() -> list[torch.Tensor]:

@@ -25,6 +25,7 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
     """The module to work on, once no other thread exports. A thread that has to wait reports the stage `WAITING` first."""
     from anyshape.modules.quiet import quiet_libraries
     from anyshape.modules.structural_copy import working_copy
+    from anyshape.modules.thread_builtins import thread_builtins
     from anyshape.modules.thread_warnings import thread_warnings
 
     if not _TURN.acquire(blocking=False):
@@ -32,7 +33,7 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
             progress(WAITING, 0, 0)
         _TURN.acquire()
     try:
-        with thread_warnings(), quiet_libraries():
+        with thread_warnings(), quiet_libraries(), thread_builtins():
             yield working_copy(module)
     finally:
         _TURN.release()
