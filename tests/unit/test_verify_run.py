@@ -126,7 +126,18 @@ def test_a_frozen_shape_is_a_failure_of_the_runtime_with_its_sizes() -> None:
     [
         (
             lambda x: x * 2 if x.sum() > 0 else x + 100,
-            {"random", "negated", "zeros", "signed-zeros", "large", "small", "repeated", "mixed", "equal"},
+            {
+                "random",
+                "negated",
+                "zeros",
+                "signed-zeros",
+                "large",
+                "small",
+                "repeated",
+                "few-numbers",
+                "mixed",
+                "equal",
+            },
         ),
         (lambda x: x + 100 if bool((x == 0).all()) else x * 2, {"zeros", "signed-zeros"}),
         (lambda x: x + 100 if x.abs().max() > 50 else x * 2, {"large"}),

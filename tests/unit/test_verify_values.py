@@ -28,7 +28,7 @@ def given(*values: float) -> Answer:
 
 
 def test_floats_are_negated_zeroed_enlarged_and_repeated() -> None:
-    assert names(torch.randn(2, 3)) == {"negated", "zeros", "large", "small", "repeated"}
+    assert names(torch.randn(2, 3)) == {"negated", "zeros", "large", "small", "repeated", "few-numbers"}
 
 
 def test_half_precision_is_not_enlarged() -> None:
@@ -77,7 +77,7 @@ def test_random_values_stay_as_they_are() -> None:
 
 def test_empty_and_scalar_tensors_have_edge_values_too() -> None:
     assert names(torch.zeros(0, 3)) == set()
-    assert names(torch.tensor(2.0)) == {"negated", "zeros", "large", "small"}
+    assert names(torch.tensor(2.0)) == {"negated", "zeros", "large", "small", "few-numbers"}
 
 
 @pytest.mark.parametrize(

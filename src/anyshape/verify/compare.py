@@ -152,6 +152,19 @@ def _compare_floats(expected: Array, actual: Array, rule: OutputRule, limit: Arr
     return _difference(Mismatch.VALUE, rule, expected, actual, excess > 1.0, excess), worst
 
 
+def without_numbers_apart(one: Array, other: Array) -> tuple[Array, Array]:
+    """Both with 0 where neither is finite, if there is NaN among them: what comes of 1/0 - 1/0 is a matter of the formula.
+
+    Without a NaN the signs of infinities count: those of 1/x at zeros are the signs of the zeros.
+    """
+    if not is_float(one) or not is_float(other) or one.shape != other.shape:
+        return one, other
+    if not np.isnan(widen(one)).any() and not np.isnan(widen(other)).any():
+        return one, other
+    places = ~np.isfinite(widen(one)) & ~np.isfinite(widen(other))
+    return np.where(places, 0, one).astype(one.dtype), np.where(places, 0, other).astype(other.dtype)
+
+
 def _nan_places(array: Array) -> Array:
     return np.isnan(array)
 

@@ -58,9 +58,16 @@ def is_wide_float(tensor: torch.Tensor) -> bool:
 
 
 def is_number(tensor: torch.Tensor) -> bool:
-    """Whether it holds integers that are no mask."""
+    """Whether it holds integers that are neither a mask nor pivots of a matrix."""
     is_whole = not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
-    return is_whole and tensor.numel() > 0 and not is_mask(tensor)
+    return is_whole and tensor.numel() > 0 and not is_mask(tensor) and not _are_pivots(tensor)
+
+
+def _are_pivots(tensor: torch.Tensor) -> bool:
+    """Rows to swap, as LAPACK gives them: never below their own place. torch reads memory at whatever else they hold."""
+    if tensor.dtype is not torch.int32 or tensor.dim() == 0:
+        return False
+    return bool((tensor > torch.arange(tensor.shape[-1], device=tensor.device)).all())
 
 
 def floats(change: Change) -> Change:
@@ -103,12 +110,23 @@ def _signed_zeros(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
 
 
 def _mixed(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
-    """Half of the elements become one of a few numbers, zeros of both signs among them; infinities stay."""
-    few = torch.tensor(_FEW, dtype=tensor.dtype, device=tensor.device)
-    if draw.range is not None:
-        few = torch.cat([few, few.new_tensor([bound for bound in draw.range if math.isfinite(bound)])])
-    chosen = few[draw.below(len(few), tensor.shape).to(tensor.device)]
-    return torch.where(draw.half(tensor) & tensor.isfinite(), chosen, tensor)
+    """Every second element, in random order, becomes one of a few numbers; infinities stay."""
+    order = torch.randperm(tensor.numel(), generator=draw.random).reshape(tensor.shape).to(tensor.device)
+    few = _few_of(tensor, draw)
+    return torch.where((order % 2 == 0) & tensor.isfinite(), few[(order // 2) % len(few)], tensor)
+
+
+def few_numbers(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
+    """All elements become one of a few numbers; infinities stay."""
+    order = torch.randperm(tensor.numel(), generator=draw.random).reshape(tensor.shape).to(tensor.device)
+    few = _few_of(tensor, draw)
+    return torch.where(tensor.isfinite(), few[order % len(few)], tensor)
+
+
+def _few_of(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
+    """Zeros of both signs, small numbers, and the ends of the legal range."""
+    ends = [bound for bound in draw.range or () if math.isfinite(bound)]
+    return torch.tensor([*_FEW, *ends], dtype=tensor.dtype, device=tensor.device)
 
 
 def _equal(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:

@@ -17,7 +17,16 @@ import torch
 
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import is_float, widen
-from anyshape.verify.patterns import FURTHER_CHANGES, Change, Draw, floats, is_mask, is_wide_float, whole_range
+from anyshape.verify.patterns import (
+    FURTHER_CHANGES,
+    Change,
+    Draw,
+    few_numbers,
+    floats,
+    is_mask,
+    is_wide_float,
+    whole_range,
+)
 from anyshape.verify.reference import Answer, CallInputs
 from anyshape.verify.tensors import map_tensors
 
@@ -119,6 +128,7 @@ EDGES = (
     EdgeValues("large", floats(_enlarged), extreme=True),
     EdgeValues("small", floats(_diminished), extreme=True),
     EdgeValues("repeated", floats(_repeated), extreme=True),
+    EdgeValues("few-numbers", floats(few_numbers)),
     EdgeValues("all-false", _masks(False)),
     EdgeValues("all-true", _masks(True)),
 )
