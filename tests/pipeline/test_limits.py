@@ -44,11 +44,16 @@ class Slow(torch.nn.Module):
 
 
 def test_a_rung_that_never_ends_leaves_time_for_the_next() -> None:
-    with pytest.raises(anyshape.PromiseBroken) as broken:
-        anyshape.export(EndlessWhileExported(), lambda n=3: torch.ones(n), time_limit=20)
-    codes = {attempt.strategy: attempt.findings[0].code for attempt in broken.value.attempts}
-    assert codes["symbolic"] == "AS130" and len(codes) > 1
-    assert broken.value.attempts[0].findings[0].why.startswith("it was ended while capturing (symbolic)")
+    try:
+        result = anyshape.export(EndlessWhileExported(), lambda n=3: torch.ones(n), time_limit=20)
+        attempts = result.attempts
+        assert [finding.code for finding in result.findings if finding.code == "AS130"] == ["AS130"]  # as a warning
+    except anyshape.PromiseBroken as broken:  # on a busy machine, where the others get no further
+        attempts = broken.attempts
+        assert broken.finding.code == "AS140"
+    codes = {attempt.strategy: [finding.code for finding in attempt.findings] for attempt in attempts}
+    assert codes["symbolic"] == ["AS130"] and len(codes) > 1
+    assert attempts[0].findings[0].why.startswith("it was ended while capturing (symbolic)")
 
 
 def test_a_model_that_never_ends_ends_the_export_with_what_was_found() -> None:
@@ -67,8 +72,10 @@ def test_the_users_own_alarm_goes_through_unchanged() -> None:
     def ring(number: int, frame: object) -> None:
         raise Mine("too slow for me")
 
+    # All that is imported on first use is there: an alarm in the midst of an import leaves half a module behind.
+    anyshape.export(torch.nn.Identity(), lambda n=3: torch.ones(n), budget=1)
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:
         with pytest.raises(Mine, match="too slow for me"):
             anyshape.export(Slow(), lambda n=3: torch.ones(n))
@@ -152,3 +159,24 @@ def test_many_open_axes_do_not_take_the_machine_down() -> None:
     outcome, growth = ended.stdout.split()
     assert outcome in ("kept", "AS140", "AS141")
     assert int(growth) < 6000  # MB, of which a few hundred are libraries
+
+
+def test_a_model_that_takes_minutes_ends_in_time_and_leaves_torch_as_it_was() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LongformerConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        attention_window=[4],
+        max_position_embeddings=130,
+        pad_token_id=1,
+    )
+    model = transformers.LongformerModel(config).eval()
+    began = time.monotonic()
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(model, lambda batch=2, seq=8: {"input_ids": torch.randint(2, 50, (batch, seq))}, time_limit=8)
+    assert broken.value.finding.code == "AS140"
+    assert time.monotonic() - began < 60
+    assert anyshape.export(torch.nn.Linear(3, 2), lambda n=3: torch.ones(n, 3), budget=5).contract.status == "kept"
