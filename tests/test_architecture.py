@@ -21,6 +21,7 @@ TOP = (
     "ladder",
     "last_rung",
     "decided",
+    "constancy",
     "pipeline",
     "signing",
     "api",

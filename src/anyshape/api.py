@@ -41,6 +41,8 @@ OLDEST_OPSET = 17
 NEWEST_OPSET = 23
 DEFAULT_OPSET = 18
 ENFORCEMENTS = ("graph", "load")
+STATES = ("outputs", "frozen")
+RANDOMS = ("runtime",)
 
 
 @handlers_go_through()
@@ -64,6 +66,8 @@ def export(
     force: bool = False,
     accept_narrower: bool = False,
     thorough: bool = False,
+    state: Literal["outputs", "frozen"] | None = None,
+    random: Literal["runtime"] | None = None,
     strategy: str | None = None,
     time_limit: float = 600.0,
     rtol: float | None = None,
@@ -89,6 +93,9 @@ def export(
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
     None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
     and of the result. `time_limit` is in seconds, for the whole export.
+    A model whose later calls answer otherwise than the first is an error, unless `state="outputs"` makes its state inputs
+    and outputs of the file, or `state="frozen"` accepts that each call of the file answers as the first does. A random
+    model is an error, unless `random="runtime"` keeps torch's random operators in the file.
     `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
     compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
 
@@ -100,6 +107,10 @@ def export(
     _check_opset(opset)
     _check_strategy(strategy)
     check_choice("enforce", enforce, ENFORCEMENTS)
+    if state is not None:
+        check_choice("state", state, STATES)
+    if random is not None:
+        check_choice("random", random, RANDOMS)
     _check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
     if path is not None:
         check_writable(Path(path))
@@ -121,6 +132,8 @@ def export(
         force=force,
         accept_narrower=accept_narrower,
         thorough=thorough,
+        state=state,
+        random=random,
         strategy=strategy,
         time_limit_s=time_limit,
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=max(time_limit, budget), seed=seed),

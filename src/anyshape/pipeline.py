@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.rungs import RUNGS
+from anyshape.constancy import check_row, make_constant, ways_of, with_constancy
 from anyshape.contract.build import build_contract
 from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
@@ -70,12 +71,15 @@ def _timed(tell: Tell, limit: TimeLimit) -> Tell:
 def _export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell, limit: TimeLimit) -> Export:
     began = time.monotonic()
     training = diagnose_training(module)
+    tell("calling the model again", 0, 0)
+    constant = make_constant(module, declared, options)
+    module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
         cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
         explored = explore(declared, trying(declared, reference), cost, seed=options.verify.seed)
         refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
-        findings = [*declared.notes, *training, *refusals]
+        findings = [*declared.notes, *training, *constant.findings, *refusals]
         if options.accept_narrower:
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
@@ -93,12 +97,14 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     if limit.left <= 0 and not best.is_right:
         findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
     findings += (*narrowings, *_ended_early(attempts, best), *best.findings)
+    findings += check_row(constant, best) if best.is_right else ()
     narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
     explored = replace(explored, domain=narrowed.domain, rules=(*explored.rules, *best.rules))
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
+    contract = with_constancy(contract, constant)
     write_contract(best.exported.model, contract)
     return Export(
         model=best.exported.model,
@@ -132,10 +138,17 @@ def check(
 
     `spelled` is how the user named the model, for the line that replays a failure; `operators` run its custom nodes.
     """
+    promised = find_contract(path)
+    constant = make_constant(module, declared, ways_of(promised, options))
+    module, declared, options = constant.module, constant.declared, constant.options.verify
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
         cost = costing(module, declared, options.budget_s)
-        plan = SizePlan((dict(sizes),)) if sizes is not None else _plan_check(module, declared, cost, options.seed)
+        plan = (
+            SizePlan((constant.complete(sizes),))
+            if sizes is not None
+            else _plan_check(module, declared, cost, options.seed)
+        )
         request = replace(
             request_for(path, matched.outputs, declared, reference),
             sizes=plan.sizes,
@@ -147,12 +160,11 @@ def check(
         )
         verdict = verify(request)
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
-    promised = find_contract(path)
     unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
     differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))
     answers = diagnose_answers(unpromised, replay)
     if verdict.tried:
-        return verdict, (*differences, *answers)
+        return verdict, (*constant.findings, *differences, *answers)
     # A model that always refuses says nothing.
     return verdict, answers if sizes is not None and answers else differences
 

@@ -34,6 +34,8 @@ class Options:
     enforce: str = "graph"
     force: bool = False
     accept_narrower: bool = False
+    state: str | None = None
+    random: str | None = None
     thorough: bool = False
     strategy: str | None = None
     time_limit_s: float = 600.0

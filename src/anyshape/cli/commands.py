@@ -60,6 +60,15 @@ def export(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Compare every declared end, however long that takes.")
     ] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            help="'outputs': what the model keeps between calls is an input and an output; 'frozen': not kept."
+        ),
+    ] = None,
+    random: Annotated[
+        str | None, typer.Option(help="'runtime': the file draws random numbers as the model does.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -108,6 +117,8 @@ def export(
                 accept_narrower=accept_narrower,
                 values=values or file.values,  # type: ignore[arg-type]
                 thorough=thorough,
+                state=state,  # type: ignore[arg-type]
+                random=random,  # type: ignore[arg-type]
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:

@@ -98,6 +98,19 @@ class Loaded:
             values = [to_torch(value, bound.device) for value in values]
         return values[0] if len(values) == 1 else Answers([info.name for info in self._session.outputs], values)
 
+    def initial_state(self, **sizes: int) -> dict[str, Array]:
+        """The state before the first call, for a file that carries state: `loaded(x=..., state=loaded.initial_state())`.
+
+        `sizes` has the dims that the state's axes follow: `initial_state(batch=3)`.
+        """
+        from anyshape.contract.first_state import first_value
+
+        return {state.name: first_value(state, sizes) for state in self.contract.state}
+
+    def next_state(self, answers: Any) -> dict[str, Any]:
+        """The state for the call after the one that gave these answers."""
+        return {state.name: answers[state.output] for state in self.contract.state}
+
     def _run(self, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> list[Array]:
         try:
             return self._session.run(feeds)

@@ -11,7 +11,18 @@ from typing import Any, cast
 from anyshape.contract.text import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
-from anyshape.records.contract import Constant, Contract, Digest, Opaque, Origin, Rule, Status, TensorPromise, Tested
+from anyshape.records.contract import (
+    Constant,
+    Contract,
+    Digest,
+    Opaque,
+    Origin,
+    Rule,
+    StatePromise,
+    Status,
+    TensorPromise,
+    Tested,
+)
 from anyshape.records.verdict import Untried
 
 Json = dict[str, Any]
@@ -58,6 +69,8 @@ def _contract(data: Json) -> Contract:
         parameters=tuple(_is(item, str, "parameters") for item in _list(data, "parameters")),
         needs=tuple(_is(item, str, "needs") for item in (_list(data, "needs") if "needs" in data else ())),
         values=_mapping(_get(data, "values", dict), str, "values") if "values" in data else {},
+        state=tuple(_state(item) for item in (_list(data, "state") if "state" in data else ())),
+        random="random" in data and _get(data, "random", bool),
         tested=_tested(_get(data, "tested", dict)),
         strategy=_get(data, "strategy", str),
         opset=_get(data, "opset", int),
@@ -104,6 +117,12 @@ def _tensor(data: Any) -> TensorPromise:
     any_rank = data.get("axes", ()) is None
     axes = () if any_rank else tuple(_axis(axis) for axis in _list(data, "axes"))
     return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes, any_rank)
+
+
+def _state(data: Any) -> StatePromise:
+    shape = tuple(size if type(size) is int else _is(size, str, "shape") for size in _list(data, "shape"))
+    texts = ("name", "input", "output", "dtype", "data")
+    return StatePromise(**{key: _get(data, key, str) for key in texts}, shape=shape)
 
 
 def _axis(axis: Any) -> Expr | None:

@@ -1,8 +1,8 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
-a key that a reader must not ignore, is a new version. `needs`, `values`, `digest` and `untried` are left
-out where there are none.
+a key that a reader must not ignore, is a new version. `needs`, `values`, `state`, `random`, `digest` and `untried` are
+left out where there are none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
 from anyshape.findings import Finding, Source
-from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise, Tested
+from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, StatePromise, TensorPromise, Tested
 from anyshape.records.verdict import Untried
 
 VERSION = 1
@@ -41,6 +41,8 @@ def contract_as_plain(contract: Contract) -> Json:
         "parameters": list(contract.parameters),
         **({"needs": list(contract.needs)} if contract.needs else {}),
         **({"values": _sorted(contract.values)} if contract.values else {}),
+        **({"state": [_state(state) for state in contract.state]} if contract.state else {}),
+        **({"random": True} if contract.random else {}),
         "tested": _tested(contract.tested),
         "strategy": contract.strategy,
         "opset": contract.opset,
@@ -76,6 +78,17 @@ def _source(source: Source) -> Json:
 def _tensor(tensor: TensorPromise) -> Json:
     axes = None if tensor.any_rank else [_axis(axis) for axis in tensor.axes]
     return {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
+
+
+def _state(state: StatePromise) -> Json:
+    return {
+        "name": state.name,
+        "input": state.input,
+        "output": state.output,
+        "dtype": state.dtype,
+        "shape": list(state.shape),
+        "data": state.data,
+    }
 
 
 def _axis(axis: Expr | None) -> int | str | None:

@@ -1,7 +1,8 @@
 """The file does not answer as the module does: which output, at which smallest sizes, and whose condition it is.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line
-otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value
+otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
+                                                  AS150 distribution of random values
 the runtime refuses, crashes, hangs           ->  AS306, AS307
 nothing could be compared                     ->  AS308
 """
@@ -26,6 +27,7 @@ _NAMES = {
     Mismatch.NAN: ("AS304", "wrong-nan"),
     Mismatch.INFINITY: ("AS304", "wrong-nan"),
     Mismatch.VALUE: ("AS305", "wrong-values"),
+    Mismatch.DISTRIBUTION: ("AS150", "wrong-distribution"),
 }
 
 

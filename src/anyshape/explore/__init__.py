@@ -1,16 +1,22 @@
 """Where does the user's own module answer, and at what cost? Found by trying, before anything is captured."""
 
+from anyshape.explore.carried import NotCarriedError, plan_state
 from anyshape.explore.cost import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.extent import find_extent
 from anyshape.explore.numbers import sizes_at_numbers
+from anyshape.explore.repeats import observe_repeats, sizes_to_repeat
 from anyshape.explore.stage import explore
 
 __all__ = [
     "AFFORDABLE",
     "CHEAP",
     "Costing",
+    "NotCarriedError",
     "costing",
     "explore",
     "find_extent",
+    "observe_repeats",
+    "plan_state",
     "sizes_at_numbers",
+    "sizes_to_repeat",
 ]

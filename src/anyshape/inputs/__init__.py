@@ -5,6 +5,7 @@ from anyshape.inputs.calls import BoundCall, Inputs, bind_call
 from anyshape.inputs.declare import declare
 from anyshape.inputs.declared import Declared, InputLeaf, ValueParameter
 from anyshape.inputs.dim import DimRange, dim
+from anyshape.inputs.state_inputs import StateInput, state_parameter, with_state
 from anyshape.inputs.tree import flatten, flatten_outputs
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "DimRange",
     "InputLeaf",
     "Inputs",
+    "StateInput",
     "ValueParameter",
     "bind_call",
     "declare",
@@ -21,4 +23,6 @@ __all__ = [
     "flatten",
     "flatten_outputs",
     "is_bad_value",
+    "state_parameter",
+    "with_state",
 ]

@@ -18,6 +18,7 @@ from anyshape.findings import DeclarationError
 from anyshape.inputs.caches import cache_structure, is_cache
 from anyshape.inputs.call_messages import unknown_container
 from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure, join
+from anyshape.modules.stateful import Carried
 
 _PLAIN = (bool, int, float, str, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 _SETTINGS = (complex, enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -38,8 +39,11 @@ def flatten(value: Any, root: str = "") -> tuple[Leaves, Structure]:
 def flatten_outputs(value: Any) -> Leaves:
     """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict.
 
-    Runtimes have no complex numbers: such a tensor comes out as pairs, on a last axis of 2 (`torch.view_as_real`).
+    Runtimes have no complex numbers: such a tensor comes out as pairs, on a last axis of 2 (`torch.view_as_real`). The
+    state of a StatefulModule comes last.
     """
+    if isinstance(value, Carried):
+        return [*flatten_outputs(value.outputs), *value.state.items()]
     named = (
         isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
     )

@@ -1,21 +1,24 @@
 """A module's state as it was: taken once, put back before every call and at the end.
 
 State is whatever forward can change: attributes of every submodule and of plain objects they hold, containers in place,
-values of tensors, gradients, training flags, and the random numbers of torch, numpy and Python.
+values of tensors and arrays, gradients, training flags, variables outside the module that its code writes (`reach`), and
+the random numbers of torch, numpy and Python, those of generators that the module holds included.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from anyshape.findings import Finding, UsageError
+from anyshape.modules.reach import GENERATORS, outside_places
 
 _ALWAYS_COPIED_BYTES = 256 * 2**20
 _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")
@@ -41,7 +44,8 @@ class ModuleState:
         ]
         self._gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
         self._modes = [(part, part.training) for part in module.modules()]
-        self.random = RandomState()
+        self._arrays = [(array, array.copy()) for array in found.arrays]
+        self.random = RandomState(found.generators)
 
     def restore(self, *, thorough: bool = False) -> None:
         """Put everything back, the random numbers included. `thorough`: compare even what no call has yet written."""
@@ -49,6 +53,9 @@ class ModuleState:
             undo()
         for tensor in self._tensors:
             tensor.restore(thorough)
+        for array, values in self._arrays:
+            if array.tobytes() != values.tobytes():
+                array[...] = values
         for parameter, gradient in self._gradients:
             parameter.grad = gradient
         for part, training in self._modes:
@@ -58,13 +65,15 @@ class ModuleState:
 
 
 class RandomState:
-    """The random numbers to come: torch's (on every device in use), numpy's and Python's."""
+    """The random numbers to come: torch's (on every device in use), numpy's, Python's, and those of `held` generators."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Sequence[Any] = ()) -> None:
         self._torch = torch.random.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
         self._numpy = np.random.get_state()
         self._python = random.getstate()
+        self.held = tuple(held)
+        self._held = [generator_state(generator) for generator in held]
 
     def restore(self) -> None:
         torch.random.set_rng_state(self._torch)
@@ -72,6 +81,27 @@ class RandomState:
             torch.cuda.set_rng_state_all(self._cuda)
         np.random.set_state(self._numpy)
         random.setstate(self._python)
+        for generator, state in zip(self.held, self._held, strict=True):
+            set_generator_state(generator, state)
+
+
+def generator_state(generator: Any) -> Any:
+    """The state of a generator object of torch, numpy or Python."""
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.getstate()
+
+
+def set_generator_state(generator: Any, state: Any) -> None:
+    """Put a generator object back into a state that `generator_state` gave."""
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.set_state(state)
 
 
 class _Walk:
@@ -79,11 +109,17 @@ class _Walk:
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.tensors: list[torch.Tensor] = []
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.generators: list[Any] = []
         self.undo: list[Callable[[], None]] = []
         self._seen: set[int] = set()
         self._visit(module, 0)
         for tensor in (*module.parameters(), *module.buffers()):  # a scripted module hides them from the walk
             self._visit(tensor, 0)
+        for place in outside_places(module):
+            value = place.get()
+            self.undo.append(partial(place.set, value))
+            self._visit(value, 0)
 
     def _visit(self, value: Any, depth: int) -> None:
         if id(value) in self._seen or depth > _DEPTH:
@@ -91,6 +127,13 @@ class _Walk:
         if isinstance(value, torch.Tensor):
             self._seen.add(id(value))
             self.tensors.append(value)
+            return
+        if isinstance(value, (np.ndarray, *GENERATORS)) and not isinstance(value, random.SystemRandom):
+            self._seen.add(id(value))
+            if isinstance(value, np.ndarray):
+                self.arrays.append(value)
+            else:
+                self.generators.append(value)
             return
         content = _content(value)
         if content is None:

@@ -28,11 +28,16 @@ _SAFE_STEPS = ("RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
 """The steps at which Python looks for interrupts: the start of a function, the end of a loop's turn."""
 _IMPORTING = "<import>"
 _POLL_S = 0.01
+_STEPS_TO_ARRIVE = 1000
 _AGAIN_S = 2.0  # code that catches everything has swallowed it
 
 
 class OutOfTime(BaseException):
     """The time is over. Not an Exception: what catches those, ours, torch's or the user's, must not keep it."""
+
+
+class _TakenBack(BaseException):
+    """Stands in the place of an OutOfTime that came too late."""
 
 
 class TimeLimit:
@@ -47,6 +52,7 @@ class TimeLimit:
         self._watcher: threading.Thread | None = None
         self._thread_id = 0
         self._depth = 0
+        self._has_raised = False
 
     @property
     def left(self) -> float:
@@ -78,7 +84,7 @@ class TimeLimit:
     def _leave_part(self) -> None:
         with self._lock:
             self._deadlines.pop()
-            _raise_in(self._thread_id, None)
+            self._take_back()
 
     def __enter__(self) -> TimeLimit:
         self._thread_id, self._depth = threading.get_ident(), len(_names(sys._getframe(1)))
@@ -93,7 +99,7 @@ class TimeLimit:
     ) -> None:
         with self._lock:
             self._closed.set()
-            _raise_in(self._thread_id, None)
+            self._take_back()
         if self._watcher is not None:
             self._watcher.join()
 
@@ -105,7 +111,24 @@ class TimeLimit:
                     continue
                 if _may_interrupt(sys._current_frames().get(self._thread_id), self._depth):
                     _raise_in(self._thread_id, OutOfTime)
+                    self._has_raised = True
                     raised_at = monotonic()
+
+    def _take_back(self) -> None:
+        """Let an OutOfTime that was raised and has not arrived yet do nothing.
+
+        Another exception takes its place and is caught here. Python 3.11 would go on checking for one that is only
+        removed, before each instruction, and without end while a trace function is set.
+        """
+        if not self._has_raised:
+            return
+        self._has_raised = False
+        try:
+            _raise_in(self._thread_id, _TakenBack)
+            for _ in range(_STEPS_TO_ARRIVE):
+                pass
+        except _TakenBack:
+            pass
 
 
 def _may_interrupt(frame: FrameType | None, depth: int) -> bool:
@@ -133,8 +156,6 @@ def _is_between_steps(frame: FrameType) -> bool:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(_SAFE_STEPS)
 
 
-def _raise_in(thread_id: int, error: type[BaseException] | None) -> None:
-    """Have the error raised in that thread at its next step; None takes back one that was not raised yet."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread_id), ctypes.py_object(error) if error is not None else None
-    )
+def _raise_in(thread_id: int, error: type[BaseException]) -> None:
+    """Have the error raised in that thread at its next step, in place of one that was not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(error))

@@ -6,6 +6,7 @@ Found by reading, not by running: a line that did not run at the example's sizes
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import _lru_cache_wrapper, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -23,8 +24,13 @@ def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def user_functions(module: torch.nn.Module) -> list[FunctionType]:
     """Every function of the user's that a call may reach, each once, as far as names tell."""
+    return functions_of_classes(tuple(type(part) for part in user_parts(module)))
+
+
+def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[FunctionType]:
+    """The same of the classes of a module's parts."""
     reader = _Reader()
-    for kind in dict.fromkeys(type(part) for part in user_parts(module)):
+    for kind in dict.fromkeys(kinds):
         for above in kind.__mro__:
             for member in vars(above).values():
                 reader.read(member)

@@ -43,6 +43,22 @@ class TensorPromise:
 
 
 @dataclass(frozen=True)
+class StatePromise:
+    """A value that the model keeps from call to call: `output` of one call is `input` of the next.
+
+    `shape` and `data` are its value before the first call: an axis that is a text follows that dim, and the value is the
+    same all along it. `data` has the bytes as base64, and is empty where all are zero.
+    """
+
+    name: str
+    input: str
+    output: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    data: str = ""
+
+
+@dataclass(frozen=True)
 class Opaque:
     """A Python value that JSON cannot hold, by its type and its text: `torch.dtype`, `torch.float16`."""
 
@@ -93,8 +109,9 @@ class Contract:
 
     `status` is unknown for a file of another exporter: nobody promised anything. `parameters` are the names that
     arguments without a name are given to, in the order of the user's signature; empty if nobody knows it. `needs` are
-    the custom nodes, `mylib::Scale`, that whoever runs the file must know. `digest` is that of the model which was
-    verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
+    the custom nodes, `mylib::Scale`, that whoever runs the file must know. `state` is what the caller carries from call to
+    call. `random`: the file draws random numbers, and was compared with the model by their distribution. `digest` is that
+    of the model which was verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
     `values` has the declared values of inputs: `0 <= ids < 1000`, or `given` where the file was compared on values of the
     user's function alone.
     """
@@ -108,6 +125,8 @@ class Contract:
     parameters: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
+    state: tuple[StatePromise, ...] = ()
+    random: bool = False
     tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))
     strategy: str = ""
     opset: int = 0

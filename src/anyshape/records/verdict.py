@@ -25,6 +25,7 @@ class Mismatch(Enum):
     NAN = "nan"
     INFINITY = "infinity"
     VALUE = "value"
+    DISTRIBUTION = "distribution"
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,10 @@ def describe_contract(contract: Contract) -> list[str]:
     lines += [f"  input   {tensor}" for tensor in contract.inputs]
     lines += [f"  output  {tensor}" for tensor in contract.outputs]
     lines += [f"  values  {name}: {text}" for name, text in contract.values.items()]
+    lines += [
+        f"  state   {state.name}: {state.output} of one call is {state.input} of the next" for state in contract.state
+    ]
+    lines += ["  random  each call draws new numbers"] if contract.random else []
     lines += [f"  needs   {operator}, which onnxruntime does not have" for operator in contract.needs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines

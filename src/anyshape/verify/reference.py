@@ -67,10 +67,15 @@ class Reference:
         self._state = ModuleState(module)
         self._allowance = allowance()
 
-    def run(self, inputs: CallInputs) -> Answer | Refused:
-        """The module's answer, or its refusal; `inputs` themselves are never touched."""
+    def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
+        """The module's answer, or its refusal; `inputs` themselves are never touched.
+
+        Random numbers are the same in every call, or those of torch under the seed `draw`.
+        """
         given = cloned((inputs.args, dict(inputs.kwargs)))
         self._state.random.restore()
+        if draw is not None:
+            torch.manual_seed(draw)
         started = perf_counter()
         try:
             with torch.no_grad(), quiet(), memory_ceiling(self._allowance):

@@ -29,7 +29,8 @@ class VerifyOptions:
     chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
     `time_limit_s` is for one run in onnxruntime (more when eager itself is slow).
     `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
-    with so many. `locate_s` is for finding the node at fault; 0 leaves that out.
+    with so many. `locate_s` is for finding the node at fault; 0 leaves that out. `is_random`: the model draws
+    random numbers, so its answers and the file's are compared as samples.
     """
 
     draws: int = 3
@@ -45,6 +46,7 @@ class VerifyOptions:
     stop_at_failure: bool = False
     most_failures: int | None = None
     locate_s: float = 10.0
+    is_random: bool = False
     progress: Progress | None = None
 
 

@@ -21,6 +21,7 @@ from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.launch import usable_cores
 from anyshape.verify.ahead import Ahead
 from anyshape.verify.bench import Bench, Read, Trial, Unanswered
+from anyshape.verify.distribution import verify_samples
 from anyshape.verify.doubled import Doubled
 from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
@@ -64,6 +65,8 @@ def _verify_widened(request: VerifyRequest, path: str) -> Verdict | None:
 def _verify_file(request: VerifyRequest, file: str | Widened) -> Verdict:
     path = file if isinstance(file, str) else file.path
     with _runner(request, path) as runner:
+        if request.options.is_random:
+            return verify_samples(request, runner)
         return _verify(request, path, runner, list if isinstance(file, str) else file.outputs)
 
 

@@ -1,0 +1,103 @@
+"""Models that answer otherwise from call to call, before capture: refused, or made into models that do not.
+
+state      ->  an error, or inputs and outputs of the file (`state="outputs"`), compared over calls in a row after capture
+randomness ->  an error, or random operators of the file (`random="runtime"`), compared as samples
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyshape.contract.first_state import state_promises
+from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
+from anyshape.diagnose.randomness import diagnose_randomness
+from anyshape.explore import NotCarriedError, costing, observe_repeats, plan_state, sizes_to_repeat
+from anyshape.findings import Finding, PromiseBroken, Severity
+from anyshape.inputs import Declared, StateInput, state_parameter, with_state
+from anyshape.modules.code_numbers import numbers_in_code
+from anyshape.modules.stateful import StatefulModule
+from anyshape.records.contract import Contract
+from anyshape.records.export import Attempt
+from anyshape.records.repeated import Repeated
+from anyshape.saving import save_model
+from anyshape.site import Options
+from anyshape.verify import VerifyOptions
+from anyshape.verify.in_a_row import RowRequest, verify_in_a_row
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A model that answers alike each time, and what it was made from: `states` are now inputs of `module`."""
+
+    module: torch.nn.Module
+    declared: Declared
+    options: Options
+    findings: tuple[Finding, ...]
+    repeated: Repeated
+    original: tuple[torch.nn.Module, Declared]
+    points: tuple[Mapping[str, int], ...]
+    states: tuple[StateInput, ...] = field(default=())
+
+    def complete(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes with those of the state's own dims, as they are before the first call, where they are not given."""
+        first = {dim.name: dim.min for state in self.states for dim in state.own}
+        return {**first, **sizes}
+
+
+def ways_of(contract: Contract | None, verify: VerifyOptions) -> Options:
+    """The options for state and randomness with which a file was made; one of another exporter has no state."""
+    carries = contract is not None and bool(contract.state)
+    is_random = contract is not None and contract.random
+    return Options(state="outputs" if carries else "frozen", random="runtime" if is_random else None, verify=verify)
+
+
+def make_constant(module: torch.nn.Module, declared: Declared, options: Options) -> Constant:
+    """The model to capture. Raises PromiseBroken where its answers change, unless the options have a way for that."""
+    points = tuple(sizes_to_repeat(declared, costing(module, declared), options.verify.seed))
+    repeated = observe_repeats(module, declared, points, numbers_in_code(module))
+    findings = (*diagnose_memory(repeated, options.state), *diagnose_randomness(repeated, options.random))
+    if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
+        raise PromiseBroken(*errors)
+    options = replace(options, verify=replace(options.verify, is_random=bool(repeated.random)))
+    made = Constant(module, declared, options, findings, repeated, (module, declared), points)
+    if not repeated.has_memory or options.state != "outputs":
+        return made
+    try:
+        states = plan_state(module, declared, repeated, points)
+    except NotCarriedError as error:
+        raise PromiseBroken(state_not_carried(error.path, error.why, repeated)) from error
+    slots = {state.name: state.slot for state in states}
+    return replace(
+        made,
+        module=StatefulModule(module, slots, state_parameter(declared)),
+        declared=with_state(declared, states),
+        states=states,
+    )
+
+
+def with_constancy(contract: Contract, constant: Constant) -> Contract:
+    """The contract with what the caller carries from call to call, and whether the file is random."""
+    _, declared = constant.original
+    promises = state_promises(constant.states, state_parameter(declared)) if constant.states else ()
+    return replace(contract, state=promises, random=bool(constant.repeated.random))
+
+
+def check_row(constant: Constant, attempt: Attempt) -> tuple[Finding, ...]:
+    """What calls in a row of the attempt's file show, where it carries state."""
+    if not constant.states or attempt.exported is None or constant.repeated.random:
+        return ()
+    module, declared = constant.original
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        save_model(attempt.exported.model, path)
+        verdict = verify_in_a_row(
+            RowRequest(path, module, declared, constant.states, constant.points, attempt.exported.output_names)
+        )
+    return diagnose_row(verdict.difference, constant.repeated)

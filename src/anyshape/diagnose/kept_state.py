@@ -1,0 +1,100 @@
+"""Calls that do not answer alike -> findings.
+
+a later call answers otherwise than a first one     ->  AS143; AS146, a warning, where `state="frozen"` accepts that
+two identical calls answer otherwise                ->  AS145
+`state="outputs"`, and a state cannot be one        ->  AS148, also where calls in a row differ
+"""
+
+from __future__ import annotations
+
+from anyshape.diagnose.wording import say_sizes
+from anyshape.findings import Finding, Severity
+from anyshape.records.repeated import Repeated
+from anyshape.records.row import RowDifference
+
+_SHOWN = 3
+
+
+def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
+    """What a model that keeps state is told; `choice` is the user's `state=`."""
+    if repeated.unsteady:
+        return (_unsteady(repeated),)
+    if not repeated.has_memory or choice == "outputs":
+        return ()
+    names = named_state(repeated)
+    if choice == "frozen":
+        return (_frozen(repeated, names),)
+    first = repeated.state[0].name if repeated.state else "state"
+    return (
+        Finding(
+            code="AS143",
+            name="model-keeps-state",
+            what=f"the model keeps state in {names}, so later calls answer otherwise than the first.",
+            where=repeated.written,
+            why=f"at {say_sizes(repeated.sizes)} the answer after other calls is not a fresh model's; a file has no memory.",
+            fix=f'state="outputs" makes state.{first} an input of the file and state.{first}.next an output.',
+            alternative='state="frozen" if every call of the file is meant to answer as the first call does.',
+            sizes=repeated.sizes,
+        ),
+    )
+
+
+def named_state(repeated: Repeated) -> str:
+    """`'ema'`, or `'cache.0', 'cache.1' and others`."""
+    names = list(dict.fromkeys(repr(kept.name) for kept in repeated.state))
+    return ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "")
+
+
+def _frozen(repeated: Repeated, names: str) -> Finding:
+    return Finding(
+        code="AS146",
+        name="state-frozen",
+        severity=Severity.WARNING,
+        what=f"every call of the file answers as the model's first call does: {names} stays as it is now.",
+        where=repeated.written,
+        why="the model changes it in forward, and the file does not.",
+        fix='state="outputs" carries it from call to call.',
+        sizes=repeated.sizes,
+    )
+
+
+def _unsteady(repeated: Repeated) -> Finding:
+    return Finding(
+        code="AS145",
+        name="calls-differ",
+        what="two identical calls of the model give different answers.",
+        where=repeated.differs,
+        why="state and random numbers were the same both times; an iterator, a clock or unfilled memory remains.",
+        fix="make what changes from call to call an input of forward.",
+        sizes=repeated.sizes,
+    )
+
+
+def state_not_carried(path: str, why: str, repeated: Repeated) -> Finding:
+    """A state that cannot be an input and an output of the file."""
+    return Finding(
+        code="AS148",
+        name="state-not-carried",
+        what=f"state {path!r} cannot be an input and an output of the file.",
+        where=repeated.written,
+        why=why,
+        fix=f"keep it in a tensor of one shape from the beginning:   self.register_buffer({path.rpartition('.')[2]!r}, ...)",
+        alternative="take it as an argument of forward and return it.",
+    )
+
+
+def diagnose_row(difference: RowDifference | None, repeated: Repeated) -> tuple[Finding, ...]:
+    """A file whose calls in a row differ from the model's."""
+    if difference is None:
+        return ()
+    return (
+        Finding(
+            code="AS148",
+            name="state-not-carried",
+            what=f"in a row of calls the file differs from the model at call {difference.call}.",
+            where=repeated.written,
+            why=f"at {say_sizes(difference.sizes)}, output {difference.output!r}: {difference.text}.",
+            fix="take the state as an argument of forward and return it.",
+            sizes=difference.sizes,
+        ),
+    )

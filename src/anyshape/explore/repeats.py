@@ -1,0 +1,262 @@
+"""Does the module answer alike each time it is called? Tried at a few small sizes, before anything is captured.
+
+the same call again, from the same state and random numbers    -> it must give the same answer
+the same call under other random numbers                       -> an answer that differs is random
+calls in a row, at the same and at other sizes                 -> answers that differ from a fresh module's have a memory
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from anyshape.domain import choose_sizes
+from anyshape.findings import Source
+from anyshape.inputs import Declared, flatten_outputs
+from anyshape.modules.line_trace import find_difference, find_writer
+from anyshape.modules.reach import MISSING
+from anyshape.modules.replay import Call, Replay, Reply
+from anyshape.modules.slots import Slot, changed_slots, putting, read_slots
+from anyshape.records.repeated import Kept, Repeated
+
+Sizes = Mapping[str, int]
+
+_DRAWS = 8
+_MANY_DRAWS = 256  # of a source that is read and not seeded: what is rare must be seen, too
+_CALLS_AHEAD = (10, 100, 1000, 10_000)
+_MOST_NUMBERS = 12
+_MOST_SLOTS = 32
+_MORE_CALLS = 40
+_OTHER_SIZES = 3
+_CHEAP = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """One call: its sizes, and the inputs made anew each time."""
+
+    sizes: Sizes
+    call: Call
+    fresh: Reply
+
+
+def sizes_to_repeat(declared: Declared, cost: Callable[[Sizes], int], seed: int) -> list[Sizes]:
+    """The example's sizes, and a few others that cost little."""
+    chosen = choose_sizes(
+        declared.domain, example=declared.example_sizes, cost=cost, budget=_CHEAP, limit=_OTHER_SIZES + 1, seed=seed
+    )
+    others = [sizes for sizes in chosen if dict(sizes) != dict(declared.example_sizes)]
+    return [declared.example_sizes, *others[:_OTHER_SIZES]]
+
+
+def observe_repeats(
+    module: torch.nn.Module, declared: Declared, points: Sequence[Sizes], numbers: Sequence[int] = ()
+) -> Repeated:
+    """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with."""
+    with Replay(module, flatten_outputs) as replay:
+        made = list(_answered(replay, declared, points))
+        if not made:
+            return Repeated()
+        for point in made:
+            if not replay.fresh(point.call).is_like(point.fresh):
+                return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
+        random = _Randomness(replay).observe(made)
+        memory = _Memory(replay, made, numbers).observe()
+        return Repeated(
+            has_memory=memory.has_memory,
+            state=memory.state,
+            written=memory.written,
+            sizes=memory.sizes or random.sizes,
+            random=random.random,
+            drawn=random.drawn,
+            unsteady=memory.unsteady,
+            differs=memory.differs,
+        )
+
+
+def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:
+    """The calls at these sizes which the module answers: two of different values at the first sizes, one at others."""
+    for index, sizes in enumerate(points):
+        for seed in (0, 1) if index == 0 else (index,):
+            call = calling(declared, sizes, seed)
+            fresh = replay.fresh(call)
+            if fresh.raised is None:
+                yield _Point(sizes, call, fresh)
+
+
+def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
+    """A call at these sizes, its inputs made anew each time."""
+
+    def call(module: torch.nn.Module) -> Any:
+        values = [_own(value) for value in declared.open_values(declared.make(sizes, seed))]
+        return declared.call(module, declared.rebuild(values))
+
+    return call
+
+
+def _own(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _line_of_difference(replay: Replay, point: _Point) -> Source | None:
+    return find_difference(lambda: replay.fresh(point.call), lambda: replay.fresh(point.call))
+
+
+@dataclass(frozen=True)
+class _Randomness:
+    """Calls under other random numbers."""
+
+    replay: Replay
+
+    def observe(self, points: Sequence[_Point]) -> Repeated:
+        for point in points:
+            advanced = self.replay.advanced(point.call)
+            draws = {source: _MANY_DRAWS if is_open else _DRAWS for source, is_open in advanced.items()}
+            seeds = {source: self._seed_that_matters(point, source, count) for source, count in draws.items()}
+            found = tuple(source for source, seed in seeds.items() if seed is not None)
+            if found:
+                drawn = self._line_of_draw(point, found[0], seeds[found[0]] or 0)
+                return Repeated(random=found, drawn=drawn, sizes=point.sizes)
+        return Repeated()
+
+    def _line_of_draw(self, point: _Point, source: str, seed: int) -> Source | None:
+        return find_difference(
+            lambda: self.replay.fresh(point.call), lambda: self.replay.fresh(point.call, seed, (source,))
+        )
+
+    def _seed_that_matters(self, point: _Point, source: str, draws: int) -> int | None:
+        """A seed under which the answer is another one."""
+        for seed in range(1, draws + 1):
+            if not self.replay.fresh(point.call, seed, (source,)).is_like(point.fresh):
+                return seed
+        return None
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Calls in a row beside calls of a fresh module."""
+
+    replay: Replay
+    points: Sequence[_Point]
+    numbers: Sequence[int]
+
+    def observe(self) -> Repeated:
+        self.replay.reset()
+        before = read_slots(self.replay.module)
+        seen = [before]
+        different: _Point | None = None
+        for point in self._row():
+            reply = self.replay.onward(point.call)
+            seen.append(read_slots(self.replay.module))
+            if not reply.is_like(point.fresh):
+                different = point
+                break
+        self.replay.reset()
+        changed = changed_slots(before, seen[-1])
+        if different is not None and not changed:
+            return Repeated(unsteady=True, differs=_line_of_difference(self.replay, different), sizes=different.sizes)
+        initial = {slot.path: before.get(slot.path, (slot, MISSING))[1] for slot in changed}
+        later = {slot.path: seen[-1].get(slot.path, (slot, MISSING))[1] for slot in changed}
+        if different is None and not self._stays_alike(changed):
+            return self._repeated(changed, initial, self.points[0])
+        if different is None:
+            counter = self._counter_that_matters(changed, seen)
+            return Repeated() if counter is None else self._repeated([counter], initial, self.points[0])
+        try:
+            telling = self._slots_that_matter(changed, initial, later)
+        except LookupError:  # a slot inside a container that only a call makes
+            telling = []
+        return self._repeated(telling or changed, initial, different)
+
+    def _stays_alike(self, changed: Sequence[Slot]) -> bool:
+        """Whether many more calls in a row answer alike, where there is state at all."""
+        point = min(self.points, key=lambda point: math.prod(point.sizes.values()))
+        calls = _MORE_CALLS if changed else 0
+        is_alike = all(self.replay.onward(point.call).is_like(point.fresh) for _ in range(calls))
+        self.replay.reset()
+        return is_alike
+
+    def _row(self) -> Iterator[_Point]:
+        first, *others = self.points
+        yield from (first, first, *others, first, first)
+        yield from reversed(others)
+
+    def _repeated(self, slots: Sequence[Slot], initial: Mapping[str, Any], point: _Point) -> Repeated:
+        self.replay.reset()
+        written = None
+        for each in (point, *self.points):
+            self.replay.reset()
+            written = written or find_writer(partial(self.replay.onward, each.call), slots)
+        self.replay.reset()
+        kept = tuple(Kept(slot, initial[slot.path], initial[slot.path] is MISSING) for slot in slots)
+        return Repeated(has_memory=True, state=kept, written=written, sizes=point.sizes)
+
+    def _slots_that_matter(
+        self, changed: Sequence[Slot], initial: Mapping[str, Any], later: Mapping[str, Any]
+    ) -> list[Slot]:
+        """Those whose later value alone changes an answer, or whose first value does among the later ones of the others."""
+        if len(changed) == 1 or len(changed) > _MOST_SLOTS:
+            return list(changed)
+        all_later = self._replies(changed, [later[slot.path] for slot in changed])
+        found = []
+        for slot in changed:
+            alone = self._replies([slot], [later[slot.path]])
+            values = [(initial if each is slot else later)[each.path] for each in changed]
+            without = self._replies(changed, values)
+            if not _are_like(alone, [point.fresh for point in self.points]) or not _are_like(without, all_later):
+                found.append(slot)
+        return found
+
+    def _replies(self, slots: Sequence[Slot], values: Sequence[Any]) -> list[Reply]:
+        """The answers with these values in the slots; each call begins with copies of them."""
+        replies = []
+        for point in self.points:
+            self.replay.reset()
+            with putting(slots, [_own(value) for value in values]):
+                replies.append(self.replay.onward(point.call))
+        self.replay.reset()
+        return replies
+
+    def _counter_that_matters(self, changed: Sequence[Slot], seen: Sequence[Mapping[str, Any]]) -> Slot | None:
+        """A counter that changes the answer only after many calls: it is set to what it would be then."""
+        point = self.points[0]
+        for slot in changed:
+            for value in self._values_ahead(slot, seen):
+                self.replay.reset()
+                with putting([slot], [value]):
+                    reply = self.replay.onward(point.call)
+                if reply.raised is None and not reply.is_like(point.fresh):
+                    return slot
+        return None
+
+    def _values_ahead(self, slot: Slot, seen: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+        values = [each[slot.path][1] for each in seen if slot.path in each]
+        numbers = [value for value in map(_as_number, values) if value is not None]
+        if len(numbers) != len(seen) or len(numbers) < 3:
+            return
+        first, step = numbers[0], numbers[1] - numbers[0]  # the first two calls are the same
+        if step == 0 or step != numbers[2] - numbers[1]:
+            return
+        near = [int((number - first) // step) for number in self.numbers if (number - first) / step > 0]
+        calls = (*_CALLS_AHEAD, *(count + side for count in near[:_MOST_NUMBERS] for side in (-1, 0, 1, 2)))
+        for count in calls:
+            yield _in_kind_of(values[0], first + step * count)
+
+
+def _as_number(value: Any) -> float | int | None:
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
+        value = value.item()
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _in_kind_of(value: Any, number: float) -> Any:
+    return torch.full_like(value, number) if isinstance(value, torch.Tensor) else type(value)(number)
+
+
+def _are_like(ones: Sequence[Reply], others: Sequence[Reply]) -> bool:
+    return all(one.is_like(other) for one, other in zip(ones, others, strict=True))

@@ -1,0 +1,145 @@
+"""Calls of a module from its first state, or in a row, under random numbers that are chosen.
+
+Every call runs in eval mode, without gradients and warnings. At the end the module is as it was handed over.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from anyshape.modules.state import ModuleState, generator_state
+
+Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
+Call = Callable[[torch.nn.Module], Any]
+TORCH, NUMPY, PYTHON, HELD = "torch", "numpy", "Python's random", "a generator of its own"
+SOURCES = (TORCH, NUMPY, PYTHON, HELD)
+_ROUNDING = 256.0  # units in the last place of the largest element: a table that is computed in longer pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What a call gave: leaves by path, or the exception that it raised."""
+
+    leaves: tuple[tuple[str, Any], ...] = ()
+    raised: Exception | None = None
+
+    def is_like(self, other: Reply) -> bool:
+        """Whether both raised, or gave the same leaves up to a few units of rounding."""
+        if self.raised is not None or other.raised is not None:
+            return self.raised is not None and other.raised is not None
+        if [path for path, _ in self.leaves] != [path for path, _ in other.leaves]:
+            return False
+        return all(_is_close(one, two) for (_, one), (_, two) in zip(self.leaves, other.leaves, strict=True))
+
+
+class Replay:
+    """A context manager around a module and its first state."""
+
+    def __init__(self, module: torch.nn.Module, flatten: Flatten) -> None:
+        self.module = module
+        self._flatten = flatten
+        self._state = ModuleState(module)
+
+    def fresh(self, call: Call, seed: int = 0, varied: Sequence[str] = ()) -> Reply:
+        """The reply from the first state. The `varied` sources of random numbers are seeded anew."""
+        self._state.restore()
+        return self._run(call, seed, varied)
+
+    def onward(self, call: Call) -> Reply:
+        """The reply from the state that the last call left, under the same random numbers as every call."""
+        return self._run(call, 0, ())
+
+    def reset(self) -> None:
+        """Put the first state back."""
+        self._state.restore()
+
+    def advanced(self, call: Call) -> dict[str, bool]:
+        """The sources of random numbers that a call reads; True for one that the call itself does not seed."""
+        before = [self._positions_around(call, seed) for seed in (1, 2)]
+        read = [source for source in SOURCES if any(start[source] != end[source] for start, end in before)]
+        return {source: before[0][1][source] != before[1][1][source] for source in read}
+
+    def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._state.restore()
+        self._vary(seed, SOURCES)
+        start = self._positions()
+        self._run(call, seed, SOURCES)
+        return start, self._positions()
+
+    def _run(self, call: Call, seed: int, varied: Sequence[str]) -> Reply:
+        self._state.random.restore()
+        self._vary(seed, varied)
+        try:
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.module.eval()
+                leaves = self._flatten(call(self.module))
+                return Reply(tuple((path, _copied(leaf)) for path, leaf in leaves))
+        except Exception as error:
+            return Reply(raised=error)
+
+    def _vary(self, seed: int, varied: Sequence[str]) -> None:
+        if TORCH in varied:
+            torch.manual_seed(seed)
+        if NUMPY in varied:
+            np.random.seed(seed)
+        if PYTHON in varied:
+            random.seed(seed)
+        for generator in self._state.random.held if HELD in varied else ():
+            _seed(generator, seed)
+
+    def _positions(self) -> dict[str, Any]:
+        name, keys, position, *rest = np.random.get_state()
+        return {
+            TORCH: torch.random.get_rng_state().numpy().tobytes(),
+            NUMPY: (name, np.asarray(keys).tobytes(), position, *rest),
+            PYTHON: random.getstate(),
+            HELD: [_readable(generator_state(generator)) for generator in self._state.random.held],
+        }
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._state.restore(thorough=True)
+
+
+def _seed(generator: Any, seed: int) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.manual_seed(seed)
+    elif isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = type(generator.bit_generator)(seed).state
+    else:
+        generator.seed(seed)
+
+
+def _readable(state: Any) -> Any:
+    return state.numpy().tobytes() if isinstance(state, torch.Tensor) else repr(state)
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _is_close(one: Any, other: Any) -> bool:
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+        return type(one) is type(other) and (bool(one == other) or (one != one and other != other))
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if torch.equal(one, other) or not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    if one.numel() == 0:
+        return True
+    finite = torch.where(torch.isfinite(one), one, torch.zeros_like(one))
+    allowed = _ROUNDING * torch.finfo(one.dtype).eps * float(finite.abs().max())
+    return torch.allclose(one, other, rtol=0.0, atol=allowed, equal_nan=True)
