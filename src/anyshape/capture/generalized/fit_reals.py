@@ -127,6 +127,7 @@ def _everywhere(part: Part, points: Points) -> Reals:
 def _of_integer(values: Reals, points: Points) -> Real | None:
     """f(n), where n is any integer expression: the inverse of f gives integers at all points."""
     inverses: dict[str, Callable[[Any], Any]] = {
+        "": np.float64,
         "reciprocal": _reciprocal,
         "sqrt": np.square,
         "rsqrt": lambda x: _reciprocal(np.square(x)),
@@ -138,7 +139,7 @@ def _of_integer(values: Reals, points: Points) -> Real | None:
             if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e9:
                 continue
             integers = np.rint(numbers)
-            if (integers <= 0).any() or np.abs(numbers - integers).max() > 1e-9 * np.abs(integers).max():
+            if (function and (integers <= 0).any()) or np.abs(numbers - integers).max() > 1e-9 * np.abs(integers).max():
                 continue
             found = fit_integers(integers.astype(np.int64), points)
             if found is not None:
