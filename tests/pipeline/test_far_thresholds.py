@@ -16,7 +16,7 @@ import anyshape
 
 
 class Loop(nn.Module):
-    """state = state * keep + x[t] * weight(t)"""
+    """state = tanh(state + x[t] * weight(t))"""
 
     def weight(self, t: int) -> float:
         return 1.0
@@ -24,7 +24,7 @@ class Loop(nn.Module):
     def forward(self, x):
         state = torch.zeros_like(x[:, 0])
         for t in range(x.shape[1]):
-            state = torch.add(x[:, t], state, alpha=self.weight(t))
+            state = torch.tanh(state + x[:, t] * self.weight(t))
         return state
 
 
@@ -41,6 +41,16 @@ class Floor(Loop):
 class Flip(Loop):
     def weight(self, t):
         return 0.9 if t < 270 else -0.9
+
+
+class LateRamp(Loop):
+    def weight(self, t):
+        return max(0, t - 260) * 0.01
+
+
+class Divided(Loop):
+    def weight(self, t):
+        return 1 / max(1, t - 270)
 
 
 class Capped(nn.Module):
@@ -151,7 +161,7 @@ class Quarter(Table):
         return 0.25 if n > 512 else 1.0
 
 
-LOOPS = [WarmUp, Floor, Flip, Capped, StopsAt, LateClamp, LastColumn, Window]
+LOOPS = [WarmUp, Floor, Flip, LateRamp, Divided, Capped, StopsAt, LateClamp, LastColumn, Window]
 TABLES = [Half, Third, Shares, Rounded, Grades, Root, Cap, Rest, Ramp, Quarter]
 
 
