@@ -13,12 +13,14 @@ from anyshape.records.verdict import Sizes, Untried
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.shrink import Contains
-from anyshape.verify.values import Legal, positions_of
+from anyshape.verify.values import Legal, lowest_integers, positions_of
 
 Make = Callable[[Sizes, int], CallInputs]
 Feeds = Callable[[CallInputs], Mapping[str, Array]]
 Progress = Callable[[int, int, Sizes], None]
 Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
+
+_DRAWS_LOOKED_AT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +82,18 @@ class VerifyRequest:
 
     def legal(self, sizes: Sizes) -> Legal:
         """Which tensor of the inputs is which input of the file, and its legal values at these sizes."""
-        return Legal(self._positions, self.ranges(sizes))
+        return Legal(self._positions, self.ranges(sizes), self._lowest)
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
+        return positions_of(self.make(self._small, self.options.seed), self.named or self.feeds)
+
+    @cached_property
+    def _lowest(self) -> Mapping[int, int]:
+        return lowest_integers(self.make(self._small, self.options.seed + draw) for draw in range(_DRAWS_LOOKED_AT))
+
+    @property
+    def _small(self) -> Sizes:
+        """The smallest sizes at which no dim is 1, if there are any."""
         wide = [sizes for sizes in self.sizes if min(sizes.values(), default=0) > 1] or self.sizes
-        smallest = min(wide, key=lambda sizes: prod(sizes.values()), default=self.example)
-        return positions_of(self.make(smallest, self.options.seed), self.named or self.feeds)
+        return min(wide, key=lambda sizes: prod(sizes.values()), default=self.example)

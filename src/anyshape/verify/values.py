@@ -7,9 +7,11 @@ What the module refuses is set aside and counted.
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +26,7 @@ from anyshape.verify.patterns import (
     few_numbers,
     floats,
     is_mask,
+    is_number,
     is_wide_float,
     whole_range,
 )
@@ -41,28 +44,53 @@ Note = Callable[[torch.Tensor, torch.Tensor], None]
 
 @dataclass(frozen=True)
 class Legal:
-    """Which tensor of the inputs has which name, and the lowest and highest legal value of each, as far as declared."""
+    """Which tensor of the inputs has which name, and the lowest and highest legal value of each, as far as declared.
+
+    `lowest` has, by the number of the tensor, the lowest of integers that vary: no edge value goes below it.
+    """
 
     positions: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    lowest: Mapping[int, int] = field(default_factory=dict)
 
     def range_at(self, position: int) -> tuple[float, float] | None:
         names = (name for name, at in self.positions.items() if at == position)
-        return next((self.ranges[name] for name in names if name in self.ranges), None)
+        declared = next((self.ranges[name] for name in names if name in self.ranges), None)
+        seen = (float(self.lowest[position]), math.inf) if position in self.lowest else None
+        return declared or seen
+
+
+def lowest_integers(draws: Iterable[Inputs]) -> dict[int, int]:
+    """Number of each tensor of integers -> the lowest of them in all draws, if they are not all equal.
+
+    Equal ones are an example of one number, which says nothing about others.
+    """
+    seen: dict[int, set[int]] = {}
+    for inputs in draws:
+        numbers = count()
+
+        def note(tensor: torch.Tensor, numbers: Iterator[int] = numbers) -> torch.Tensor:
+            position = next(numbers)
+            if is_number(tensor):
+                seen.setdefault(position, set()).update((int(tensor.min()), int(tensor.max())))
+            return tensor
+
+        map_tensors(inputs, note)
+    return {position: min(values) for position, values in seen.items() if len(values) > 1}
 
 
 def positions_of(inputs: Inputs, named: Callable[[Inputs], Mapping[str, Array]]) -> dict[str, int]:
     """Name of each input -> number of its tensor in the order of `map_tensors`, found by changing one tensor at a time."""
     before = named(inputs)
-    count, positions = 0, dict[str, int]()
+    total, positions = 0, dict[str, int]()
 
     def count_one(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal count
-        count += 1
+        nonlocal total
+        total += 1
         return tensor
 
     map_tensors(inputs, count_one)
-    for position in range(count):
+    for position in range(total):
         after = named(_mapped_one(inputs, position))
         names = [name for name in before if name not in positions and _differ(before[name], after[name])]
         positions.update(dict.fromkeys(names[:1], position))
