@@ -156,7 +156,8 @@ def test_interrupting_leaves_nothing_behind(folder: Path, tmp_path: Path) -> Non
     assert process.wait(30) == 130
     assert "interrupted" in rest and "Traceback" not in rest
     assert not (tmp_path / "x.onnx").exists()
-    assert list(temporary.iterdir()) == []
+    # torch makes a cache folder of its own as soon as torch._dynamo is imported; it is torch's to keep.
+    assert [path for path in temporary.iterdir() if not path.name.startswith("torchinductor_")] == []
 
 
 def test_a_full_disk_is_said_so_and_nothing_is_half_written(folder: Path) -> None:

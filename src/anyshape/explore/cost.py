@@ -2,9 +2,9 @@
 
 work = elements of all tensors that the call makes + 10_000 for each operator
 
-The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once. Between two
-counts the estimate is a power of the size, beyond the last one it continues with the same power. So the estimate is
-continuous, and the same on every machine.
+The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once; those at large
+sizes on tensors without memory. Between two counts the estimate is a power of the size, beyond the last one it continues
+with the same power. So the estimate is continuous, and the same on every machine.
 """
 
 from __future__ import annotations
@@ -187,10 +187,11 @@ class Costing:
             values = declared.open_values(inputs)
         except Exception:  # a function of sizes need not answer at every size
             return None
+        is_small = max((0, *sizes.values())) <= _FIRST_STEP or sizes == declared.example_sizes
         with kept(module), uncached(module):
-            found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
-            if found is None and max((0, *sizes.values())) <= _FIRST_STEP:
-                found = count_real_call(lambda: declared.call(module, inputs), most_operators)
+            found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_small else None
+            if found is None:
+                found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
         return found
 
 
