@@ -41,7 +41,7 @@ def end_where_compared(
     """The whole declaration for a proved capture; for another one as much of it as can be compared."""
     if captured.is_proved:
         return Promised(declared, explored)
-    extent = find_extent(declared, cost)
+    extent = find_extent(declared, cost, [rule.condition for rule in explored.rules if rule.origin == "model"])
     return Promised(
         replace(declared, domain=extent.domain),
         replace(explored, domain=explored.domain.narrowed(*extent.conditions)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -168,3 +169,23 @@ def test_rules_of_the_domain_bound_the_extent() -> None:
     tried = [dict(sizes) for sizes in result.verdict.tried]
     assert {"n": 599, "m": 1} in tried and {"n": 1, "m": 599} in tried
     assert all(holds(relation, sizes) for relation in result.contract.domain.relations for sizes in tried)
+
+
+class Square(nn.Module):
+    """Has an integer that leaves 64 bits at some size, so that an open range gets an end (AS137)."""
+
+    def forward(self, x):
+        side = math.isqrt(int(x.shape[1]))
+        return x[:, : side * side].reshape(-1, side, side)
+
+
+def test_an_end_that_only_overflow_gives_is_an_open_range() -> None:
+    result = anyshape.export(Square(), grid)
+    assert sorted({finding.code for finding in result.findings}) == ["AS132", "AS137"]
+    assert [result.contract.domain.dim(name).max for name in ("batch", "seq")] == [4096, 4096]
+
+
+def test_a_declared_end_beside_an_end_by_overflow_is_compared() -> None:
+    result = anyshape.export(Square(), grid, where=["seq <= 6000"])
+    assert result.contract.domain.dim("seq").max == 6000
+    assert 6000 in [sizes["seq"] for sizes in result.verdict.tried]

@@ -8,9 +8,12 @@ Nothing is run here, so the same declaration and module give the same extent on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, range_of, smallest_point
+from anyshape.domain.bound import find_bound
+from anyshape.domain.condition import conjuncts
 from anyshape.explore.cost import MEMORY, Costing
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
@@ -24,11 +27,15 @@ _EFFORT = 200_000  # of the solver: counted, not timed
 _PATIENCE_MS = 20_000
 
 
-def find_extent(declared: Declared, limit: Costing) -> Extent:
-    """The ends of all dims, the points at which they are compared, and the domain up to there."""
+def find_extent(declared: Declared, limit: Costing, added: Sequence[Condition] = ()) -> Extent:
+    """The ends of all dims, the points at which they are compared, and the domain up to there.
+
+    `added` are conditions of the domain that the user did not write: a dim that only they end is open.
+    """
     domain = declared.domain
     smallest = _point(domain) or dict(declared.example_sizes)
-    reaching = [_reach(declared, smallest, name, limit) for name in domain.names]
+    written = _without(domain, added)
+    reaching = [_reach(declared, smallest, _Aim(name, _largest(written, name)), limit) for name in domain.names]
     found = [each for each in reaching if each is not None]
     ends = tuple(end for end, _ in found)
     conditions: tuple[Condition, ...] = tuple(
@@ -47,16 +54,26 @@ def find_extent(declared: Declared, limit: Costing) -> Extent:
     return Extent(bounded, ends, unlike, (*left_out, *beyond), conditions)
 
 
-def _reach(declared: Declared, smallest: Sizes, name: str, limit: Costing) -> tuple[End, dict[str, int]] | None:
+@dataclass(frozen=True)
+class _Aim:
+    """A dim, and the end that the user wrote for it."""
+
+    name: str
+    written: int | None
+
+
+def _reach(declared: Declared, smallest: Sizes, aim: _Aim, limit: Costing) -> tuple[End, dict[str, int]] | None:
     """The end of one dim, and the point at which it is compared; None if the solver finds no point at all."""
-    domain = declared.domain
+    domain, name = declared.domain, aim.name
     dim = domain.dim(name)
-    declared_end = _largest(domain, name)
-    target = declared_end if declared_end is not None else max(FARTHEST, declared.example_sizes[name])
+    end = _largest(domain, name)
+    far = max(FARTHEST, declared.example_sizes[name])
+    target = far if end is None else end if aim.written is not None else min(end, far)
     step = dim.multiple
     at = _at(domain, smallest, name, target // step * step)
     if at is not None and not limit.excess(at):
-        return End(name, target // step * step, declared_end), at
+        largest = target // step * step
+        return End(name, largest, end if aim.written is not None or largest == end else None), at
     low = max(dim.smallest, min(declared.example_sizes[name], target)) // step
     high = target // step
     point = _at(domain, smallest, name, low * step)
@@ -70,7 +87,17 @@ def _reach(declared: Declared, smallest: Sizes, name: str, limit: Costing) -> tu
             high = middle
         else:
             low, point = middle, at
+    declared_end = end if aim.written is not None else None
     return End(name, low * step, declared_end, why, is_memory=why.startswith(MEMORY)), point
+
+
+def _without(domain: Domain, added: Sequence[Condition]) -> Domain:
+    """The domain without these conditions: without the relations, and without ends of dims that they give."""
+    bounds = [bound for condition in added for part in conjuncts(condition) if (bound := find_bound(part)) is not None]
+    ends = {(bound.name, bound.max) for bound in bounds}
+    dims = tuple(replace(dim, max=None) if (dim.name, dim.max) in ends else dim for dim in domain.dims)
+    parts = {part for condition in added for part in conjuncts(condition)}
+    return Domain(dims, tuple(relation for relation in domain.relations if relation not in parts))
 
 
 def _largest(domain: Domain, name: str) -> int | None:
