@@ -53,6 +53,25 @@ def test_polygamma_is_right_on_both_sides_of_its_poles(order: int) -> None:
     assert find_differences(Row("", lambda x: torch.polygamma(order, x), inputs, tolerance=1e-3)) == []
 
 
+@pytest.mark.parametrize("order", range(4))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_polygamma_at_poles_and_infinities_is_as_eager_and_the_other_elements_are_right(
+    order: int, dtype: torch.dtype
+) -> None:
+    edges = [0.0, -0.0, -1.0, -2.0, -3.0, -40.0, -1e8, math.inf, -math.inf, math.nan, -1e-30]
+    numbers = torch.tensor([*edges, 0.3, 20.0, -1.7, -12.2], dtype=dtype)
+    inputs = [(numbers[:count],) for count in (15, 1, 8)]
+    row = Row("", lambda x: torch.polygamma(order, x), inputs, tolerance=1e-3)
+    assert find_differences(row) == []
+
+
+def test_zeta_of_infinite_and_missing_numbers_is_as_eager_and_the_other_elements_are_right() -> None:
+    x = torch.tensor([2.0, 2.0, 3.0, 2.0, 4.5, 2.0, math.nan, math.inf])
+    q = torch.tensor([0.5, math.inf, -math.inf, math.nan, math.inf, -7.5, 2.0, 2.0])
+    inputs = [(x[:count], q[:count]) for count in (8, 1, 5)]
+    assert find_differences(Row("", SPECIAL.zeta, inputs)) == []
+
+
 def test_zeta_is_right_at_poles_and_where_it_is_no_number() -> None:
     x = torch.tensor([2.0, 3.5, 1.0, 0.5, 4.0, 3.0, 2.5, 20.0])
     q = torch.tensor([1.0, 0.2, 2.0, 1.0, -1.0, -2.5, -0.5, 3.0])

@@ -139,7 +139,8 @@ def translate_digamma(x: ir.Value) -> ir.Value:
     square = op.Reciprocal(op.Mul(far, far))
     series = _polynomial(square, [*reversed(_DIGAMMA), 0.0])
     upper = op.Add(total, op.Add(op.Sub(op.Log(far), op.Div(constant(0.5, _DOUBLE), far)), series))
-    part = op.Mul(constant(math.pi, _DOUBLE), op.Sub(wide, op.Floor(wide)))
+    # Of a number just below 0, x - floor(x) is 1: the fraction is taken towards 0.
+    part = op.Mul(constant(math.pi, _DOUBLE), op.Add(wide, op.Floor(op.Neg(wide))))
     tangent = op.Div(op.Sin(part), op.Cos(part))
     is_pole = op.And(is_low, op.Equal(wide, op.Floor(wide)))
     reflected = op.Sub(upper, op.Div(constant(math.pi, _DOUBLE), tangent))

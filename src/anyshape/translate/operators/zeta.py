@@ -22,6 +22,8 @@ from anyshape.translate.operators.values import constant, dtype_of
 
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 _HIGH = 10
+_PI = (3.14159250259399414, 1.50995788317231927e-7, 1.07806057163162381e-14)
+"""Three parts, of which the first two have 24 bits: their products with whole numbers below 2^29 are exact."""
 
 
 def translate_zeta(x: ir.Value | float, q: ir.Value | float) -> ir.Value:
@@ -35,9 +37,15 @@ def _wide(value: ir.Value | float) -> ir.Value:
 
 
 def _zeta(x: ir.Value, q: ir.Value) -> ir.Value:
+    return _outside(x, q, _series(x, q))
+
+
+def _series(x: ir.Value, q: ir.Value) -> ir.Value:
+    """The sum, where x > 1 and q is finite and no pole. Elements with another q do not change the number of terms."""
     zero, one = number(0), number(1)
     power = op.Neg(x)
-    lowest = op.Min(op.ReduceMin(q, keepdims=0), zero)
+    is_below = op.And(op.Less(q, zero), op.Not(op.Equal(q, op.Floor(q))))
+    lowest = op.Min(op.ReduceMin(op.Where(is_below, q, zero), keepdims=0), zero)
     terms = op.Cast(op.Sub(number(_HIGH), op.Floor(lowest)), to=ir.DataType.INT64)
 
     def add(k: ir.Value, total: ir.Value) -> Values:
@@ -57,16 +65,17 @@ def _zeta(x: ir.Value, q: ir.Value) -> ir.Value:
         term = op.Div(term, far)
         for step in (2 * order + 1, 2 * order + 2):
             rising = op.Mul(rising, op.Add(x, number(step)))
-    return _outside(x, q, total)
+    return total
 
 
 def _outside(x: ir.Value, q: ir.Value, value: ir.Value) -> ir.Value:
-    """As torch has it: not a number below x = 1 and for roots of negative numbers, infinite at poles."""
+    """As torch has it: NaN below x = 1, at q = inf and for roots of negative numbers; infinite at poles."""
     zero, one = number(0), number(1)
     is_low = op.LessOrEqual(q, zero)
     is_pole = op.And(is_low, op.Equal(q, op.Floor(q)))
-    is_root = op.And(is_low, op.Not(op.Equal(x, op.Floor(x))))
-    value = op.Where(is_root, number(math.nan), value)
+    is_undefined = op.And(is_low, op.Not(op.Equal(x, op.Floor(x))))
+    is_undefined = op.Or(is_undefined, op.Equal(q, number(math.inf)))
+    value = op.Where(is_undefined, number(math.nan), value)
     value = op.Where(is_pole, number(math.inf), value)
     value = op.Where(op.Less(x, one), number(math.nan), value)
     return op.Where(op.Equal(x, one), number(math.inf), value)
@@ -78,19 +87,29 @@ def translate_polygamma(n: int, x: ir.Value) -> ir.Value:
         return translate_digamma(x)
     wide = _wide(x)
     if n == 1:
-        return op.Cast(_trigamma(wide), to=dtype_of(x))
+        return op.Cast(_trigamma(x, wide), to=dtype_of(x))
     factor = number((-1.0) ** (n + 1) * math.factorial(n))
     return op.Cast(op.Mul(factor, _zeta(number(n + 1), wide)), to=dtype_of(x))
 
 
-def _trigamma(x: ir.Value) -> ir.Value:
-    one = number(1)
-    is_low = op.Less(x, number(0.5))
-    upper = _zeta(number(2), op.Where(is_low, op.Sub(one, x), x))
-    # The sine has the period of the poles: of large numbers the fraction alone is taken.
-    sine = op.Sin(op.Mul(number(math.pi), op.Sub(x, op.Floor(x))))
+def _trigamma(x: ir.Value, wide: ir.Value) -> ir.Value:
+    """Below 0.5 pi^2 / sin(pi x)^2 - trigamma(1 - x). At poles torch's sine is not 0, since it rounds pi x in x's dtype
+    (in float32 for half floats): so does the file."""
+    is_low = op.Less(wide, number(0.5))
+    upper = _series(number(2), op.Where(is_low, op.Sub(number(1), wide), wide))
+    precision = DOUBLE if dtype_of(x) == DOUBLE else ir.DataType.FLOAT
+    angle = op.Mul(constant(math.pi, precision), op.Cast(x, to=precision))
+    sine = _sine_or_its_negative(op.Cast(angle, to=DOUBLE))
     reflected = op.Sub(op.Div(number(math.pi**2), op.Mul(sine, sine)), upper)
     return op.Where(is_low, reflected, upper)
+
+
+def _sine_or_its_negative(angle: ir.Value) -> ir.Value:
+    """onnxruntime's Sin (to 1.31) is 0 at float64's nearest number to a multiple of pi: the multiple is subtracted first."""
+    count = op.Round(op.Div(angle, number(math.pi)))
+    for part in _PI:
+        angle = op.Sub(angle, op.Mul(count, number(part)))
+    return op.Sin(angle)
 
 
 def _erfcx_by_share(t: torch.Tensor) -> torch.Tensor:
