@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 import pytest
@@ -119,3 +120,30 @@ def test_sums_of_powers_do_not_overflow(function: Callable[..., torch.Tensor]) -
 
 def test_the_comparison_notices_another_function() -> None:
     assert compare(Row("", SPECIAL.bessel_j1, places(9)), export(Row("", SPECIAL.bessel_j0, places(9)))[0])
+
+
+NUMBERS = torch.tensor([-7, 100, -1, 0, -128, 127, 5, -64, 33])
+PLACES_TO_SHIFT = torch.tensor([0, 1, 3, 7, 2, 6, 1, 5, 4])
+OUTSIDE = torch.tensor([-1, 8, 31, 32, 62, 63, 64, 70, -5])
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+@pytest.mark.parametrize(
+    "shift", [operator.rshift, operator.lshift, torch.bitwise_right_shift, torch.bitwise_left_shift]
+)
+def test_shifts_of_integers_of_both_signs_are_those_of_torch(shift: Callable[..., torch.Tensor], dtype) -> None:
+    numbers, counts = NUMBERS.to(dtype), PLACES_TO_SHIFT.to(dtype)
+    outside = counts if dtype is torch.uint8 else OUTSIDE.clamp(max=torch.iinfo(dtype).max).to(dtype)
+    inputs = [(numbers[:count], places[:count]) for count, places in ((9, counts), (1, counts), (9, outside))]
+    assert find_differences(Row("", lambda x, y: (shift(x, y), shift(x, 3), shift(5, y)), inputs, tolerance=0)) == []
+
+
+def test_shifts_at_the_ends_of_64_bits_are_those_of_torch() -> None:
+    ends = torch.tensor([-(2**63), 2**63 - 1, -(2**62) - 1, 2**62 + 3, -1])
+    inputs = [(ends, torch.tensor(counts)) for counts in ([1, 2, 3, 4, 5], [63, 63, 62, 62, 63], [61, 64, -1, 0, 61])]
+    assert find_differences(Row("", lambda x, y: (x >> y, x << y), inputs, tolerance=0)) == []
+
+
+def test_a_shift_of_a_narrow_dtype_by_a_wide_one_has_the_wide_one() -> None:
+    inputs = [(NUMBERS[:count].int(), PLACES_TO_SHIFT[:count] * 5) for count in (9, 1, 4)]
+    assert find_differences(Row("", lambda x, y: (x >> y, x << y, y >> x), inputs, tolerance=0)) == []

@@ -1,7 +1,7 @@
-"""Whole numbers: prims::gcd (Euclid's rounds, of all elements at once), aten::sym_numel, and frexp, which takes the power of
-two out of a float.
+"""Whole numbers: prims::gcd (Euclid's rounds, of all elements at once), aten::sym_numel, shifts, and frexp, which takes the
+power of two out of a float.
 
-torch.onnx (to 2.13) has none of these.
+torch.onnx (to 2.13) has none of these, and shifts of signed numbers to the right only as shifts of unsigned ones.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -18,6 +18,7 @@ from anyshape.translate.operators.loops import Values, repeat
 from anyshape.translate.operators.values import as_scalar, constant, dtype_of
 
 _INT64, _DOUBLE = ir.DataType.INT64, ir.DataType.DOUBLE
+_UNSIGNED = (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
 _MOST_ROUNDS = 92
 """Neighbouring Fibonacci numbers take the most rounds, and an int64 holds 92 of them."""
 
@@ -39,6 +40,41 @@ def translate_gcd(x: ir.Value, other: ir.Value) -> ir.Value:
 
 def translate_numel(x: ir.Value) -> ir.Value:
     return as_scalar(op.Size(x))
+
+
+def translate_left_shift(x: ir.Value | int, count: ir.Value | int) -> ir.Value:
+    """A product that wraps. Where the count is negative, or as large as the dtype has bits, nothing is left."""
+    dtype, (wide, places) = _shifted(x, count)
+    is_inside = op.And(op.GreaterOrEqual(places, constant(0, _INT64)), op.Less(places, constant(64, _INT64)))
+    factors = constant([*(2**place for place in range(63)), -(2**63), 0], _INT64)
+    factor = op.Gather(factors, op.Where(is_inside, places, constant(64, _INT64)))
+    return op.Cast(op.Mul(wide, factor), to=dtype)
+
+
+def translate_right_shift(x: ir.Value | int, count: ir.Value | int) -> ir.Value:
+    """A quotient that is rounded down. Where the count is negative, or too large for the dtype, the sign is left."""
+    dtype, (wide, places) = _shifted(x, count)
+    most, zero = constant(63, _INT64), constant(0, _INT64)
+    is_inside = op.And(op.GreaterOrEqual(places, zero), op.Less(places, most))
+    divisors = constant([2**place for place in range(63)], _INT64)
+    divisor = op.Gather(divisors, op.Where(is_inside, places, zero))
+    quotient = op.Div(op.Sub(wide, op.Mod(wide, divisor)), divisor)  # Mod is never negative here: no remainder is left
+    sign = op.Where(op.Less(wide, zero), constant(-1, _INT64), zero)
+    return op.Cast(op.Where(is_inside, quotient, sign), to=dtype)
+
+
+def _shifted(x: ir.Value | int, count: ir.Value | int) -> tuple[ir.DataType, list[ir.Value]]:
+    """The dtype of the result, and both operands in 64 bits; a Python number takes the dtype of the tensor."""
+    dtypes = [dtype_of(value) for value in (x, count) if isinstance(value, ir.Value)]
+    dtype = dtypes[0] if len(set(dtypes)) == 1 else _INT64 if _INT64 in dtypes else max(dtypes, key=_range_of)
+    return dtype, [
+        constant(value, _INT64) if isinstance(value, int) else op.Cast(value, to=_INT64) for value in (x, count)
+    ]
+
+
+def _range_of(dtype: ir.DataType) -> int:
+    """How many numbers a dtype has, signed ones before unsigned ones."""
+    return 2 * int(dtype.bitwidth) + (dtype not in _UNSIGNED)
 
 
 def translate_frexp(x: ir.Value) -> tuple[ir.Value, ir.Value]:
