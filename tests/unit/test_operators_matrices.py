@@ -38,7 +38,32 @@ def reflected(x: torch.Tensor) -> Any:
     return product, torch.ormqr(x[:, :, :3], factors, x), torch.ormqr(x[:, :, :3], factors, x, True, True)
 
 
+def singular(*shapes: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
+    """Matrices with zeros of both signs on the diagonal and elsewhere, and in what is solved for."""
+    torch.manual_seed(0)
+    few = torch.tensor([0.0, -0.0, 1.0, -2.0, 0.5, 3.0])
+    return [(few[torch.randint(0, 6, shape)], few[torch.randint(0, 6, (*shape[:-1], 2))]) for shape in shapes]
+
+
+def triangles(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    solve = torch.linalg.solve_triangular
+    return (
+        solve(x, y, upper=True),
+        solve(x, y, upper=False),
+        solve(x, y.mT, upper=True, left=False),
+        solve(x, y.mT, upper=False, left=False),
+        solve(x, y, upper=False, unitriangular=True),
+        torch.triangular_solve(y, x, transpose=True)[0],
+    )
+
+
+def singular_lu(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    pivots = torch.arange(2, x.shape[-1] + 2, dtype=torch.int32).clamp(max=x.shape[-1]).expand(x.shape[:-1])
+    return torch.linalg.lu_solve(x, pivots, y), torch.linalg.lu_solve(x, pivots, y, adjoint=True)
+
+
 PAIRS = squares(*SQUARES)
+SINGULAR = singular((3, 4, 4), (1, 1, 1), (20, 5, 5))
 ALONE = [(matrix,) for matrix, _ in PAIRS]
 ROWS = [
     Row("lu", lambda x: tuple(torch.linalg.lu(x)), sizes(*SHAPES)),
@@ -60,6 +85,9 @@ ROWS = [
         tolerance=1e-3,
     ),
     Row("triangular", lambda x, y: torch.triangular_solve(y, x, transpose=True)[0], PAIRS, {1: (2,)}, tolerance=1e-3),
+    Row("triangles-with-zeros", triangles, SINGULAR, {1: (2,)}),
+    Row("lu-solve-with-zeros", singular_lu, SINGULAR, {1: (2,)}),
+    Row("cholesky-solve-with-zeros", lambda x, y: torch.cholesky_solve(y, x), SINGULAR, {1: (2,)}),
     Row("exponential", torch.linalg.matrix_exp, sizes(*SQUARES), tolerance=1e-3),
     Row("exponential-of-zeros", lambda x: torch.linalg.matrix_exp(x * 0), sizes(*SQUARES)),
     Row("log-determinant", lambda x: torch.logdet(definite(x) * 1e-12), ALONE, tolerance=1e-3),

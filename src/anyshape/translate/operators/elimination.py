@@ -1,4 +1,5 @@
-"""Gauss-Jordan elimination with partial pivoting, and Cholesky's columns: one round of an ONNX `Loop` a column.
+"""Gauss-Jordan elimination with partial pivoting, substitution into a triangle, and Cholesky's columns: one round of an
+ONNX `Loop` a column.
 
 Each round works on the whole batch of matrices. A pivot of 0 gives inf or NaN and the column's number in `info`.
 """
@@ -77,6 +78,27 @@ def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTy
     table, sign, log, info = repeat(size, states, step)
     answer = op.Slice(table, op.Reshape(size, ints(1)), op.Shape(table, start=column_axis), ints(column_axis))
     return Eliminated(answer, sign, log, info)
+
+
+def substitute(triangle: ir.Value, right: ir.Value, of_rank: int, *, upper: bool) -> ir.Value:
+    """Solve triangle @ x = right, in float64, column by column as BLAS's trsm: with 0 on the diagonal the same elements are
+    infinite or NaN. Only the named triangle is read; both have the same batch axes."""
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    table = op.Cast(triangle, to=_DOUBLE)
+    size = as_scalar(op.Shape(table, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    tall = op.Unsqueeze(rows, ints(1))
+
+    def step(k: ir.Value, current: ir.Value) -> Values:
+        place = op.Sub(op.Sub(size, as_scalar(1)), k) if upper else k
+        column = op.Gather(table, place, axis=column_axis)
+        pivot = op.Gather(column, op.Reshape(place, ints(1)), axis=row_axis)
+        solved = op.Unsqueeze(op.Div(op.Gather(current, place, axis=row_axis), pivot), ints(row_axis))
+        is_open = op.Less(tall, place) if upper else op.Greater(tall, place)
+        rest = op.Sub(current, op.Mul(op.Unsqueeze(column, ints(column_axis)), solved))
+        return [op.Where(op.Equal(tall, place), solved, op.Where(is_open, rest, current))]
+
+    return repeat(size, [(op.Cast(right, to=_DOUBLE), _DOUBLE)], step)[0]
 
 
 def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:

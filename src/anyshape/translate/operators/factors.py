@@ -14,7 +14,7 @@ import math
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.elimination import eliminate
+from anyshape.translate.operators.elimination import substitute
 from anyshape.translate.operators.linalg import identities, same_batch, turn
 from anyshape.translate.operators.loops import Values, repeat
 from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank
@@ -120,31 +120,40 @@ def _order(pivots: ir.Value, rows: ir.Value, of_rank: int, batch: ir.Value) -> i
 def translate_lu_solve(
     table: ir.Value, pivots: ir.Value, right: ir.Value, *, left: bool = True, adjoint: bool = False
 ) -> ir.Value:
-    """The product is put together again and solved, in float64."""
-    of_rank, dtype = rank(table), dtype_of(table)
+    """With table = P L U: L, then U is solved; of the transposed matrix U, then L. In float64."""
+    of_rank, dtype, wide_rank = rank(table), dtype_of(table), max(rank(table), rank(right))
     permutation, lower, upper = _unpack(op.Cast(table, to=_DOUBLE), pivots, of_rank, _DOUBLE)
-    matrix = op.MatMul(permutation, op.MatMul(lower, upper))
-    matrix = turn(matrix, of_rank) if adjoint else matrix
-    column = right
-    if not left:
-        matrix, column = turn(matrix, of_rank), turn(right, rank(right))
-    wide = max(of_rank, rank(right))
-    answer = eliminate(*same_batch(matrix, op.Cast(column, to=_DOUBLE), wide), wide, dtype).right
-    return answer if left else turn(answer, wide)
+    column = op.Cast(right if left else turn(right, rank(right)), to=_DOUBLE)
+    lower, column = same_batch(lower, column, wide_rank)
+    upper, _ = same_batch(upper, column, wide_rank)
+    if adjoint == left:  # the transposed matrix: either by name, or since x A = b is solved as A' x' = b'
+        half = substitute(turn(upper, wide_rank), column, wide_rank, upper=False)
+        solved = substitute(turn(lower, wide_rank), half, wide_rank, upper=True)
+        answer = _pick_rows(solved, op.ArgMax(permutation, axis=of_rank - 1, keepdims=1), wide_rank)
+    else:
+        order = op.ArgMax(turn(permutation, of_rank), axis=of_rank - 1, keepdims=1)
+        half = substitute(lower, _pick_rows(column, order, wide_rank), wide_rank, upper=False)
+        answer = substitute(upper, half, wide_rank, upper=True)
+    return op.Cast(answer if left else turn(answer, wide_rank), to=dtype)
+
+
+def _pick_rows(matrix: ir.Value, places: ir.Value, of_rank: int) -> ir.Value:
+    """A permutation without products: 0 times an infinity is NaN."""
+    return op.GatherElements(matrix, op.Expand(places, op.Shape(matrix)), axis=of_rank - 2)
 
 
 def translate_cholesky_inverse(factor: ir.Value, upper: bool = False) -> ir.Value:
     """inv(L) transposed @ inv(L), from the named triangle alone."""
     lower = _lower(factor, upper)
-    inverse = eliminate(lower, identities(factor, dtype_of(factor)), rank(factor), dtype_of(factor)).right
-    return op.MatMul(turn(inverse, rank(factor)), inverse)
+    inverse = substitute(lower, identities(factor, dtype_of(factor)), rank(factor), upper=False)
+    return op.Cast(op.MatMul(turn(inverse, rank(factor)), inverse), to=dtype_of(factor))
 
 
 def translate_cholesky_solve(right: ir.Value, factor: ir.Value, upper: bool = False) -> ir.Value:
     of_rank, dtype = max(rank(factor), rank(right)), dtype_of(factor)
     lower, column = same_batch(_lower(factor, upper), right, of_rank)
-    half = eliminate(lower, column, of_rank, dtype).right
-    return eliminate(turn(lower, of_rank), half, of_rank, dtype).right
+    half = substitute(lower, column, of_rank, upper=False)
+    return op.Cast(substitute(turn(lower, of_rank), half, of_rank, upper=True), to=dtype)
 
 
 def _lower(factor: ir.Value, upper: bool) -> ir.Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.elimination import cholesky, eliminate
+from anyshape.translate.operators.elimination import cholesky, eliminate, substitute
 from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank
 
 
@@ -66,15 +66,14 @@ def translate_solve_triangular(
     """Only the named triangle is read; with `unitriangular`, its diagonal is taken for ones."""
     dtype = dtype_of(matrix)
     of_rank = max(rank(matrix), rank(right))
-    triangle = op.Trilu(matrix, upper=int(upper))
-    if unitriangular:
-        triangle = op.Where(_is_diagonal(matrix), constant(1, dtype), triangle)
+    triangle = op.Where(_is_diagonal(matrix), constant(1, dtype), matrix) if unitriangular else matrix
     if not left:
         triangle, right_side = turn(triangle, rank(matrix)), turn(right, rank(right))
     else:
         right_side = right
     triangle, right_side = same_batch(triangle, right_side, of_rank)
-    answer = eliminate(triangle, right_side, of_rank, dtype).right
+    # Transposed, an upper triangle is a lower one.
+    answer = op.Cast(substitute(triangle, right_side, of_rank, upper=upper == left), to=dtype)
     return answer if left else turn(answer, of_rank)
 
 
