@@ -6,6 +6,7 @@ run on fake tensors, which have shapes and no memory.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -75,8 +76,10 @@ def count_real_call(call: Callable[[], Any], most_operators: int) -> Counted | N
 def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
     counting = _Counting(most_operators)
     try:
-        with counting:
-            call()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of the user's own code: the user has seen them
+            with counting:
+                call()
     except Exception:  # too many operators, values that decide, operators without a fake kernel
         return None
     return Counted(counting.operators, counting.elements)
