@@ -102,7 +102,10 @@ def substitute(triangle: ir.Value, right: ir.Value, of_rank: int, *, upper: bool
 
 
 def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
-    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive; in float64."""
+    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive; in float64.
+
+    From that column on, the factor has the elements of the matrix, and on the diagonal the pivot: as LAPACK leaves them.
+    """
     factor, info = _cholesky(op.Cast(matrix, to=_DOUBLE), of_rank, _DOUBLE)
     return op.Cast(factor, to=dtype), info
 
@@ -117,12 +120,18 @@ def _cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Va
         column = op.Gather(table, k, axis=column_axis)
         pivot = op.Gather(column, op.Reshape(k, ints(1)), axis=row_axis)
         scaled = op.Div(column, op.Sqrt(pivot))
-        kept = op.Where(op.GreaterOrEqual(rows, k), scaled, constant(0, dtype))
+        is_kept = op.GreaterOrEqual(rows, k)
+        kept = op.Where(is_kept, scaled, constant(0, dtype))
         outer = op.Mul(op.Unsqueeze(kept, ints(column_axis)), op.Unsqueeze(kept, ints(row_axis)))
         is_bad = op.Not(op.Greater(op.Squeeze(pivot, ints(row_axis)), constant(0, dtype)))
         is_new = op.And(is_bad, op.Equal(info, constant(0, _INT32)))
         number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
-        return [op.Sub(table, outer), op.Where(is_new, number, info), kept]
+        info = op.Where(is_new, number, info)
+        has_failed = op.Unsqueeze(op.Greater(info, constant(0, _INT32)), ints(row_axis))
+        is_pivot = op.And(op.Unsqueeze(is_new, ints(row_axis)), op.Equal(rows, k))
+        given = op.Where(is_kept, op.Gather(matrix, k, axis=column_axis), constant(0, dtype))
+        left = op.Where(is_pivot, pivot, given)
+        return [op.Sub(table, outer), info, op.Where(has_failed, left, kept)]
 
     states = [(matrix, dtype), (op.Expand(constant(0, _INT32), batch), _INT32)]
     _, info, columns = repeat(size, states, step, collected=1)
