@@ -89,6 +89,8 @@ ROWS = [
     Row("lu-solve-with-zeros", singular_lu, SINGULAR, {1: (2,)}),
     Row("cholesky-solve-with-zeros", lambda x, y: torch.cholesky_solve(y, x), SINGULAR, {1: (2,)}),
     Row("cholesky-of-no-positive-matrix", lambda x, y: tuple(torch.linalg.cholesky_ex(x @ x.mT - 0.5)), SINGULAR),
+    Row("determinant-of-a-singular-matrix", lambda x, y: tuple(torch.linalg.slogdet(x)), SINGULAR),
+    Row("determinant-of-zeros", lambda x, y: tuple(torch.linalg.slogdet(x * 0)), SINGULAR),
     Row("cholesky-of-zeros", lambda x, y: tuple(torch.linalg.cholesky_ex(x * 0)), SINGULAR),
     Row("exponential", torch.linalg.matrix_exp, sizes(*SQUARES), tolerance=1e-3),
     Row("exponential-of-zeros", lambda x: torch.linalg.matrix_exp(x * 0), sizes(*SQUARES)),

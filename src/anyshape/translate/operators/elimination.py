@@ -1,7 +1,8 @@
 """Gauss-Jordan elimination with partial pivoting, substitution into a triangle, and Cholesky's columns: one round of an
 ONNX `Loop` a column.
 
-Each round works on the whole batch of matrices. A pivot of 0 gives inf or NaN and the column's number in `info`.
+Each round works on the whole batch of matrices. A pivot of 0 gives inf or NaN and the column's number in `info`; the rows
+below it stay as they are, as in LAPACK's factors.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -58,6 +59,8 @@ def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTy
         factor = op.Unsqueeze(op.Gather(swapped, k, axis=column_axis), ints(column_axis))
         is_row = op.Unsqueeze(is_k, ints(1))
         reduced = op.Where(is_row, normal, op.Sub(swapped, op.Mul(factor, normal)))
+        is_done = op.And(op.Equal(pivot, zero), op.Greater(rows, k))
+        reduced = op.Where(op.Unsqueeze(is_done, ints(column_axis)), swapped, reduced)
         flip = op.Where(op.Equal(chosen, k), one, constant(-1, dtype))
         scalar_pivot, scalar_flip = op.Squeeze(pivot, ints(row_axis)), op.Squeeze(flip, ints(row_axis))
         is_new = op.And(op.Equal(scalar_pivot, zero), op.Equal(info, constant(0, _INT32)))
