@@ -39,7 +39,7 @@ def end_where_compared(
     captured: Captured, declared: Declared, explored: Explored, cost: Costing, *, accept_narrower: bool
 ) -> Promised:
     """The whole declaration for a proved capture; for another one as much of it as can be compared."""
-    if captured.is_proved:
+    if captured.is_seen_whole:
         return Promised(declared, explored)
     extent = find_extent(declared, cost, [rule.condition for rule in explored.rules if rule.origin == "model"])
     return Promised(
@@ -59,7 +59,7 @@ def plan_comparisons(
     limits = Cost(cost, cost.cheap, cost.affordable)
     far = [point for point in explored.far if declared.domain.contains(point)]
     plan = plan_sizes(declared, captured.guards, limits, seed).with_once(far).with_left_out(explored.left_out)
-    if captured.is_proved:
+    if captured.is_seen_whole:
         return plan
     if extent is not None:
         plan = plan.with_once(extent.points).with_left_out(extent.left_out)

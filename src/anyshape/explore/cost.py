@@ -28,7 +28,7 @@ Sizes = Mapping[str, int]
 
 CHEAP = 20_000_000  # work of most comparisons, so that thirty of them take a moment
 AFFORDABLE = 2_000_000_000  # work of one of a few comparisons: some seconds
-MOST_ELEMENTS = 40_000_000  # of all tensors of one call together: 160 MB in float32
+MOST_ELEMENTS = 500_000_000  # of all tensors of one call together, of which only some are alive at a time
 WORK_PER_SECOND = 250_000_000  # of eager, eager in doubles and the file together, on a slow machine
 USUAL_BUDGET_S = 60.0
 

@@ -123,3 +123,12 @@ class Captured:
         """Whether the domain implies every condition of the capture. Without a program, nothing is known of any; where
         values decide between programs, the conditions on the sizes are not all."""
         return bool(self.regions) and not self.decisions and all(guard.status == "proved" for guard in self.guards)
+
+    @property
+    def is_seen_whole(self) -> bool:
+        """Whether sizes were symbolic in the capture, and every condition is proved or known and compared on both sides.
+
+        Such a capture has no size that only a trace shows: it is promised on all of its domain.
+        """
+        is_known = all(guard.status == "proved" or guard.condition is not None for guard in self.guards)
+        return self.is_proved or (self.strategy == "symbolic" and bool(self.regions) and is_known)
