@@ -76,9 +76,9 @@ def test_the_graph_refuses_what_was_not_compared(tmp_path) -> None:
 
 
 def test_a_declared_end_is_compared_instead() -> None:
-    result = learned(where=["n <= 9000"])
+    result = learned(where=["n <= 40000"])
     assert result.findings == ()
-    assert {"n": 9000} in [dict(sizes) for sizes in result.verdict.tried]
+    assert {"n": 40000} in [dict(sizes) for sizes in result.verdict.tried]
 
 
 def test_an_end_that_does_not_fit_is_an_error_that_names_the_largest_that_does() -> None:
@@ -114,7 +114,7 @@ def test_every_size_that_was_proposed_is_compared_refused_or_left_out_with_a_rea
 
     monkeypatch.setattr(ladder, "plan_comparisons", watched)
     result = anyshape.export(
-        Counted(), lambda n=3, m=4: torch.randn(n, m), where=["n <= 9000", "m <= 9000"], strategy="generalized"
+        Counted(), lambda n=3, m=4: torch.randn(n, m), where=["n <= 40000", "m <= 40000"], strategy="generalized"
     )
     plan = plans[-1]
     proposed = [*plan.sizes, *plan.once, *(each.sizes for each in plan.left_out)]
@@ -122,13 +122,13 @@ def test_every_size_that_was_proposed_is_compared_refused_or_left_out_with_a_rea
     accounted = [*verdict.tried, *(each.sizes for each in verdict.refused), *(each.sizes for each in verdict.untried)]
     assert all(dict(sizes) in [dict(other) for other in accounted] for sizes in proposed)
     assert all(each.why for each in verdict.untried)
-    assert {"n": 9000, "m": 9000} in [dict(each.sizes) for each in verdict.untried]
+    assert {"n": 40000, "m": 40000} in [dict(each.sizes) for each in verdict.untried]
     assert result.contract.tested.untried == verdict.untried
 
 
 def test_sizes_beyond_a_budget_of_work_are_left_out_by_name() -> None:
-    result = learned(where=["n <= 9000"], budget=1e-6)
-    assert {"n": 9000} in [dict(sizes) for sizes in result.verdict.tried]
+    result = learned(where=["n <= 40000"], budget=1e-6)
+    assert {"n": 40000} in [dict(sizes) for sizes in result.verdict.tried]
 
 
 def test_two_exports_of_one_model_have_the_same_bytes() -> None:
