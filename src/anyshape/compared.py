@@ -1,7 +1,8 @@
 """A capture without proof is promised as far as its file is compared: the domain that is left, and the sizes to compare.
 
 proved      the whole domain; some thirty sizes, and the far ones that exploring found
-not proved  the domain up to the ends that can be compared; those ends, a joint corner, and the numbers of the user's code
+not proved  the domain up to the ends that can be compared; those ends, a joint corner, sizes
+            spread over each dim, and the numbers of the user's code
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnose.extents import diagnose_ends
-from anyshape.explore import Costing, find_extent
+from anyshape.explore import Costing, find_extent, spread_sizes
 from anyshape.findings import Finding
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
@@ -63,5 +64,6 @@ def plan_comparisons(
         return plan
     if extent is not None:
         plan = plan.with_once(extent.points).with_left_out(extent.left_out)
+        plan = plan.with_once(spread_sizes(declared, extent, cost))
     inside = [point for point in suspects if declared.domain.contains(point)]
     return plan.with_affordable(inside, cost.excess, limits, cost.all_work // _SHARE_OF_NUMBERS)

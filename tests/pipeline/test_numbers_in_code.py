@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -98,3 +100,49 @@ def test_sizes_at_numbers_change_one_dim_at_a_time_and_stay_in_the_domain() -> N
     assert {"b": 2, "t": 30} in points and all(declared.domain.contains(sizes) for sizes in points)
     assert all(sum(sizes[name] != declared.example_sizes[name] for name in sizes) <= 1 for sizes in points)
     assert {sizes["b"] for sizes in points} >= {29, 30, 31, 98, 99, 100}
+
+
+class Written(nn.Module):
+    """A number that only a text has, looked up once for each length."""
+
+    settings = "650:0.5,1350:0.25"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, float] = {}
+
+    def find(self, n):
+        """No number of a docstring counts: 777."""
+        found = [float(part.split(":")[1]) for part in self.settings.split(",") if n >= int(part.split(":")[0])]
+        return found[-1] if found else 1.0
+
+    def forward(self, x):
+        key = f"length {x.shape[1]}"
+        if key not in self.kept:
+            self.kept[key] = self.find(int(key.split()[1]))
+        return x * self.kept[key]
+
+
+def test_numbers_of_texts_and_of_class_attributes_are_found_those_of_docstrings_are_not() -> None:
+    found = numbers_in_code(Written())
+    assert {650, 1350} <= set(found) and 777 not in found
+
+
+def test_a_number_that_a_text_has_is_right_on_both_sides(tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(Written(), inputs, path)
+    loaded, model = anyshape.load(path), Written()
+    for length in (513, 600, 649, 650, 1349, 1350, 1400, 4000):
+        x = torch.randn(2, length)
+        torch.testing.assert_close(loaded(x), model(x))
+
+
+def test_sizes_without_a_number_in_the_code_are_compared_all_over_an_open_range() -> None:
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x.reshape(int(x.shape[0]) * 2, -1) * 2
+
+    result = anyshape.export(Plain(), lambda n=3: torch.randn(n, 4), strategy="generalized")
+    tried = sorted(sizes["n"] for sizes in result.verdict.tried)
+    assert max(after / before for before, after in itertools.pairwise(tried) if before >= 8) <= 2
+    assert len([size for size in tried if size > 1000]) >= 6

@@ -5,6 +5,7 @@ from anyshape.explore.cost import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.extent import find_extent
 from anyshape.explore.numbers import sizes_at_numbers
 from anyshape.explore.repeats import observe_repeats, sizes_to_repeat
+from anyshape.explore.spread import spread_sizes
 from anyshape.explore.stage import explore
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "plan_state",
     "sizes_at_numbers",
     "sizes_to_repeat",
+    "spread_sizes",
 ]

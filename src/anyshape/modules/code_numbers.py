@@ -1,12 +1,13 @@
 """Whole numbers that stand in the user's code: what a size may be compared with, where no guard tells.
 
-    if int(x.shape[1]) == 97: ...     self.window = 512     ->     97, 512
+    if int(x.shape[1]) == 97: ...     self.window = 512     steps = "650:0.5"     ->     97, 512, 650
 
 A trace at other sizes does not show such a line, so the numbers themselves say at which sizes to look.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,18 +18,32 @@ from anyshape.modules.user_code import codes_of, user_functions, user_parts
 _SMALLEST = 6  # smaller sizes are tried anyway
 _LARGEST = 1 << 16
 _MOST_ITEMS = 64  # a longer list is data
+_LONGEST_TEXT = 1000  # a longer text is data
+_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
 
 
 def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
-    """Numbers in the code of a module and its parts, in what that names, and in their attributes."""
-    found: list[int] = []
+    """Numbers in the code of a module and its parts, in what that names, and in their attributes; those in texts come last."""
+    values: list[Any] = []
     for function in user_functions(module):
         for code in codes_of(function):
-            found += _whole(code.co_consts)
-            found += _whole(function.__globals__.get(name) for name in code.co_names)
+            values += [value for value in code.co_consts if value != function.__doc__]
+            values += [function.__globals__.get(name) for name in code.co_names]
     for part in user_parts(module):
-        found += _whole(vars(part).values())
+        values += vars(part).values()
+    for kind in dict.fromkeys(type(part) for part in user_parts(module)):
+        values += [value for name, value in vars(kind).items() if not name.startswith("__")]
+    found = [*_whole(values), *_in_texts(values)]
     return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)
+
+
+def _in_texts(values: Iterable[Any]) -> Iterator[int]:
+    """Numbers that are written in short texts, not those inside of a name."""
+    for value in values:
+        if type(value) is str and len(value) <= _LONGEST_TEXT:
+            yield from map(int, _NUMBER.findall(value))
+        elif isinstance(value, (tuple, frozenset, list)) and len(value) <= _MOST_ITEMS:
+            yield from _in_texts(value)
 
 
 def _whole(values: Iterable[Any]) -> Iterator[int]:
