@@ -1,6 +1,8 @@
 """Estimate the work of a call at given sizes, from counts at a few sizes of each dim.
 
-work = elements of all tensors that the call makes + 10_000 for each operator
+work = elements of all tensors that the call makes + 100 for each element of inputs and answers + 10_000 for each operator
+
+An element of an input or an answer is dear: it is drawn, copied, doubled, sent to or from the file's process and compared.
 
 The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once; those at large
 sizes on tensors without memory. Between two counts the estimate is a power of the size, beyond the last one it continues
@@ -35,9 +37,10 @@ USUAL_BUDGET_S = 60.0
 MEMORY, TIME = "memory bound", "time limit"  # how the words of `excess` begin
 
 _NO_LIMIT = 1 << 62
+_EXCHANGED = 100  # the work of an element of an input or an answer
 _OPERATOR = 10_000  # the work of calling an operator, however few elements it makes
 _MOST_OPERATORS = 800  # of a call that is counted only to estimate others
-_MOST_INPUT_ELEMENTS = 4_000_000
+_MOST_COUNTED_INPUTS = 4_000_000
 _FIRST_STEP = 64
 _STEP = 4
 _STEEPEST = 3.0
@@ -81,11 +84,16 @@ class Costing:
 
     def __call__(self, sizes: Sizes) -> int:
         """The work of one call."""
-        return self.elements(sizes) + int(_OPERATOR * self._estimate(sizes, lambda counted: counted.operators))
+        operators = int(self._estimate(sizes, lambda counted: counted.operators))
+        return self.elements(sizes) + _EXCHANGED * self.exchanged(sizes) + _OPERATOR * operators
 
     def elements(self, sizes: Sizes) -> int:
         """The elements of all tensors that one call makes, its inputs included."""
         return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.elements))
+
+    def exchanged(self, sizes: Sizes) -> int:
+        """The elements of the inputs and of the answer of one call."""
+        return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.answered))
 
     @cached_property
     def cheap(self) -> int:
@@ -129,7 +137,7 @@ class Costing:
     def _unmeasured(self, sizes: Sizes, of: Callable[[Counted], int]) -> float:
         """Where nothing can be counted: every element of the inputs meets every position, in some hundred operators."""
         elements = self._declared.elements(sizes) * max((1, *sizes.values()))
-        return of(Counted(200, elements))
+        return of(Counted(200, elements, elements // 200))
 
     @cached_property
     def _base(self) -> Counted | None:
@@ -159,7 +167,8 @@ class Costing:
             return
         (size, base), example = scaling.counted[0], self._declared.example_sizes
         grown = self._declared.elements({**example, name: 2 * size}) / max(1, self._declared.elements(example))
-        scaling.counted.append((2 * size, Counted(base.operators, int(base.elements * grown * 2))))
+        worst = Counted(base.operators, int(base.elements * grown * 2), int(base.answered * grown))
+        scaling.counted.append((2 * size, worst))
 
     def _add(self, scaling: _Scaling, name: str, size: int, first: bool = False) -> bool:
         multiple = self._declared.domain.dim(name).multiple
@@ -180,7 +189,7 @@ class Costing:
     def _count(self, sizes: Sizes, most_operators: int) -> Counted | None:
         declared, module = self._declared, self._module
         is_legal = declared.domain.contains(sizes)
-        if not is_legal or (declared.elements(sizes) > _MOST_INPUT_ELEMENTS and sizes != declared.example_sizes):
+        if not is_legal or (declared.elements(sizes) > _MOST_COUNTED_INPUTS and sizes != declared.example_sizes):
             return None
         try:
             inputs = declared.make(sizes, 0)

@@ -21,10 +21,11 @@ from anyshape.modules.quiet import quiet_libraries
 
 @dataclass(frozen=True)
 class Counted:
-    """The operators of one call, and the elements of all tensors that they made."""
+    """The operators of one call, the elements of all tensors that they made, and those of the answer alone."""
 
     operators: int
     elements: int
+    answered: int
 
 
 class _Counting(TorchDispatchMode):
@@ -38,7 +39,7 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        self.elements += sum(item.numel() for item in tree_iter(given) if isinstance(item, torch.Tensor))
+        self.elements += _elements_of(given)
         self.operators += 1
         if self.operators > self._most_operators:
             raise _TooMany
@@ -79,7 +80,11 @@ def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the user's own code: the user has seen them
             with counting:
-                call()
+                answered = _elements_of(call())
     except Exception:  # too many operators, values that decide, operators without a fake kernel
         return None
-    return Counted(counting.operators, counting.elements)
+    return Counted(counting.operators, counting.elements, answered)
+
+
+def _elements_of(tree: Any) -> int:
+    return sum(item.numel() for item in tree_iter(tree) if isinstance(item, torch.Tensor))
