@@ -30,7 +30,7 @@ def main() -> None:
     domain = declare_domain(NAMES, WHERE)
     conditions = [parse_condition(text) for text in CONDITIONS]
     decisions = [decide(domain, condition).status for condition in conditions]
-    points = choose_sizes(domain, conditions=conditions, cost=lambda sizes: sum(sizes.values()) * 1000)
+    points = choose_sizes(domain, conditions=conditions, cost=lambda sizes: sum(sizes.values()) * 1000).points
     seconds = time.perf_counter() - began
     print(f"{len(points)} points, {len(decisions)} decisions in {seconds:.2f} s")
     RESULTS.parent.mkdir(exist_ok=True)

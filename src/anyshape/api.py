@@ -170,7 +170,7 @@ def check(
     values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Compare an ONNX file, whoever exported it, with the model over the domain; raise PromiseBroken where they differ.
+    """Compare an ONNX file of any exporter with the model over the domain; raise PromiseBroken where they differ.
 
     `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
     changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning

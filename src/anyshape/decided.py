@@ -257,7 +257,7 @@ class _Tree:
 
 
 def _smallest(numbers: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
-    """Of what was heard, the smallest numbers; none so large that an example could not have that length."""
+    """The smallest of these numbers; none so large that an example could not have that length."""
     smallest = min(numbers, key=lambda each: max(each.values(), default=0), default={})
     return {name: min(number, _LONGEST) for name, number in smallest.items()}
 

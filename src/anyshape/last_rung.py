@@ -18,7 +18,7 @@ LEGACY = "legacy"
 
 
 def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
-    """Whether the last rung is to be heard. It knows neither the user's translations nor what an axis of an output is."""
+    """Whether the last rung is tried. It can use neither the user's translations nor the sizes of an output's axes."""
     if options.strategy is not None:
         return options.strategy == LEGACY
     is_right = any(attempt.is_right or attempt.is_right_but_short for attempt in attempts)

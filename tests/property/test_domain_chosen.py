@@ -46,7 +46,7 @@ def test_chosen_sizes_keep_every_rule(ranges: list[str], relations: list[str], b
     domain = declared(ranges + relations)
     if domain is None:
         return
-    points = choose_sizes(domain, cost=elements, budget=budget, limit=limit, example={"a": 3, "b": 3, "c": 5})
+    points = choose_sizes(domain, cost=elements, budget=budget, limit=limit, example={"a": 3, "b": 3, "c": 5}).points
     assert 1 <= len(points) <= limit
     assert len({tuple(point.items()) for point in points}) == len(points)
     assert all(domain.contains(point) and tuple(point) == NAMES for point in points)
@@ -59,7 +59,7 @@ def test_without_relations_every_end_of_every_dim_is_met(ranges: list[str]) -> N
     domain = declared(ranges)
     if domain is None:
         return
-    points = choose_sizes(domain)
+    points = choose_sizes(domain).points
     for dim in domain.dims:
         sizes = {point[dim.name] for point in points}
         assert dim.smallest in sizes
@@ -76,6 +76,6 @@ def test_every_side_of_a_condition_that_can_be_met_is_met(
     if domain is None:
         return
     conditions = [parse_condition(text) for text in texts]
-    points = choose_sizes(domain, conditions=conditions)
+    points = choose_sizes(domain, conditions=conditions).points
     for side in (*conditions, *map(negate, conditions)):
         assert any(holds(side, point) for point in points) or find_point(domain, side) is None

@@ -125,7 +125,7 @@ def test_programs_of_size_arithmetic_are_exported_right_or_refused_by_line(part:
             assert refusal.finding.where is not None, str(refusal)
             refused.append(str(refusal))
             return
-        sizes = choose_sizes(learned.declared.domain, limit=14, seed=1)
+        sizes = choose_sizes(learned.declared.domain, limit=14, seed=1).points
         assert learned.differences(sizes) == []
         exported.append(program)
 

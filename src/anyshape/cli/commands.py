@@ -133,7 +133,7 @@ def export(
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="An ONNX file, whoever exported it.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter.", show_default=False)],
     model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
     where: Where = [],  # noqa: B006
     sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",

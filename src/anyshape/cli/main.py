@@ -33,7 +33,7 @@ app = typer.Typer(
     help=(
         "Declare the sizes. Get an ONNX file that is right at every one of them, or the line of your code in the way.\n\n"
         "  anyshape export model.py -o m.onnx        model.py defines model() and inputs(batch=3, …)\n\n"
-        "  anyshape check m.onnx --model model.py    verify a file, whoever exported it\n\n"
+        "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
         "  anyshape inspect m.onnx                   what the file promises\n\n"
         "  anyshape explain AS102                    one page per finding, by its code or its name\n\n"
         "Exit status: 0 kept, 1 a promise is broken, 2 usage, 3 our own fault."
@@ -89,7 +89,7 @@ def _ending_of(error: Exception) -> Ending:
         return end_by_error(error)
     if isinstance(error, _ParserError):
         return end_by_arguments(error.format_message(), _text_of_parser(error))
-    return end_by_our_fault(error)  # what nobody foresaw is our fault
+    return end_by_our_fault(error)  # an exception that no code expects is a fault of ours
 
 
 def _text_of_parser(error: _ParserError) -> str:

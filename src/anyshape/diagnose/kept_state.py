@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
-    """What a model that keeps state is told; `choice` is the user's `state=`."""
+    """The findings about a model that keeps state; `choice` is the user's `state=`."""
     if repeated.unsteady:
         return (_unsteady(repeated),)
     if not repeated.has_memory or choice == "outputs":

@@ -17,7 +17,7 @@ _TORCH_DROPOUT = re.compile(r"dropout\w*\(")
 
 
 def diagnose_randomness(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
-    """What a random model is told; `choice` is the user's `random=`."""
+    """The findings about a random model; `choice` is the user's `random=`."""
     if not repeated.random:
         return ()
     if choice is None:

@@ -36,7 +36,7 @@ from anyshape.domain.simplify import simplify
 
 if TYPE_CHECKING:
     from anyshape.domain.questions import decide, find_contradiction, find_point, is_empty, range_of, smallest_point
-    from anyshape.domain.sizes import choose_sizes, propose_sizes
+    from anyshape.domain.sizes import choose_sizes
 
 _ON_FIRST_USE = {
     "choose_sizes": "anyshape.domain.sizes",
@@ -44,7 +44,6 @@ _ON_FIRST_USE = {
     "find_contradiction": "anyshape.domain.questions",
     "find_point": "anyshape.domain.questions",
     "is_empty": "anyshape.domain.questions",
-    "propose_sizes": "anyshape.domain.sizes",
     "range_of": "anyshape.domain.questions",
     "smallest_point": "anyshape.domain.questions",
 }
@@ -94,7 +93,6 @@ __all__ = [
     "negate",
     "parse_condition",
     "parse_expr",
-    "propose_sizes",
     "range_of",
     "simplify",
     "sizes_near",

@@ -134,7 +134,7 @@ def meet(one: Interval, two: Interval) -> Interval:
 
 
 def polynomial_interval(polynomial: Polynomial, limits: Limits) -> Interval:
-    """The sum of the intervals of its terms, each of which knows the ends of products."""
+    """The sum of the intervals of its terms; the interval of a product of dims respects the known ends of products."""
     if len(polynomial.terms) > _MOST_TERMS:
         return -(2**200), 2**200
     low = high = 0

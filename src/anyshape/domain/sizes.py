@@ -45,22 +45,6 @@ def choose_sizes(
     budget: int = 4_000_000,
     limit: int = 34,
     seed: int = 0,
-) -> tuple[Sizes, ...]:
-    """At most `limit` points: see `propose_sizes`."""
-    return propose_sizes(
-        domain, example=example, conditions=conditions, cost=cost, budget=budget, limit=limit, seed=seed
-    ).points
-
-
-def propose_sizes(
-    domain: Domain,
-    *,
-    example: Mapping[str, int] | None = None,
-    conditions: Sequence[Condition] = (),
-    cost: Callable[[Mapping[str, int]], int] | None = None,
-    budget: int = 4_000_000,
-    limit: int = 34,
-    seed: int = 0,
 ) -> Chosen:
     """At most `limit` points: all unequal, smallest, largest, both sides of each condition, pairs of levels, random.
 

@@ -49,7 +49,7 @@ def sizes_to_repeat(declared: Declared, cost: Callable[[Sizes], int], seed: int)
     """The example's sizes, and a few others that cost little."""
     chosen = choose_sizes(
         declared.domain, example=declared.example_sizes, cost=cost, budget=_CHEAP, limit=_OTHER_SIZES + 1, seed=seed
-    )
+    ).points
     others = [sizes for sizes in chosen if dict(sizes) != dict(declared.example_sizes)]
     return [declared.example_sizes, *others[:_OTHER_SIZES]]
 

@@ -60,7 +60,7 @@ def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0)
         return _explored(domain, diary, (), [], is_explained=False)
     points = choose_sizes(
         domain, example=declared.example_sizes, cost=cost, budget=cost.cheap, limit=_POINTS, seed=seed
-    )
+    ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
     for sizes in (*points, *corners):

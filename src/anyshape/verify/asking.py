@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from anyshape.domain import is_about, propose_sizes, sizes_near
+from anyshape.domain import choose_sizes, is_about, sizes_near
 from anyshape.inputs import Declared
 from anyshape.records.captured import Guard
 from anyshape.records.verdict import Sizes, Untried
@@ -83,7 +83,7 @@ def plan_sizes(declared: Declared, guards: Iterable[Guard], cost: Cost, seed: in
         and guard.condition is not None
         and is_about(guard.condition, names)  # a loop's body has conditions on its counter, too
     ]
-    chosen = propose_sizes(
+    chosen = choose_sizes(
         declared.domain,
         example=declared.example_sizes,
         conditions=[guard.condition for guard in open_guards if guard.condition is not None],

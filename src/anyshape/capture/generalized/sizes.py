@@ -44,7 +44,7 @@ def telling_sizes(
     try:
         proposed = choose_sizes(
             domain, conditions=conditions[:24], cost=declared.elements, budget=_ELEMENTS, limit=4 * count
-        )
+        ).points
     except Exception:  # the smaller domain may be empty
         proposed = ()
     fresh = [dict(sizes) for sizes in proposed if tuple(sorted(sizes.items())) not in known]
@@ -89,7 +89,7 @@ def _draw(declared: Declared, largest: int) -> Iterator[dict[str, int]]:
             drawn.add(tuple(sizes.values()))
             yield sizes
     if len(drawn) < 20:
-        for sizes in choose_sizes(domain, cost=declared.elements, budget=_ELEMENTS, limit=40):
+        for sizes in choose_sizes(domain, cost=declared.elements, budget=_ELEMENTS, limit=40).points:
             if tuple(sizes.values()) not in drawn:
                 drawn.add(tuple(sizes.values()))
                 yield dict(sizes)
