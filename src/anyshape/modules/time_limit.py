@@ -1,8 +1,8 @@
 """A time limit that also ends what runs: torch's capture, a translation, a comparison.
 
 A watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
-thread cleans up (leaves a `with`, restores state) or imports a module, nor inside a call of C code: what is being put back
-is put back, and a kernel ends first.
+thread enters or leaves a `with`, cleans up or imports a module: what is being put back is put back. For two seconds it
+waits for a step that is no call of C code, which might just have taken a lock; a loop may have none, so then any step will do.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from types import FrameType, TracebackType
 
 _CLEANING = frozenset(
     {
-        *("__exit__", "__del__", "_exitfunc", "_run_exitfuncs", "rmtree", "cleanup", "_cleanup"),
+        *("__enter__", "__exit__", "__del__", "_exitfunc", "_run_exitfuncs", "rmtree", "cleanup", "_cleanup"),
         *("close", "kill", "discard", "restore", "_bury", "_end", "undo", "put_back", "_leave_part"),
     }
 )
-"""Functions that put something back: none of them, and nothing that they call, is interrupted."""
+"""Functions that change something for a while or put it back: none of them, and nothing that they call, is interrupted."""
 _SAFE_STEPS = ("RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
 """The steps at which Python looks for interrupts: the start of a function, the end of a loop's turn."""
 _IMPORTING = "<import>"
-_POLL_S = 0.01
+_POLL_S = 0.002
+_PATIENCE_S = 2.0  # for a step between two calls
 _STEPS_TO_ARRIVE = 1000
 _AGAIN_S = 2.0  # code that catches everything has swallowed it
 
@@ -109,7 +110,8 @@ class TimeLimit:
             with self._lock:
                 if self._closed.is_set() or self.left > 0 or monotonic() - raised_at < _AGAIN_S:
                     continue
-                if _may_interrupt(sys._current_frames().get(self._thread_id), self._depth):
+                frame = sys._current_frames().get(self._thread_id)
+                if _may_interrupt(frame, self._depth, at_any_step=self.left < -_PATIENCE_S):
                     _raise_in(self._thread_id, OutOfTime)
                     self._has_raised = True
                     raised_at = monotonic()
@@ -131,9 +133,9 @@ class TimeLimit:
             pass
 
 
-def _may_interrupt(frame: FrameType | None, depth: int) -> bool:
+def _may_interrupt(frame: FrameType | None, depth: int, *, at_any_step: bool) -> bool:
     """Whether no function cleans up or imports, of those that were called since the stack had this depth."""
-    if frame is None or not _is_between_steps(frame):
+    if frame is None or not (at_any_step or _is_between_steps(frame)):
         return False
     names = _names(frame)
     return not any(name in _CLEANING or name == _IMPORTING for name in names[: len(names) - depth])
