@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import ceil, floor
 
 import numpy as np
 
@@ -28,19 +29,33 @@ def fit_simple_share(values: Integers, points: Points) -> Expr | None:
 
 def fit_share(values: Integers, points: Points, largest: int = _LARGEST_DENOMINATOR) -> Expr | None:
     """e * p // q, rounded down, up, or to the nearest, for a share p/q of a name: the one of the smallest q."""
+    if (values < 0).any() or (values == values[0]).all():
+        return None
     for expr, column in points.names:
-        if (column <= 0).any() or (values < 0).any() or not values.any():
+        if (column <= 0).any():
             continue
+        # However it is rounded, size * p / q is less than 1 away from the value: p / q lies between these two.
         low = max(Fraction(int(value) - 1, int(size)) for value, size in zip(values, column, strict=True))
         high = min(Fraction(int(value) + 1, int(size)) for value, size in zip(values, column, strict=True))
-        for q in range(2, largest + 1):
-            for p in range(max(1, int(low * q)), int(high * q) + 2):
-                for shift in (0, q - 1, q // 2):
-                    if ((column * p + shift) // q == values).all():
-                        return (expr * p + shift) // q
-                if q % 2 == 0 and (_nearest(column * p, q) == values).all():
-                    return _nearest_expr(expr * p, q)
+        for q in range(2, largest + 1) if low < high else ():
+            numerators = np.arange(max(1, floor(low * q) + 1), ceil(high * q), dtype=np.int64)
+            if len(numerators) and (found := _rounded(values, expr, column, numerators, q)) is not None:
+                return found
     return None
+
+
+def _rounded(values: Integers, expr: Expr, column: Integers, numerators: Integers, q: int) -> Expr | None:
+    """The share of the first numerator that gives the values, rounded down, up, or to the nearest."""
+    scaled = numerators[:, None] * column
+    shifts = (0, q - 1, q // 2)
+    right = [((scaled + shift) // q == values).all(axis=1) for shift in shifts]
+    right += [(_nearest(scaled, q) == values).all(axis=1)] if q % 2 == 0 else []
+    places = np.argwhere(np.stack(right, axis=1))
+    if not len(places):
+        return None
+    first, way = (int(place) for place in places[0])
+    number = expr * int(numerators[first])
+    return (number + shifts[way]) // q if way < len(shifts) else _nearest_expr(number, q)
 
 
 def _nearest(numbers: Integers, q: int) -> Integers:
