@@ -112,14 +112,16 @@ class Costing:
         return _NO_LIMIT if self.is_thorough else int(self._budget_s * WORK_PER_SECOND)
 
     def excess(self, sizes: Sizes) -> str:
-        """Which limit one comparison at these sizes exceeds, in words; "" if none."""
+        """Which limits one comparison at these sizes exceeds, in words; "" if none."""
         elements, work = self.elements(sizes), self(sizes)
+        found = []
         if elements > self.most_elements:
-            return f"{MEMORY}: one call makes about {_millions(elements)} elements, {_millions(self.most_elements)} are allowed"
+            most = _millions(self.most_elements)
+            found.append(f"{MEMORY}: one call makes about {_millions(elements)} elements, {most} are allowed")
         if work > self.affordable:
             took, allowed = (round(each / WORK_PER_SECOND) for each in (work, self.affordable))
-            return f"{TIME}: one comparison is estimated at {took} s, {allowed} s are allowed"
-        return ""
+            found.append(f"{TIME}: one comparison is estimated at {took} s, {allowed} s are allowed")
+        return "; ".join(found)
 
     @cached_property
     def most_elements(self) -> int:
