@@ -45,8 +45,9 @@ from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.translate.rounded import round_inside
-from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes, verify
+from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes
 from anyshape.verify.asking import request_for
+from anyshape.verify.from_lowest import verify_from_lowest
 
 SYMBOLIC = RUNGS[0].name
 _MORE_REGIONS = 3
@@ -231,7 +232,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         plan = plan_comparisons(captured, promised, suspects, site.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
-        return verify(replace(request, operators=needed, options=telling(options, site.tell)))
+        return verify_from_lowest(replace(request, operators=needed, options=telling(options, site.tell)))
 
 
 def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:

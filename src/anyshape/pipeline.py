@@ -31,6 +31,7 @@ from anyshape.explore import Costing, costing, explore, sizes_at_numbers
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.inputs.value_bounds import promised_values
 from anyshape.ladder import climb, climb_to_consent, in_time, telling, trying
 from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
 from anyshape.modules.code_numbers import numbers_in_code
@@ -139,6 +140,7 @@ def check(
     `spelled` is how the user named the model, for the line that replays a failure; `operators` run its custom nodes.
     """
     promised = find_contract(path)
+    declared = promised_values(declared, promised.values) if promised is not None else declared
     constant = make_constant(module, declared, ways_of(promised, options))
     module, declared, options = constant.module, constant.declared, constant.options.verify
     matched = match_file(path, declared)

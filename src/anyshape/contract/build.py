@@ -13,6 +13,7 @@ from anyshape.domain import Condition, dims_of, holds
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
+from anyshape.inputs.value_bounds import lowest_texts
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, TensorPromise, Tested
 from anyshape.records.explored import Explored
@@ -47,7 +48,7 @@ def build_contract(
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         parameters=_parameters(declared),
         needs=find_needs(exported.model),
-        values=dict(declared.value_texts),
+        values={**declared.value_texts, **(lowest_texts(verdict.lowest) if verdict is not None else {})},
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, int]
 
-CHEAP = 20_000_000  # work of most comparisons, so that thirty of them take a moment
+CHEAP = 40_000_000  # work of most comparisons, so that thirty of them take a few seconds
 AFFORDABLE = 2_000_000_000  # work of one of a few comparisons: some seconds
 MOST_ELEMENTS = 500_000_000  # of all tensors of one call together, of which only some are alive at a time
 WORK_PER_SECOND = 250_000_000  # of eager, eager in doubles and the file together, on a slow machine

@@ -76,6 +76,20 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
     return replace(declared, value_texts=texts, value_ranges=ranges)
 
 
+def lowest_texts(lowest: Mapping[str, int]) -> dict[str, str]:
+    """Bounds as a user would write them: `{"groups": "groups >= 0"}`."""
+    return {name: f"{name if name.isidentifier() else _OTHER} >= {low}" for name, low in lowest.items()}
+
+
+def promised_values(declared: Declared, promised: Mapping[str, str]) -> Declared:
+    """The declaration with the values that a file's contract has, where the user declares none."""
+    names = {leaf.name for leaf in declared.tensor_leaves}
+    known = {name: text for name, text in promised.items() if name in names}
+    if declared.value_texts or not known:
+        return declared
+    return declare_values(declared, GIVEN if GIVEN in known.values() else known)
+
+
 def _leaf_called(name: str, declared: Declared) -> InputLeaf:
     for leaf in declared.tensor_leaves:
         if name in (leaf.name, leaf.path):

@@ -145,7 +145,8 @@ class Verdict:
     `tried` are the sizes at which module and file were compared at least once; `set_aside` counts the edge values that
     the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
-    seconds after which the comparisons were ended, None if they came to their end.
+    seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
+    below this number the file is wrong; everything else in the verdict is about the integers from there on.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -160,6 +161,7 @@ class Verdict:
     floor: str = ""
     seconds: float = 0.0
     stopped_after: float | None = None
+    lowest: Mapping[str, int] = field(hash=False, default_factory=dict)
 
     @property
     def passed(self) -> bool:

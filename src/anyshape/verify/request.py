@@ -82,15 +82,17 @@ class VerifyRequest:
 
     def legal(self, sizes: Sizes) -> Legal:
         """Which tensor of the inputs is which input of the file, and its legal values at these sizes."""
-        return Legal(self._positions, self.ranges(sizes), self._lowest)
+        return Legal(self._positions, self.ranges(sizes))
+
+    def lowest_shown(self) -> dict[str, int]:
+        """The lowest integer that `make` gives to each input whose values are not declared, as far as they vary."""
+        draws = (self.make(self._small, self.options.seed + draw) for draw in range(_DRAWS_LOOKED_AT))
+        lowest, declared = lowest_integers(draws), self.ranges(self._small)
+        return {name: lowest[at] for name, at in self._positions.items() if at in lowest and name not in declared}
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
         return positions_of(self.make(self._small, self.options.seed), self.named or self.feeds)
-
-    @cached_property
-    def _lowest(self) -> Mapping[int, int]:
-        return lowest_integers(self.make(self._small, self.options.seed + draw) for draw in range(_DRAWS_LOOKED_AT))
 
     @property
     def _small(self) -> Sizes:

@@ -7,7 +7,6 @@ What the module refuses is set aside and counted.
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,20 +43,14 @@ Note = Callable[[torch.Tensor, torch.Tensor], None]
 
 @dataclass(frozen=True)
 class Legal:
-    """Which tensor of the inputs has which name, and the lowest and highest legal value of each, as far as declared.
-
-    `lowest` has, by the number of the tensor, the lowest of integers that vary: no edge value goes below it.
-    """
+    """Which tensor of the inputs has which name, and the lowest and highest legal value of each, as far as declared."""
 
     positions: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    lowest: Mapping[int, int] = field(default_factory=dict)
 
     def range_at(self, position: int) -> tuple[float, float] | None:
         names = (name for name, at in self.positions.items() if at == position)
-        declared = next((self.ranges[name] for name in names if name in self.ranges), None)
-        seen = (float(self.lowest[position]), math.inf) if position in self.lowest else None
-        return declared or seen
+        return next((self.ranges[name] for name in names if name in self.ranges), None)
 
 
 def lowest_integers(draws: Iterable[Inputs]) -> dict[int, int]:
