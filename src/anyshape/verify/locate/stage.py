@@ -277,7 +277,12 @@ def _out_of_shape(scene: _Scene, seen: Seen, node: FileNode) -> FileNode:
 
 
 def _is_known(scene: _Scene, value: Array) -> bool:
-    """Whether a loop's value raises no doubt: counters and conditions have no counterpart, and raise none."""
+    """Whether a loop's value raises no doubt: counters and conditions have no counterpart, and raise none.
+
+    Raises TimeoutError after the deadline: a long loop has thousands of values.
+    """
+    if monotonic() > scene.given.deadline:
+        raise TimeoutError
     return value.dtype.kind in "iub" or scene.known.find(value) is not None
 
 
