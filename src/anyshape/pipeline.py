@@ -23,11 +23,13 @@ from anyshape.diagnose.answers import diagnose_answers
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.extents import diagnose_clock
+from anyshape.diagnose.learned_values import diagnose_learned_values
 from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
 from anyshape.explore import Costing, costing, explore, sizes_at_numbers
+from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
@@ -36,10 +38,11 @@ from anyshape.ladder import climb, climb_to_consent, in_time, telling, trying
 from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
+from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.site import Options, Site, Sizes, Tell
-from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify import Reference, Refused, VerifyOptions, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 
 if TYPE_CHECKING:
@@ -77,10 +80,9 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
-        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
-        explored = explore(declared, trying(declared, reference), cost, seed=options.verify.seed)
+        declared, explored, cost, learned = _explored(module, declared, reference, options)
         refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
-        findings = [*declared.notes, *training, *constant.findings, *refusals]
+        findings = [*declared.notes, *training, *constant.findings, *diagnose_learned_values(learned), *refusals]
         if options.accept_narrower:
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
@@ -116,6 +118,25 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
         device=next((str(parameter.device) for parameter in module.parameters()), "cpu"),
         seconds=time.monotonic() - began,
     )
+
+
+def _explored(
+    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options
+) -> tuple[Declared, Explored, Costing, LegalValues | None]:
+    """Where the module answers; where it refuses integers that we made, with such as it takes."""
+
+    def look(declared: Declared) -> tuple[Explored, Costing]:
+        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+        return explore(declared, trying(declared, reference), cost, seed=options.verify.seed), cost
+
+    explored, cost = look(declared)
+    if explored.refused:
+        learned = learn_values(declared, lambda inputs: not isinstance(reference.run(inputs), Refused))
+        if learned is not None:
+            again, its_cost = look(learned.declared)
+            if len(again.refused) < len(explored.refused):
+                return learned.declared, again, its_cost, learned
+    return declared, explored, cost, None
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

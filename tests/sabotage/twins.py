@@ -253,7 +253,8 @@ TWINS = (
         """g (int64[b, s] x) => (int64[b, s] y, bool[b, s] z) {
           three = Constant<value_int = 3>() five = Constant<value_int = 5>() four = Constant<value_int = 4>()
           six = Constant<value_int = 6>()
-          d = Div(x, three) e = Mul(d, five) r = Mod(x, four) y = Add(e, r) z = Greater(x, six) }""",
+          m = Mod(x, three) w = Sub(x, m) d = Div(w, three)
+          e = Mul(d, five) r = Mod(x, four) y = Add(e, r) z = Greater(x, six) }""",
         ids(50, "b", "s"),
     ),
     Twin(

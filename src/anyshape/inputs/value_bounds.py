@@ -16,6 +16,7 @@ import torch
 
 from anyshape.domain import Domain, Expr, dims_of, evaluate, parse_expr
 from anyshape.findings import DeclarationError, check_choice
+from anyshape.inputs.bounded_making import BoundedMaker
 from anyshape.inputs.declared import Declared, InputLeaf, Sizes
 from anyshape.inputs.value_messages import example_outside, no_bounds, unknown_dim_in_bounds, unknown_input_of_values
 
@@ -73,7 +74,8 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
         return {name: bounds.range_at(sizes, leaf.dtype) for name, (leaf, bounds) in found.items()}
 
     texts = {name: bounds.text for name, (_, bounds) in found.items()}
-    return replace(declared, value_texts=texts, value_ranges=ranges)
+    make = declared.make if declared.source == "function" else BoundedMaker(declared, ranges)
+    return replace(declared, make=make, value_texts=texts, value_ranges=ranges)
 
 
 def lowest_texts(lowest: Mapping[str, int]) -> dict[str, str]:

@@ -1,0 +1,208 @@
+"""Which integers the module takes: bounds and an order, learned by trying where values that we made are refused.
+
+    x[index]                             0 <= index < rows
+    pack_padded_sequence(x, lengths)     1 <= lengths <= seq, falling, the first equal to seq
+
+Inputs made from an example are concerned, never those of a function of sizes, which gives what is legal. At a few sizes all
+elements of an input get one number, and the largest number that the module takes is searched by bisection; an expression of
+the dims that gives it at all of these sizes is the bound. Numbers are then drawn within the bounds, in the first order that
+the module takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import torch
+
+from anyshape.domain import Expr, Number, Ref, evaluate, simplify
+from anyshape.findings import DeclarationError
+from anyshape.inputs import Declared
+from anyshape.inputs.bounded_making import BoundedMaker, Ranges
+from anyshape.inputs.calls import Inputs
+from anyshape.inputs.declared import InputLeaf
+from anyshape.inputs.value_bounds import declare_values
+
+Sizes = Mapping[str, int]
+Answers = Callable[[Inputs], bool]
+Constants = Mapping[str, int]  # path of an input -> the number that all of its elements get
+
+_FARTHEST = 1 << 20  # a number that is legal up to here has no end
+_OTHER_SIZES = (7, 5, 11, 4, 6, 9)
+_MOST_POINTS = 8
+_FEWEST_POINTS = 2
+_SEEDS = (1, 2)
+_OFFSETS = (0, -1, 1, -2, 2)
+
+
+@dataclass(frozen=True)
+class LegalValues:
+    """The declaration whose inputs have legal values, and what was learned: bounds by name, and the order in words."""
+
+    declared: Declared
+    texts: Mapping[str, str]
+    order: str
+
+
+def learn_values(declared: Declared, answers: Answers) -> LegalValues | None:
+    """Bounds of the integer inputs; None where there is nothing to learn, or nothing that the module takes everywhere."""
+    leaves = [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
+    if declared.source == "function" or declared.only_given_values or not leaves:
+        return None
+    trials = _Trials(declared, answers, leaves)
+    if len(trials.tame) < _FEWEST_POINTS:
+        return None
+    found = {leaf.path: limits for leaf in leaves if (limits := trials.bounds(leaf)) is not None}
+    bounded = [leaf for leaf in leaves if leaf.path in found]
+    # With one number in all elements 1 may be refused that is legal beside others, as a length of 1 beside a longest one.
+    from_one = {path: (1, high) for path, (_, high) in found.items()}
+    ways = [(bounds, words) for bounds in (found, from_one) for words in _ORDERS]
+    for bounds, words in ways if found else ():
+        drawn = replace(declared, make=BoundedMaker(declared, _ranges(bounded, bounds), _ORDERS[words]))
+        if not all(answers(drawn.make(sizes, seed)) for sizes, _ in trials.tame for seed in _SEEDS):
+            continue
+        texts = {leaf.name: _text(leaf, *bounds[leaf.path]) for leaf in bounded}
+        try:
+            return LegalValues(declare_values(drawn, {**declared.value_texts, **texts}), texts, words)
+        except DeclarationError:  # the example is not within: the bounds are not what they seem
+            return None
+    return None
+
+
+def _ranges(leaves: Sequence[InputLeaf], bounds: Mapping[str, tuple[int, Expr]]) -> Ranges:
+    def at(sizes: Sizes) -> dict[str, tuple[float, float]]:
+        return {leaf.name: (bounds[leaf.path][0], evaluate(bounds[leaf.path][1], sizes)) for leaf in leaves}
+
+    return at
+
+
+class _Trials:
+    """Calls at a few sizes, each with one number in all elements of each integer input."""
+
+    def __init__(self, declared: Declared, answers: Answers, leaves: Sequence[InputLeaf]) -> None:
+        self._declared = declared
+        self._answers = answers
+        self._seen = {leaf.path: _elements(declared, leaf) for leaf in leaves}
+        self.tame = [
+            (sizes, tame) for sizes in _points(declared) if (tame := self._tame(sizes)) is not None
+        ]  # points, and numbers that the module takes there
+
+    def _tame(self, sizes: Sizes) -> Constants | None:
+        lowest = {path: int(seen.min()) if seen.numel() else 0 for path, seen in self._seen.items()}
+        same = (dict.fromkeys(lowest, number) for number in (*sorted(set(sizes.values()), reverse=True), 1, 0))
+        return next((numbers for numbers in (*same, lowest) if self._takes(sizes, numbers)), None)
+
+    def _takes(self, sizes: Sizes, numbers: Constants) -> bool:
+        declared = self._declared
+        flat = declared.flat(declared.make(sizes, 1))
+        values = [
+            torch.full_like(value, numbers[leaf.path]) if leaf.path in numbers else value
+            for leaf, value in zip(declared.leaves, flat, strict=True)
+        ]
+        return self._answers(declared.rebuild(values))
+
+    def bounds(self, leaf: InputLeaf) -> tuple[int, Expr] | None:
+        """The lowest number, and the largest as an expression of the dims; None where no bound is seen."""
+        seen = self._seen[leaf.path]
+        least = min(0, int(seen.min())) if seen.numel() else 0
+        lows, highs = [], []
+        for sizes, tame in self.tame:
+            largest = min(_FARTHEST, torch.iinfo(seen.dtype).max)
+            highs.append(self._end(sizes, tame, leaf, largest))
+            lows.append(self._end(sizes, tame, leaf, least))
+        if all(high >= _FARTHEST for high in highs):
+            return None
+        points = [sizes for sizes, _ in self.tame]
+        for expr in _candidates(self._declared.domain.names, highs[0]):
+            if [evaluate(expr, sizes) for sizes in points] == highs:
+                return max(lows), expr
+        return None
+
+    def _end(self, sizes: Sizes, tame: Constants, leaf: InputLeaf, end: int) -> int:
+        """The farthest number towards this end that the module takes, by bisection."""
+        near, far = tame[leaf.path], end
+        if near == far or self._takes(sizes, {**tame, leaf.path: far}):
+            return far
+        step = 1 if far > near else -1
+        reach = 1  # first in doubling steps: ends are near
+        while abs(far - near) > 1:
+            middle = near + step * min(reach, abs(far - near) // 2)
+            if self._takes(sizes, {**tame, leaf.path: middle}):
+                near, reach = middle, reach * 2
+            else:
+                far, reach = middle, max(1, abs(middle - near) // 2)
+        return near
+
+
+def _with_end(tensor: torch.Tensor, at: int, end: int) -> torch.Tensor:
+    if tensor.ndim and tensor.shape[-1]:
+        tensor[..., at] = end
+    return tensor
+
+
+def _falling(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.sort(-1, descending=True).values if tensor.ndim else tensor
+
+
+def _rising(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.sort(-1).values if tensor.ndim else tensor
+
+
+_ORDERS: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "": lambda tensor, high: tensor,
+    "falling": lambda tensor, high: _falling(tensor),
+    "falling, the first at its largest": lambda tensor, high: _falling(_with_end(tensor, 0, high)),
+    "rising": lambda tensor, high: _rising(tensor),
+    "one at its largest": lambda tensor, high: _with_end(tensor, 0, high),
+    "rising, the last at its largest": lambda tensor, high: _rising(_with_end(tensor, -1, high)),
+}
+"""What a module may ask of the order of its integers, in words, and how drawn ones are put into it."""
+
+
+def _points(declared: Declared) -> list[dict[str, int]]:
+    """The example, dims of one size moved together to others, and single dims moved: where dims are tied, some answer."""
+    example, domain = dict(declared.example_sizes), declared.domain
+    groups: dict[int, list[str]] = {}
+    for name, size in example.items():
+        groups.setdefault(size, []).append(name)
+    others = {size: next(other for other in _OTHER_SIZES if other != size) for size in groups}
+    moved = {
+        name: _OTHER_SIZES[place % len(_OTHER_SIZES)] for place, names in enumerate(groups.values()) for name in names
+    }
+    proposed = [example, moved]
+    proposed += [{**example, **dict.fromkeys(names, others[size])} for size, names in groups.items()]
+    proposed += [{**example, name: others[size]} for size, names in groups.items() if len(names) > 1 for name in names]
+    proposed += [{name: size + 2 for name, size in moved.items()}]
+    inside = [point for point in proposed if domain.contains(point)]
+    return list({tuple(point.items()): point for point in inside}.values())[:_MOST_POINTS]
+
+
+def _candidates(names: Sequence[str], first: int) -> Iterator[Expr]:
+    yield Number(first)
+    for offset in _OFFSETS:
+        yield from (Ref(name) + offset for name in names)
+    for one, other in combinations_with_replacement(names, 2):
+        yield from (Ref(one) * Ref(other) + offset for offset in _OFFSETS[:2])
+        yield Ref(one) + Ref(other)
+        yield Ref(one) + Ref(other) - 1
+    for name in names:
+        yield from ((Ref(name) + offset) // 2 for offset in (0, 1, -1))
+
+
+def _text(leaf: InputLeaf, low: int, high: Expr) -> str:
+    name = leaf.name if leaf.name.isidentifier() else "value"
+    below = simplify(high + 1)
+    return f"{low} <= {name} < {below}" if isinstance(below, Ref) else f"{low} <= {name} <= {simplify(high)}"
+
+
+def _is_integer(leaf: InputLeaf) -> bool:
+    return leaf.dtype.startswith(("int", "uint"))
+
+
+def _elements(declared: Declared, leaf: InputLeaf) -> torch.Tensor:
+    values: list[Any] = declared.flat(declared.example)
+    found: torch.Tensor = values[declared.leaves.index(leaf)]
+    return found
