@@ -82,7 +82,8 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
         tell("trying the model", 0, 0)
         declared, explored, cost, learned = _explored(module, declared, reference, options)
         refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
-        findings = [*declared.notes, *training, *constant.findings, *diagnose_learned_values(learned), *refusals]
+        values = diagnose_learned_values(learned.texts, learned.order) if learned is not None else ()
+        findings = [*declared.notes, *training, *constant.findings, *values, *refusals]
         if options.accept_narrower:
             findings = accept_refusals(findings)
             explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))

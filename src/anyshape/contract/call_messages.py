@@ -70,6 +70,18 @@ def wrong_fixed_size(tensor: TensorPromise, axis: int, shape: Sequence[int]) -> 
     )
 
 
+def value_outside(tensor: TensorPromise, text: str, value: float, sizes: Mapping[str, int]) -> Finding:
+    at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return Finding(
+        code="AS421",
+        name="value-outside",
+        what=f"input {tensor.name!r} has the value {value:g}, and the contract says {text}.",
+        why=f"the file was compared with the model for no other values{f' (at {at})' if at else ''}.",
+        fix=f"export with values={{'{tensor.name}': ...}} that include it.",
+        sizes=dict(sizes),
+    )
+
+
 def dim_differs(place: Place, actual: int, other: Place, expected: int, bindings: Mapping[str, str]) -> Finding:
     dim = format_expr(place.expr)
     return Finding(

@@ -14,6 +14,7 @@ import numpy as np
 
 from anyshape.contract import call_messages as say
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
+from anyshape.domain.values import GIVEN, ValueBounds, parse_bounds
 from anyshape.findings import ContractBroken, Finding
 from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract, Rule, TensorPromise
@@ -36,6 +37,7 @@ class CallChecker:
     readings: tuple[Reading, ...]
     _inputs: Mapping[str, TensorPromise] = field(repr=False)
     dims: Mapping[Place, tuple[str, ...]] = field(repr=False)
+    values: Mapping[str, ValueBounds] = field(repr=False)
 
     @staticmethod
     def of(contract: Contract) -> CallChecker:
@@ -43,7 +45,9 @@ class CallChecker:
         places = places_of(contract.input_axes)
         inputs = {tensor.name: tensor for tensor in contract.inputs}
         dims = {place: dims_of(place.expr) for place in places}
-        return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims)
+        texts = {name: text for name, text in contract.values.items() if text != GIVEN and name in inputs}
+        values = {name: parse_bounds(text, (name, inputs[name].path)) for name, text in texts.items()}
+        return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, values)
 
     def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Sizes:
         """As `check_call`; `torch_inputs` are those that the user gave as torch tensors, for the words of a fix."""
@@ -55,6 +59,8 @@ class CallChecker:
         call.check_dims()
         call.check_relations()
         call.check_undetermined()
+        for name, bounds in self.values.items():
+            _check_values(self._inputs[name], feeds[name], bounds, call.sizes)
         return call.sizes
 
     def bindings(self, feeds: Mapping[str, Array]) -> dict[str, str]:
@@ -82,6 +88,15 @@ def _check_tensor(tensor: TensorPromise, array: Array, is_torch: bool) -> None:
     for axis, expected in enumerate(tensor.axes):
         if isinstance(expected, Number) and array.shape[axis] != expected.value:
             raise ContractBroken(say.wrong_fixed_size(tensor, axis, array.shape))
+
+
+def _check_values(tensor: TensorPromise, array: Array, bounds: ValueBounds, sizes: Sizes) -> None:
+    if not array.size:
+        return
+    low, high = bounds.range_at(sizes, tensor.dtype)
+    least, most = float(array.min()), float(array.max())
+    if least < low or most > high:  # NaN is neither
+        raise ContractBroken(say.value_outside(tensor, bounds.text, least if least < low else most, sizes))
 
 
 def spoken_dtype(dtype: np.dtype[Any]) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from anyshape.explore.legal_values import LegalValues
+from collections.abc import Mapping
+
 from anyshape.findings import Finding, Severity
 
 
-def diagnose_learned_values(learned: LegalValues | None) -> tuple[Finding, ...]:
-    """One warning for all inputs whose values are bounded."""
-    if learned is None:
+def diagnose_learned_values(texts: Mapping[str, str], order: str) -> tuple[Finding, ...]:
+    """One warning for all inputs whose values are bounded; `order` is that of the values, in words."""
+    if not texts:
         return ()
-    texts = " and ".join(learned.texts.values())
-    order = f", {learned.order}" if learned.order else ""
-    declared = ", ".join(f'"{name}": "{text}"' for name, text in learned.texts.items())
+    takes = " and ".join(texts.values()) + (f", {order}" if order else "")
+    declared = ", ".join(f'"{name}": "{text}"' for name, text in texts.items())
     return (
         Finding(
             code="AS315",
             name="values-learned",
             severity=Severity.WARNING,
-            what=f"the model takes {texts}{order}: the file is promised for these values.",
+            what=f"the model takes {takes}: the file is promised for these values.",
             why="it refuses other integers, and an example does not say which are legal.",
             fix=f"declare them: values={{{declared}}}, or give a function of sizes, which makes legal values.",
         ),
