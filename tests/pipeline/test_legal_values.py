@@ -1,0 +1,66 @@
+"""Integer inputs shown by an example only: exported, with learned bounds that hold in the contract and at run time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import anyshape
+
+D = torch.export.Dim.DYNAMIC
+
+
+class Pick(nn.Module):
+    def forward(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return x[index] * 2
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(3, 4)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        output, last = self.rnn(pack_padded_sequence(x, lengths))
+        return pad_packed_sequence(output)[0], last
+
+
+def test_an_index_is_bounded_by_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    result = anyshape.export(
+        Pick(), (torch.randn(5, 3), torch.tensor([0, 2, 4])), path, dynamic={"x": "rows 3", "index": "n"}
+    )
+    assert result.contract.values == {"index": "0 <= index < rows"}
+    assert [finding.code for finding in result.findings] == ["AS315"]
+    loaded, x = anyshape.load(path), torch.randn(9, 3)
+    index = torch.tensor([8, 0, 8, 3, 1])
+    torch.testing.assert_close(loaded(x, index), Pick()(x, index))
+    with pytest.raises(anyshape.ContractBroken, match="AS421"):
+        loaded(x, torch.tensor([9]))
+
+
+def test_lengths_of_a_packed_sequence_are_learned(tmp_path: Path) -> None:
+    path, model = tmp_path / "m.onnx", Packed().eval()
+    result = anyshape.export(
+        model, (torch.randn(7, 3, 3), torch.tensor([7, 4, 2])), path, dynamic=({0: D, 1: D}, {0: D})
+    )
+    assert result.contract.values == {"lengths": "1 <= lengths <= x_0"}
+    loaded, x, lengths = anyshape.load(path), torch.randn(11, 4, 3), torch.tensor([9, 9, 3, 1])
+    for actual, expected in zip(loaded(x, lengths), model(x, lengths), strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_declared_values_are_kept_where_inputs_are_made_from_an_example(tmp_path: Path) -> None:
+    result = anyshape.export(
+        Pick(),
+        (torch.randn(5, 3), torch.tensor([0, 2, 4])),
+        tmp_path / "m.onnx",
+        dynamic={"x": "rows 3", "index": "n"},
+        values={"index": "0 <= index < rows"},
+    )
+    assert not result.findings
