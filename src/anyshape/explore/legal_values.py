@@ -30,7 +30,7 @@ Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]
 Constants = Mapping[str, int]  # path of an input -> the number that all of its elements get
 
-_FARTHEST = 1 << 20  # a number that is legal up to here has no end
+_FARTHEST = 1 << 17  # what is legal up to here has no end; beyond, a number of repetitions would fill the memory
 _OTHER_SIZES = (7, 5, 11, 4, 6, 9)
 _MOST_POINTS = 8
 _FEWEST_POINTS = 2
@@ -86,9 +86,8 @@ class _Trials:
         self._declared = declared
         self._answers = answers
         self._seen = {leaf.path: _elements(declared, leaf) for leaf in leaves}
-        self.tame = [
-            (sizes, tame) for sizes in _points(declared) if (tame := self._tame(sizes)) is not None
-        ]  # points, and numbers that the module takes there
+        # Points, and numbers that the module takes there.
+        self.tame = [(sizes, tame) for sizes in _points(declared) if (tame := self._tame(sizes)) is not None]
 
     def _tame(self, sizes: Sizes) -> Constants | None:
         lowest = {path: int(seen.min()) if seen.numel() else 0 for path, seen in self._seen.items()}
@@ -108,12 +107,10 @@ class _Trials:
         """The lowest number, and the largest as an expression of the dims; None where no bound is seen."""
         seen = self._seen[leaf.path]
         least = min(0, int(seen.min())) if seen.numel() else 0
-        lows, highs = [], []
-        for sizes, tame in self.tame:
-            largest = min(_FARTHEST, torch.iinfo(seen.dtype).max)
-            highs.append(self._end(sizes, tame, leaf, largest))
-            lows.append(self._end(sizes, tame, leaf, least))
-        if all(high >= _FARTHEST for high in highs):
+        largest = min(_FARTHEST, torch.iinfo(seen.dtype).max)
+        highs = [self._end(sizes, tame, leaf, largest) for sizes, tame in self.tame]
+        lows = [self._end(sizes, tame, leaf, least) for sizes, tame in self.tame]
+        if all(high == largest for high in highs):
             return None
         points = [sizes for sizes, _ in self.tame]
         for expr in _candidates(self._declared.domain.names, highs[0]):
