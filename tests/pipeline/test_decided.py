@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -295,3 +296,23 @@ def test_numbers_that_follow_from_sizes_are_learned_beside_a_decision(tmp_path) 
     export(model, lambda b=2, t=3: torch.randn(b, t), path)
     for offset in (3.0, -3.0):
         assert_same(model, path, torch.randn(4, 7) + offset)
+
+
+class ListOfScales(torch.nn.Module):
+    """A list that is looked up by a value, whose smallest is 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scales = [0.5, 3.0, -1.0]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scales[int(x.sum(0)[:3].argmax())]
+
+
+def test_a_list_is_looked_up_by_a_value_that_may_be_zero(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(ListOfScales(), lambda batch=3, seq=6: torch.randn(batch, seq), path, where=["seq >= 3"])
+    for place in range(3):
+        x = torch.zeros(2, 5)
+        x[:, place] = 1.0
+        torch.testing.assert_close(anyshape.load(path)(x), ListOfScales()(x))

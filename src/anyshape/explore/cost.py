@@ -54,8 +54,13 @@ class _Scaling:
 
     def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
         """How many times the base's count the count at this size is."""
-        points = [(math.log(max(at, 1)), math.log(max(of(each), 1))) for at, each in self.counted]
-        return math.exp(_interpolated(points, math.log(max(size, 1))) - math.log(max(of(base), 1)))
+        points = [(_place(at), math.log(max(of(each), 1))) for at, each in self.counted]
+        return math.exp(_interpolated(points, _place(size)) - math.log(max(of(base), 1)))
+
+
+def _place(size: int) -> float:
+    """The logarithm of a size; a size of 0 has one of its own, below that of 1."""
+    return math.log(max(size, 0.5))
 
 
 def _interpolated(points: list[tuple[float, float]], x: float) -> float:
