@@ -104,9 +104,9 @@ def _close(want: np.ndarray, have: np.ndarray, stray: np.ndarray | None) -> np.n
     with np.errstate(invalid="ignore", over="ignore"):
         close = np.isclose(have, want, rtol=relative, atol=absolute, equal_nan=True)
         if stray is not None and stray.shape == want.shape:
-            # As near as eager is to float64 there, or anywhere in this output if the distance is slight for it.
+            # As near to float64 as eager is there, or anywhere in this output if the distance is slight for it.
             finite = np.isfinite(want) & np.isfinite(have)
             usual = np.sqrt(np.mean(np.square(want[finite]))) if finite.any() else 0.0
-            slight = min(float(stray.max(initial=0.0)), _SLIGHT * float(usual))
+            slight = min(2 * float(stray.max(initial=0.0)), _SLIGHT * float(usual))  # two answers, one on either side
             close |= finite & (np.abs(have - want) <= np.maximum(_TIMES_STRAY * stray, slight))
     return np.asarray(close)
