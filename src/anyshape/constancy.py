@@ -7,15 +7,15 @@ randomness ->  an error, or random operators of the file (`random="runtime"`), c
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyshape.contract.first_state import state_promises
 from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
 from anyshape.diagnose.randomness import diagnose_randomness
-from anyshape.explore import NotCarriedError, costing, observe_repeats, plan_state, sizes_to_repeat
+from anyshape.explore import NotCarriedError, costing, observe_draws, observe_repeats, plan_state, sizes_to_repeat
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
 from anyshape.modules.code_numbers import numbers_in_code
@@ -56,6 +56,14 @@ def ways_of(contract: Contract | None, verify: VerifyOptions) -> Options:
     carries = contract is not None and bool(contract.state)
     is_random = contract is not None and contract.random
     return Options(state="outputs" if carries else "frozen", random="runtime" if is_random else None, verify=verify)
+
+
+def check_draws(constant: Constant, drawing: Sequence[Any]) -> tuple[Finding, ...]:
+    """Findings about random numbers that calls drew only later, for rare values or at far sizes."""
+    if not drawing or constant.repeated.random:
+        return ()
+    repeated = observe_draws(constant.module, constant.declared, drawing)
+    return diagnose_randomness(repeated, constant.options.random)
 
 
 def make_constant(module: torch.nn.Module, declared: Declared, options: Options) -> Constant:

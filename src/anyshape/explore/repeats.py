@@ -79,6 +79,18 @@ def observe_repeats(
         )
 
 
+def observe_draws(module: torch.nn.Module, declared: Declared, drawing: Sequence[Any]) -> Repeated:
+    """Whether answers for these inputs depend on random numbers."""
+    with Replay(module, flatten_outputs) as replay:
+        calls = [partial(_call_again, declared, inputs) for inputs in drawing]
+        points = [_Point({}, call, replay.fresh(call)) for call in calls]
+        return _Randomness(replay).observe([point for point in points if point.fresh.raised is None])
+
+
+def _call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:
+    return declared.call(module, declared.rebuild([_own(value) for value in declared.open_values(inputs)]))
+
+
 def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:
     """The calls at these sizes which the module answers: two of different values at the first sizes, one at others."""
     for index, sizes in enumerate(points):
@@ -93,8 +105,7 @@ def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
     """A call at these sizes, its inputs made anew each time."""
 
     def call(module: torch.nn.Module) -> Any:
-        values = [_own(value) for value in declared.open_values(declared.make(sizes, seed))]
-        return declared.call(module, declared.rebuild(values))
+        return _call_again(declared, declared.make(sizes, seed), module)
 
     return call
 

@@ -84,6 +84,15 @@ class RandomState:
         for generator, state in zip(self.held, self._held, strict=True):
             set_generator_state(generator, state)
 
+    def is_advanced(self) -> bool:
+        """Whether a random number was drawn since the numbers to come were put back."""
+        if random.getstate() != self._python or not torch.equal(torch.random.get_rng_state(), self._torch):
+            return True
+        if repr(np.random.get_state()) != repr(self._numpy):  # its position is in there, which every draw moves
+            return True
+        held = zip(self.held, self._held, strict=True)
+        return any(repr(generator_state(generator)) != repr(state) for generator, state in held)
+
 
 def generator_state(generator: Any) -> Any:
     """The state of a generator object of torch, numpy or Python."""
