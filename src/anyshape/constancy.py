@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from anyshape.contract.first_state import state_promises
 from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
 from anyshape.diagnose.randomness import diagnose_randomness
-from anyshape.explore import NotCarriedError, costing, observe_draws, observe_repeats, plan_state, sizes_to_repeat
+from anyshape.explore import NotCarriedError, costing, observe_calls, observe_repeats, plan_state, sizes_to_repeat
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
 from anyshape.modules.code_numbers import numbers_in_code
@@ -58,12 +58,16 @@ def ways_of(contract: Contract | None, verify: VerifyOptions) -> Options:
     return Options(state="outputs" if carries else "frozen", random="runtime" if is_random else None, verify=verify)
 
 
-def check_draws(constant: Constant, drawing: Sequence[Any]) -> tuple[Finding, ...]:
-    """Findings about random numbers that calls drew only later, for rare values or at far sizes."""
-    if not drawing or constant.repeated.random:
+def check_noted(constant: Constant, noted: Sequence[Any]) -> tuple[Finding, ...]:
+    """Findings about state and random numbers that showed only later, for rare values or at far sizes."""
+    before = constant.repeated
+    if not noted or before.random or before.has_memory:
         return ()
-    repeated = observe_draws(constant.module, constant.declared, drawing)
-    return diagnose_randomness(repeated, constant.options.random)
+    repeated = observe_calls(constant.module, constant.declared, noted)
+    return (
+        *diagnose_memory(repeated, constant.options.state),
+        *diagnose_randomness(repeated, constant.options.random),
+    )
 
 
 def make_constant(module: torch.nn.Module, declared: Declared, options: Options) -> Constant:

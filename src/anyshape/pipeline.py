@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.rungs import RUNGS
-from anyshape.constancy import check_draws, check_row, make_constant, ways_of, with_constancy
+from anyshape.constancy import check_noted, check_row, make_constant, ways_of, with_constancy
 from anyshape.contract.build import build_contract
 from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
@@ -96,7 +96,9 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
             attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
         if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
             attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
-    _stop_at_errors(check_draws(constant, reference.drawing), attempts)
+    late = check_noted(constant, reference.noted)
+    _stop_at_errors(late, attempts)
+    findings += late
     short = next((attempt for attempt in attempts if attempt.is_right_but_short), attempts[0])
     best = next((attempt for attempt in attempts if attempt.is_right), short)
     if limit.left <= 0 and not best.is_right:

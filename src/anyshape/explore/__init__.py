@@ -4,7 +4,7 @@ from anyshape.explore.carried import NotCarriedError, plan_state
 from anyshape.explore.cost import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.extent import find_extent
 from anyshape.explore.numbers import sizes_at_numbers
-from anyshape.explore.repeats import observe_draws, observe_repeats, sizes_to_repeat
+from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
 from anyshape.explore.spread import spread_sizes
 from anyshape.explore.stage import explore
 
@@ -16,7 +16,7 @@ __all__ = [
     "costing",
     "explore",
     "find_extent",
-    "observe_draws",
+    "observe_calls",
     "observe_repeats",
     "plan_state",
     "sizes_at_numbers",

@@ -65,26 +65,32 @@ def observe_repeats(
         for point in made:
             if not replay.fresh(point.call).is_like(point.fresh):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        random = _Randomness(replay).observe(made)
-        memory = _Memory(replay, made, numbers).observe()
-        return Repeated(
-            has_memory=memory.has_memory,
-            state=memory.state,
-            written=memory.written,
-            sizes=memory.sizes or random.sizes,
-            random=random.random,
-            drawn=random.drawn,
-            unsteady=memory.unsteady,
-            differs=memory.differs,
-        )
+        return _observe(replay, made, numbers)
 
 
-def observe_draws(module: torch.nn.Module, declared: Declared, drawing: Sequence[Any]) -> Repeated:
-    """Whether answers for these inputs depend on random numbers."""
+def _observe(replay: Replay, points: Sequence[_Point], numbers: Sequence[int] = ()) -> Repeated:
+    if not points:
+        return Repeated()
+    random = _Randomness(replay).observe(points)
+    memory = _Memory(replay, points, numbers).observe()
+    return Repeated(
+        has_memory=memory.has_memory,
+        state=memory.state,
+        written=memory.written,
+        sizes=memory.sizes or random.sizes,
+        random=random.random,
+        drawn=random.drawn,
+        unsteady=memory.unsteady,
+        differs=memory.differs,
+    )
+
+
+def observe_calls(module: torch.nn.Module, declared: Declared, noted: Sequence[Any]) -> Repeated:
+    """What repeated calls with these inputs and the example show."""
     with Replay(module, flatten_outputs) as replay:
-        calls = [partial(_call_again, declared, inputs) for inputs in drawing]
+        calls = [partial(_call_again, declared, inputs) for inputs in (declared.example, *noted)]
         points = [_Point({}, call, replay.fresh(call)) for call in calls]
-        return _Randomness(replay).observe([point for point in points if point.fresh.raised is None])
+        return _observe(replay, [point for point in points if point.fresh.raised is None])
 
 
 def _call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:

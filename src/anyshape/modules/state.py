@@ -23,6 +23,11 @@ from anyshape.modules.reach import GENERATORS, outside_places
 _ALWAYS_COPIED_BYTES = 256 * 2**20
 _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")
 _DEPTH = 6
+Written = frozenset[tuple[int, Any]]
+"""Places: the number of a container or tensor, and which of its items."""
+_NOTHING: frozenset[Any] = frozenset()
+_WRITTEN: frozenset[Any] = frozenset([None])
+_NEW = "<new>"  # an item that was not there, whatever its key: a cache has another at each size
 
 
 class ModuleState:
@@ -47,14 +52,17 @@ class ModuleState:
         self._arrays = [(array, array.copy()) for array in found.arrays]
         self.random = RandomState(found.generators)
 
-    def restore(self, *, thorough: bool = False) -> None:
-        """Put everything back, the random numbers included. `thorough`: compare even what no call has yet written."""
-        for undo in self._undo:
-            undo()
-        for tensor in self._tensors:
-            tensor.restore(thorough)
+    def restore(self, *, thorough: bool = False) -> Written:
+        """Put everything back, the random numbers included; gives the places that had been written.
+
+        `thorough`: compare even what no call has yet written.
+        """
+        undone = [undo() for undo in self._undo]
+        undone += [tensor.restore(thorough) for tensor in self._tensors]
         for array, values in self._arrays:
-            if array.tobytes() != values.tobytes():
+            is_other = array.tobytes() != values.tobytes()
+            undone.append(_WRITTEN if is_other else _NOTHING)
+            if is_other:
                 array[...] = values
         for parameter, gradient in self._gradients:
             parameter.grad = gradient
@@ -62,6 +70,7 @@ class ModuleState:
             if part.training != training:  # of a scripted module, which keeps it out of our reach
                 part.training = training
         self.random.restore()
+        return frozenset((number, key) for number, keys in enumerate(undone) for key in keys)
 
 
 class RandomState:
@@ -120,14 +129,14 @@ class _Walk:
         self.tensors: list[torch.Tensor] = []
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.generators: list[Any] = []
-        self.undo: list[Callable[[], None]] = []
+        self.undo: list[Callable[[], frozenset[Any]]] = []
         self._seen: set[int] = set()
         self._visit(module, 0)
         for tensor in (*module.parameters(), *module.buffers()):  # a scripted module hides them from the walk
             self._visit(tensor, 0)
         for place in outside_places(module):
             value = place.get()
-            self.undo.append(partial(place.set, value))
+            self.undo.append(partial(_put_back, place, value))
             self._visit(value, 0)
 
     def _visit(self, value: Any, depth: int) -> None:
@@ -169,22 +178,25 @@ class _KeptTensor:
         self._trusted = False
         self._is_parameter = isinstance(tensor, torch.nn.Parameter)
 
-    def restore(self, thorough: bool) -> None:
+    def restore(self, thorough: bool) -> frozenset[Any]:
+        """Put the values back; what was written."""
         if self._tensor.shape != self._memory.shape or _address(self._tensor) != _address(self._memory):
             self._tensor.data = self._memory
         written = _version(self._tensor) != self._version
         if self._values is None:
             if written:
                 raise UsageError(parameter_written(self._name))
-            return
+            return _NOTHING
         if self._trusted and not written and not thorough:
-            return
-        if not _same(self._memory, self._values):
+            return _NOTHING
+        is_other = not _same(self._memory, self._values)
+        if is_other:
             with torch.no_grad():
                 self._memory.copy_(self._values)
         elif self._is_parameter:
             self._trusted = True
         self._version = _version(self._tensor)
+        return _WRITTEN if is_other else _NOTHING
 
 
 def parameter_written(name: str) -> Finding:
@@ -212,23 +224,35 @@ def _items(content: Any) -> Iterator[Any]:
     yield from list(content.values() if isinstance(content, dict) else content)
 
 
-def _refill(content: Any) -> Callable[[], None]:
-    """Put the same items back into the same container, if they are not there."""
+def _put_back(place: Any, value: Any) -> frozenset[Any]:
+    """Set a place outside of the module to its value; what was written."""
+    is_other = place.get() is not value
+    place.set(value)
+    return _WRITTEN if is_other else _NOTHING
+
+
+def _refill(content: Any) -> Callable[[], frozenset[Any]]:
+    """Put the same items back into the same container; what was written, a module's mode left out."""
     if isinstance(content, dict):
         items = dict(content)
 
-        def undo() -> None:
-            if len(content) != len(items) or any(content.get(key, content) is not items[key] for key in items):
+        def undo() -> frozenset[Any]:
+            written = {key for key in items if content.get(key, content) is not items[key]}
+            if len(content) != len(items) or written:
+                written |= {_NEW} if content.keys() - items.keys() else set()
                 content.clear()
                 content.update(items)
+            return frozenset(written - {"training"})
 
         return undo
     kept = list(content)
 
-    def undo_sequence() -> None:
-        if len(content) != len(kept) or any(one is not other for one, other in zip(content, kept, strict=True)):
+    def undo_sequence() -> frozenset[Any]:
+        is_other = len(content) != len(kept) or any(one is not other for one, other in zip(content, kept, strict=True))
+        if is_other:
             content.clear()
             (content.update if isinstance(content, set) else content.extend)(kept)
+        return _WRITTEN if is_other else _NOTHING
 
     return undo_sequence
 

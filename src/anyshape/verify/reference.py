@@ -18,12 +18,12 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.memory import allowance, memory_ceiling
-from anyshape.modules.state import ModuleState
+from anyshape.modules.state import ModuleState, Written
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.tensors import cloned, to_array
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
-_MOST_DRAWING = 4
+_MOST_NOTED = 6
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
@@ -62,7 +62,8 @@ class Refused:
 class Reference:
     """Runs a module in eval mode and without gradients; a context manager that puts everything back.
 
-    `drawing` has the inputs of the first calls that drew random numbers: a rare value or a far size may be what makes it.
+    `noted` has inputs of calls that drew random numbers, or wrote what no call before had written: a rare value or a far
+    size may be what makes it.
     """
 
     def __init__(self, module: torch.nn.Module, flatten: Flatten) -> None:
@@ -70,7 +71,8 @@ class Reference:
         self.flatten = flatten
         self._state = ModuleState(module)
         self._allowance = allowance()
-        self.drawing: list[CallInputs] = []
+        self.noted: list[CallInputs] = []
+        self._known: set[tuple[bool, Written]] = {(False, frozenset())}
 
     def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
         """The module's answer, or its refusal; `inputs` themselves are never touched.
@@ -81,18 +83,22 @@ class Reference:
         self._state.random.restore()
         if draw is not None:
             torch.manual_seed(draw)
-        started = perf_counter()
+        started, has_drawn = perf_counter(), False
         try:
             with torch.no_grad(), quiet(), memory_ceiling(self._allowance):
                 self.module.eval()
                 outputs = self.module(*given[0], **given[1])
-                if draw is None and len(self.drawing) < _MOST_DRAWING and self._state.random.is_advanced():
-                    self.drawing.append(inputs)
+                has_drawn = draw is None and self._state.random.is_advanced()
                 return self._answer(outputs, perf_counter() - started)
         except Exception as error:
             return _refusal(error)
         finally:
-            self._state.restore()
+            self._note(inputs, has_drawn, self._state.restore())
+
+    def _note(self, inputs: CallInputs, has_drawn: bool, written: Written) -> None:
+        if (has_drawn, written) not in self._known and len(self.noted) < _MOST_NOTED:
+            self._known.add((has_drawn, written))
+            self.noted.append(inputs)
 
     def _answer(self, outputs: Any, seconds: float) -> Answer:
         # Before the state is put back: an output may be a view of it.

@@ -1,4 +1,4 @@
-"""Models that are random for rare values or at far sizes only: told as random, with the line, and never kept."""
+"""Models that are random, or keep state, for rare values or at far sizes only: told so, with the line, and never kept."""
 
 from __future__ import annotations
 
@@ -28,6 +28,28 @@ class ByTorch(nn.Module):
         return x + torch.rand_like(x) if x.shape[1] > 100 else x
 
 
+class CountsNegatives(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.min() < 0:
+            self.count += 1
+        return x * (1 + self.count)
+
+
+class RemembersLong(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > 100:
+            self.last.copy_(x.mean())
+        return x + self.last
+
+
 class InVain(nn.Module):
     """Draws numbers that reach no answer."""
 
@@ -45,6 +67,13 @@ def test_rare_randomness_is_told_with_its_line(model: nn.Module, tmp_path: Path)
     with pytest.raises(anyshape.PromiseBroken, match="AS144") as broken:
         anyshape.export(model, inputs, tmp_path / "m.onnx")
     assert broken.value.finding.where is not None and "x" in broken.value.finding.where.text
+    assert not (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("model", [CountsNegatives(), RemembersLong()], ids=lambda model: type(model).__name__)
+def test_rare_state_is_told(model: nn.Module, tmp_path: Path) -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS143"):
+        anyshape.export(model, inputs, tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
 
 
