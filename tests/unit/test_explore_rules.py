@@ -129,8 +129,15 @@ def test_learned_rule_is_where_the_module_answers(dims: str, truth: Truth, examp
     assert len(called) <= 900
 
 
-def test_a_rule_that_no_candidate_describes_is_not_invented() -> None:
-    explored, _ = explore_truth("n", lambda n: bin(n).count("1") % 2 == 0, (3,))
+UNTOLD: list[tuple[str, Truth, tuple[int, ...]]] = [
+    ("n", lambda n: bin(n).count("1") % 2 == 0, (3,)),
+    ("b h w", lambda b, h, w: (h // 4) * (w // 4) in (1, 16), (2, 16, 16)),
+]
+
+
+@pytest.mark.parametrize(("dims", "truth", "example"), UNTOLD, ids=["bits", "table of patches"])
+def test_a_rule_that_no_candidate_describes_is_not_invented(dims: str, truth: Truth, example: tuple[int, ...]) -> None:
+    explored, _ = explore_truth(dims, truth, example)
     assert not explored.is_explained
 
 

@@ -20,6 +20,7 @@ _MOST_RULES = 12
 _MOST_HOLES = 2
 _FRESH = 48  # points that a set of rules predicts before it is believed; half of them inside, half outside
 _ATTEMPTS = 4000
+_BOX = {1: 200, 2: 48, 3: 14}  # dims -> the largest size of each
 _VALUES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 20, 24, 28, 30, 32, 33, 40, 48, 60, 64, 96, 128)
 
 
@@ -53,23 +54,31 @@ def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules |
 def fresh_points(
     domain: Domain, rules: Rules, answered: Sequence[Sizes], allowed: Callable[[Sizes], bool], seed: int
 ) -> Iterator[dict[str, int]]:
-    """Points that could refute the rules: beside their numbers, then at random, half inside and half outside of one rule."""
+    """Points that could refute the rules: beside their numbers, then at random, half inside and half outside of one rule.
+
+    Where chance finds too few inside, as of rules that tie dims in their own way, those of a small box follow.
+    """
     random = Random(seed)
+    names = list(dict.fromkeys(name for rule in rules for name in dims_of(rule)))
     seen = {tuple(sizes.items()) for sizes in answered}
+    told = {tuple(sizes[name] for name in names) for sizes in answered}  # a point like these says nothing new inside
     wanted = {True: _FRESH // 2, False: _FRESH // 2}
     pools = {name: _pool(name, rules, answered) for name in domain.names}
     at_random = (_random_point(domain, rules, answered, pools, random) for _ in range(_ATTEMPTS))
+    in_a_box = (point for point in _box(names, answered, random) if all(holds(rule, point) for rule in rules))
     for is_edge, point in chain(
-        ((True, each) for each in _edge_points(rules, answered)), ((False, each) for each in at_random)
+        ((True, each) for each in _edge_points(rules, answered)), ((False, each) for each in chain(at_random, in_a_box))
     ):
         if not any(wanted.values()):
             return
+        key = tuple(point[name] for name in names)
         if tuple(point.items()) in seen or not allowed(point):
             continue
         broken = sum(not holds(rule, point) for rule in rules)
-        if is_edge or (broken <= 1 and wanted[broken == 0]):
-            wanted[broken == 0] = max(0, wanted[broken == 0] - 1)
+        if is_edge or (broken == 0 and wanted[True] and key not in told) or (broken == 1 and wanted[False]):
+            wanted[broken == 0] -= 0 if is_edge or not wanted[broken == 0] else 1
             seen.add(tuple(point.items()))
+            told.add(key)
             yield point
 
 
@@ -83,6 +92,15 @@ def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, 
             for size in (1, 2) if others else ():
                 yield {**answered[0], **dict.fromkeys(others, size), name: number}
             yield {**answered[0], name: number}
+
+
+def _box(names: Sequence[str], answered: Sequence[Sizes], random: Random) -> Iterator[dict[str, int]]:
+    """All small sizes of these dims, in any order; nothing where there are too many."""
+    largest = _BOX.get(len(names), 0)
+    sizes = list(product(range(1, largest + 1), repeat=len(names)))
+    random.shuffle(sizes)
+    for each in sizes if largest else ():
+        yield {**answered[0], **dict(zip(names, each, strict=True))}
 
 
 def _random_point(
