@@ -22,20 +22,27 @@ class Model(nn.Module):
     def own(self, length):
         return torch.ones(length)
 
+    @staticmethod
+    @lru_cache(maxsize=2)
+    def of_class(length):
+        return torch.ones(length)
+
     def forward(self, x):
-        return x * table(x.shape[-1]) + self.own(x.shape[-1])
+        return x * table(x.shape[-1]) + self.own(x.shape[-1]) + self.of_class(x.shape[-1])
 
 
 def test_nothing_is_remembered_while_it_is_entered() -> None:
     table.cache_clear()
     Model.own.cache_clear()
+    Model.of_class.cache_clear()
     model = Model()
     with uncached(model), pytest.raises(ZeroDivisionError):
         model(torch.ones(3))
         raise ZeroDivisionError
-    assert table.cache_info().currsize == 0
+    caches = (table, Model.own, Model.of_class)
+    assert [cache.cache_info().currsize for cache in caches] == [0, 0, 0]
     model(torch.ones(3))
-    assert table.cache_info().currsize == 1 and Model.own.cache_info().currsize == 1
+    assert [cache.cache_info().currsize for cache in caches] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("strategy", ["symbolic", "generalized"])

@@ -27,5 +27,9 @@ def uncached_functions(module: torch.nn.Module) -> Iterator[Standing]:
     kinds = dict.fromkeys(above for part in user_parts(module) for above in type(part).__mro__)
     for place, space in (*((each, each) for each in spaces.values()), *((kind, vars(kind)) for kind in kinds)):
         for name, value in list(space.items()):
-            if isinstance(value, _lru_cache_wrapper) and not is_by_thread(value):
+            if is_by_thread(value):
+                continue
+            if isinstance(value, _lru_cache_wrapper):
                 yield place, name, value.__wrapped__
+            elif isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, _lru_cache_wrapper):
+                yield place, name, type(value)(value.__func__.__wrapped__)
