@@ -2,7 +2,6 @@
 
     torch.zeros(3), torch.tensor(0.5)            made as float64
     torch.arange(3) / 7, torch.arange(3) * 0.5   computed in float64
-    pixels.float(), where pixels are integers    made as float64
 
 torch.set_default_dtype does the same for the whole process, and would change the results of other threads.
 """
@@ -24,7 +23,6 @@ _WIDE = torch.float64
 _WIDE_DTYPES = (torch.float64, torch.complex128)
 _MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
 _CHOOSERS = {torch.where, torch.Tensor.where}
-_CASTS = {torch.Tensor.float, torch.Tensor.to, torch.Tensor.type}
 _DRAWS = ("aten::rand", "aten::randn", "aten::normal")  # not to be run twice
 Kwargs = Mapping[str, Any] | None
 
@@ -50,10 +48,7 @@ class _Makers(TorchFunctionMode):
                 kwargs["dtype"] = _WIDE
         if func in _CHOOSERS:
             args = tuple(torch.tensor(each, dtype=_WIDE) if isinstance(each, float) else each for each in args)
-        result = func(*args, **kwargs)
-        if func in _CASTS and not _is_float(args[0]) and getattr(result, "dtype", None) is torch.float32:
-            return args[0].to(device=result.device, dtype=_WIDE)
-        return result
+        return func(*args, **kwargs)
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[misc]
