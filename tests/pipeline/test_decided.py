@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from tests.sampled import IS_THOROUGH
 from torch import nn
 
 import anyshape
@@ -195,6 +196,7 @@ def test_what_follows_from_weights_alone_is_no_question() -> None:
     assert result.strategy != "decided"
 
 
+@pytest.mark.skipif(not IS_THOROUGH, reason="half a minute: in a thorough run")
 def test_a_number_that_other_values_must_agree_with(tmp_path) -> None:
     class Pooled(nn.Module):
         def forward(self, x, group):
