@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from anyshape.contract.digest import digest_model
 from anyshape.domain import Condition, dims_of, holds
+from anyshape.domain.values import lowest_text
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared
-from anyshape.inputs.value_bounds import lowest_texts
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, TensorPromise, Tested
 from anyshape.records.explored import Explored
@@ -35,6 +35,7 @@ def build_contract(
     findings: Sequence[Finding] = (),
 ) -> Contract:
     """What the file promises. Without a verdict it is a draft, which promises the same and has not been tested."""
+    lowest = {} if verdict is None else verdict.lowest
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     return Contract(
         status="broken" if broken else "kept",
@@ -48,7 +49,7 @@ def build_contract(
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         parameters=_parameters(declared),
         needs=find_needs(exported.model),
-        values={**declared.value_texts, **(lowest_texts(verdict.lowest) if verdict is not None else {})},
+        values={**declared.value_texts, **{name: lowest_text(name, low) for name, low in lowest.items()}},
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,

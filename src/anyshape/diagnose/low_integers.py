@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anyshape.domain.values import lowest_text
 from anyshape.findings import Finding, Severity
 from anyshape.records.verdict import Verdict
 
@@ -15,7 +16,7 @@ def diagnose_lowest(verdict: Verdict) -> tuple[Finding, ...]:
             severity=Severity.WARNING,
             what=f"the file is right for values of {name!r} from {low} on; below, it answers otherwise than the model.",
             why=f"no value that the inputs gave is below {low}, and the contract promises none below it.",
-            fix=f'declare which values occur: values={{"{name}": "{name} >= {low}"}}.',
+            fix=f'declare which values occur: values={{"{name}": "{lowest_text(name, low)}"}}.',
         )
         for name, low in verdict.lowest.items()
     )

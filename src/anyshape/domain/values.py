@@ -54,6 +54,16 @@ class ValueBounds:
         return low, high
 
 
+def name_in_bounds(name: str) -> str:
+    """What an input of this name is called in its bounds."""
+    return name if name.isidentifier() else OTHER
+
+
+def lowest_text(name: str, low: int) -> str:
+    """The bound as a user would write it: `groups >= 0`."""
+    return f"{name_in_bounds(name)} >= {low}"
+
+
 def parse_bounds(text: str, names: tuple[str, ...]) -> ValueBounds:
     """The bounds of an input that may be called by any of these names, or `value`.
 

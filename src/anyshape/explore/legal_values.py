@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Expr, Number, Ref, evaluate, simplify
+from anyshape.domain.values import name_in_bounds
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
 from anyshape.inputs.bounded_making import BoundedMaker, Ranges
@@ -190,7 +191,7 @@ def _candidates(names: Sequence[str], first: int) -> Iterator[Expr]:
 
 
 def _text(leaf: InputLeaf, low: int, high: Expr) -> str:
-    name = leaf.name if leaf.name.isidentifier() else "value"
+    name = name_in_bounds(leaf.name)
     below = simplify(high + 1)
     return f"{low} <= {name} < {below}" if isinstance(below, Ref) else f"{low} <= {name} <= {simplify(high)}"
 

@@ -71,12 +71,12 @@ def fresh_points(
     ):
         if not any(wanted.values()):
             return
-        key = tuple(point[name] for name in names)
         if tuple(point.items()) in seen or not allowed(point):
             continue
+        key = tuple(point[name] for name in names)
         broken = sum(not holds(rule, point) for rule in rules)
         if is_edge or (broken == 0 and wanted[True] and key not in told) or (broken == 1 and wanted[False]):
-            wanted[broken == 0] -= 0 if is_edge or not wanted[broken == 0] else 1
+            wanted[broken == 0] -= not is_edge
             seen.add(tuple(point.items()))
             told.add(key)
             yield point

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from anyshape.domain import Domain, Expr, dims_of
-from anyshape.domain.values import GIVEN, OTHER, ValueBounds, parse_bounds
+from anyshape.domain.values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
 from anyshape.findings import DeclarationError, check_choice
 from anyshape.inputs.bounded_making import BoundedMaker
 from anyshape.inputs.declared import Declared, InputLeaf, Sizes
@@ -39,11 +39,6 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
     return replace(declared, make=make, value_texts=texts, value_ranges=ranges)
 
 
-def lowest_texts(lowest: Mapping[str, int]) -> dict[str, str]:
-    """Bounds as a user would write them: `{"groups": "groups >= 0"}`."""
-    return {name: f"{name if name.isidentifier() else OTHER} >= {low}" for name, low in lowest.items()}
-
-
 def promised_values(declared: Declared, promised: Mapping[str, str]) -> Declared:
     """The declaration with the values that a file's contract has, where the user declares none."""
     names = {leaf.name for leaf in declared.tensor_leaves}
@@ -61,7 +56,7 @@ def _leaf_called(name: str, declared: Declared) -> InputLeaf:
 
 
 def _parse(leaf: InputLeaf, text: Any, domain: Domain) -> ValueBounds:
-    name = leaf.name if leaf.name.isidentifier() else OTHER
+    name = name_in_bounds(leaf.name)
     try:
         parsed = parse_bounds(str(text), (name, leaf.path))
     except (SyntaxError, ValueError, DeclarationError) as error:

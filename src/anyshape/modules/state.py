@@ -97,7 +97,9 @@ class RandomState:
         """Whether a random number was drawn since the numbers to come were put back."""
         if random.getstate() != self._python or not torch.equal(torch.random.get_rng_state(), self._torch):
             return True
-        if repr(np.random.get_state()) != repr(self._numpy):  # its position is in there, which every draw moves
+        _, keys, *rest = np.random.get_state()
+        _, kept_keys, *kept_rest = self._numpy
+        if rest != kept_rest or not np.array_equal(keys, kept_keys):
             return True
         held = zip(self.held, self._held, strict=True)
         return any(repr(generator_state(generator)) != repr(state) for generator, state in held)
