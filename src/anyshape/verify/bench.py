@@ -208,7 +208,8 @@ class Bench:
         expected = given.answer.arrays
         if not chooses_among_values(self.path):
             return list(self._noise(trial, given, keeps_ties=False))
-        choices = look_at_choices(self.request.reference, given.inputs, expected, actual)
+        in_double = None if self.yardstick is None else self.yardstick.double_answer
+        choices = look_at_choices(self.request.reference, given.inputs, expected, actual, in_double)
         strays = self._noise(trial, given, choices.has_fixed_ties)
         return [
             np.where(fixed, 0.0, np.maximum(stray, free))

@@ -3,14 +3,15 @@
 The module runs once more, and every operator that picks positions by value is looked at. An output that is such an
 operator's indices may name another position of the same value; a position of another value is wrong, and so is one that is
 named twice where each may come but once. `argmax` and its like take the first of equal values, as torch documents; another one
-is right only where the values were computed, so that rounding may have made them unequal in the file.
+is right only where the values were computed, so that rounding may have made them unequal in the file. Computed values count as
+equal when they are no further apart than rounding moves them: the module in double precision shows how far that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from anyshape.verify.tolerance import least_noise
 _ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedian", "mode"}
 _EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
 _FIRST_OF_EQUALS = {"argmax", "argmin", "max", "min"}
+_ROUNDINGS_APART = 4
+"""Two values in the module and the same two in the file are four that rounding has moved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,8 @@ class _Choice:
     indices: Array
     each_once: bool
     takes_first: bool
+    rounding: Array | float = 0.0
+    """How far rounding moved the values, for each line along the axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +55,20 @@ class Choices:
 
 
 def look_at_choices(
-    reference: Reference, inputs: CallInputs, expected: Sequence[Array], actual: Sequence[Array]
+    reference: Reference,
+    inputs: CallInputs,
+    expected: Sequence[Array],
+    actual: Sequence[Array],
+    run_in_double: Callable[[CallInputs], object] | None = None,
 ) -> Choices:
     """Which elements of the outputs are positions that the module chose by value, and how freely."""
-    looking = _Looking()
-    with looking:
-        reference.run(inputs)
+    choices = _seen(reference.run, inputs)
     given = _magnitudes_given(inputs)
-    fixed = [choice for choice in looking.choices if choice.takes_first and _is_exact(choice.values, given)]
-    free = [choice for choice in looking.choices if not any(choice is each for each in fixed)]
+    fixed = [choice for choice in choices if choice.takes_first and _is_exact(choice.values, given)]
+    free = [choice for choice in choices if choice not in fixed]
+    exact = _seen(run_in_double, inputs) if run_in_double is not None and free else []
+    if len(exact) == len(choices):
+        free = [_with_rounding(one, two) for one, two in zip(choices, exact, strict=True) if one in free]
     return Choices(
         tuple(_free_places(free, one, other) for one, other in zip(expected, actual, strict=True)),
         tuple(_fixed_places(fixed, one) for one in expected),
@@ -66,11 +76,19 @@ def look_at_choices(
     )
 
 
-def free_choices(
-    reference: Reference, inputs: CallInputs, expected: Sequence[Array], actual: Sequence[Array]
-) -> tuple[Array, ...]:
-    """For each output where it may differ: infinity there, 0 elsewhere, as strays are told."""
-    return look_at_choices(reference, inputs, expected, actual).free
+def _seen(run: Callable[[CallInputs], object], inputs: CallInputs) -> list[_Choice]:
+    looking = _Looking()
+    with looking:
+        run(inputs)
+    return looking.choices
+
+
+def _with_rounding(choice: _Choice, exact: _Choice) -> _Choice:
+    if not is_float(choice.values) or choice.values.shape != exact.values.shape or choice.values.size == 0:
+        return choice
+    with np.errstate(invalid="ignore"):
+        moved = np.abs(widen(choice.values) - widen(exact.values))
+    return replace(choice, rounding=np.where(np.isfinite(moved), moved, 0.0).max(choice.axis, keepdims=True))
 
 
 def _magnitudes_given(inputs: CallInputs) -> Array:
@@ -128,7 +146,8 @@ def _ties(choice: _Choice, actual: Array) -> Array:
     if is_float(choice.values):
         one, other = widen(picked), widen(wanted)
         with np.errstate(invalid="ignore"):
-            near = np.abs(one - other) <= least_noise(epsilon(choice.values)) * np.maximum(np.abs(one), np.abs(other))
+            noise = least_noise(epsilon(choice.values)) * np.maximum(np.abs(one), np.abs(other))
+            near = np.abs(one - other) <= np.maximum(noise, _ROUNDINGS_APART * _rounding(choice))
         same = same | near | (np.isnan(one) & np.isnan(other))
     if choice.each_once and not _is_each_once(actual, choice.axis):
         return np.zeros(actual.shape, bool)
@@ -138,6 +157,13 @@ def _ties(choice: _Choice, actual: Array) -> Array:
 def _picked(choice: _Choice, indices: Array) -> Array:
     places = indices if indices.ndim == choice.values.ndim else np.expand_dims(indices, choice.axis)
     return np.take_along_axis(choice.values, places.astype(np.int64), choice.axis).reshape(indices.shape)
+
+
+def _rounding(choice: _Choice) -> Array:
+    """In a form that broadcasts with the indices."""
+    if choice.indices.ndim == choice.values.ndim or np.ndim(choice.rounding) == 0:
+        return np.asarray(choice.rounding)
+    return np.squeeze(np.asarray(choice.rounding), choice.axis)
 
 
 def _is_each_once(indices: Array, axis: int) -> bool:
