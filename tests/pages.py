@@ -1,8 +1,8 @@
 """A page of the documents, read and done: its blocks, what they print, and what the page says that they print.
 
 A `python` block runs in the page's own namespace and folder; a block that begins with `# model.py` is also that file. A
-`text` block directly under it is what it prints. In a `console` block each `$ anyshape ...` is run, and what follows is
-what it says. A block that begins with `# not run` is left alone.
+`text` block directly under it is what it prints, with the warnings for narrowed contracts. In a `console` block each
+`$ anyshape ...` is run, and what follows is what it says. A block that begins with `# not run` is left alone.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import linecache
 import re
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import anyshape
 
 NOT_RUN = "# not run"
 
@@ -72,7 +76,7 @@ class Reader:
             file.write(block.text)
         linecache.checkcache()
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), _showing_warnings(printed):
             exec(compile("\n" * before + block.text, name, "exec"), self.namespace)
         return printed.getvalue()
 
@@ -94,6 +98,19 @@ class Reader:
             return "".join(lines)
         (self.folder / file).write_text("".join(lines), encoding="utf-8")
         return ""
+
+
+@contextlib.contextmanager
+def _showing_warnings(stream: io.StringIO) -> Iterator[None]:
+    """Write the warnings for narrowed contracts to the stream, as Python writes them to stderr."""
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+        stream.write(warnings.formatwarning(message, category, filename, lineno))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", anyshape.NarrowedWarning)
+        warnings.showwarning = show
+        yield
 
 
 def run_command_line() -> int:

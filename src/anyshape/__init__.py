@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from anyshape.findings import AnyshapeError as AnyshapeError
     from anyshape.findings import ContractBroken as ContractBroken
     from anyshape.findings import Finding as Finding
+    from anyshape.findings import NarrowedWarning as NarrowedWarning
     from anyshape.findings import PromiseBroken as PromiseBroken
     from anyshape.inputs import Inputs as Inputs
     from anyshape.inputs.dim import dim as dim
@@ -33,6 +34,7 @@ _HOMES = {
     "Export": "anyshape.records.export",
     "Finding": "anyshape.findings",
     "Inputs": "anyshape.inputs",
+    "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "check": "anyshape.api",
     "dim": "anyshape.inputs.dim",
@@ -47,6 +49,7 @@ __all__ = [
     "Export",
     "Finding",
     "Inputs",
+    "NarrowedWarning",
     "PromiseBroken",
     "check",
     "compat",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -14,6 +13,7 @@ from anyshape.contract.changes import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_force
+from anyshape.findings.narrowed import warn_caller, warns_where_narrowed
 from anyshape.inputs import declare
 from anyshape.modules.callables import as_module
 from anyshape.modules.signals import handlers_go_through
@@ -45,6 +45,7 @@ STATES = ("outputs", "frozen")
 RANDOMS = ("runtime",)
 
 
+@warns_where_narrowed
 @handlers_go_through()
 @taking_turns(model_at=0)
 def export(
@@ -189,7 +190,7 @@ def check(
     if checked.errors:
         raise PromiseBroken(*checked.errors)
     if checked.change is not None:
-        warnings.warn(str(checked.change), FileChanged, stacklevel=2)
+        warn_caller(FileChanged(str(checked.change)))
     return checked.verdict
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -95,7 +96,8 @@ def export(
     show_details(verbose)
     file = load_model_file(model)
     try:
-        with ProgressLine(quiet=quiet) as progress:
+        with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", anyshape.NarrowedWarning)  # the findings are printed below
             result = anyshape.export(
                 file.module,
                 file.inputs,

@@ -20,7 +20,8 @@ _NARROWINGS = ("AS102", "AS103")
 def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:
     """Findings about sizes that the module refuses, as warnings."""
     return [
-        replace(finding, severity=Severity.WARNING) if finding.code in _NARROWINGS else finding for finding in findings
+        replace(finding, severity=Severity.WARNING, narrows=True) if finding.code in _NARROWINGS else finding
+        for finding in findings
     ]
 
 
@@ -47,6 +48,7 @@ def narrowed_by_consent(guard: Guard, condition: Condition) -> Finding:
         where=guard.source,
         why="the captured program takes another path elsewhere.",
         fix="leave accept_narrower out to have this refused.",
+        narrows=True,
     )
 
 

@@ -36,6 +36,7 @@ def _end_not_compared(end: End, accepted: bool) -> Finding:
         fix=f'where=["{end.name} <= {end.largest}"]',
         alternative=f"accept_narrower=True writes the file for {end.name} <= {end.largest}{thorough}.",
         sizes={end.name: end.largest},
+        narrows=accepted,
     )
 
 
@@ -49,6 +50,7 @@ def _open_range_ends(end: End) -> Finding:
         why=f"the capture is not proved, so the range ends at the largest size that was compared{stopped}.",
         fix=f'where=["{end.name} <= {2 * end.largest}"], with the end that you need: it is then compared.',
         sizes={end.name: end.largest},
+        narrows=True,
     )
 
 

@@ -21,5 +21,6 @@ def diagnose_learned_values(texts: Mapping[str, str], order: str) -> tuple[Findi
             what=f"the model takes {takes}: the file is promised for these values.",
             why="it refuses other integers, and an example does not say which are legal.",
             fix=f"declare them: values={{{declared}}}, or give a function of sizes, which makes legal values.",
+            narrows=True,
         ),
     )

@@ -17,6 +17,7 @@ def diagnose_lowest(verdict: Verdict) -> tuple[Finding, ...]:
             what=f"the file is right for values of {name!r} from {low} on; below, it answers otherwise than the model.",
             why=f"no value that the inputs gave is below {low}, and the contract promises none below it.",
             fix=f'declare which values occur: values={{"{name}": "{lowest_text(name, low)}"}}.',
+            narrows=True,
         )
         for name, low in verdict.lowest.items()
     )

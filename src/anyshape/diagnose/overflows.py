@@ -22,6 +22,7 @@ def diagnose_end(text: str, source: Source | None, condition: Condition) -> Find
         where=source,
         why="Python computes with integers of any size, a file with 64 bits (and 53 where floats are involved).",
         fix=f"take the remainder earlier, so that values stay small; or declare the end: where=[{rule!r}]",
+        narrows=True,
     )
 
 

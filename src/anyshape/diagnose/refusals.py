@@ -125,6 +125,7 @@ def _narrowed(rule: Rule, refused: Refusal) -> Finding:
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
         fix=f"to make it yours, write it: where=[{format_condition(rule.condition)!r}]",
         sizes=refused.sizes,
+        narrows=True,
     )
 
 

@@ -10,6 +10,7 @@ from anyshape.findings.errors import (
     UsageError,
 )
 from anyshape.findings.finding import Finding, Severity, Source
+from anyshape.findings.narrowed import NarrowedWarning
 from anyshape.findings.render import render, render_all
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "DeclarationError",
     "Finding",
     "InternalError",
+    "NarrowedWarning",
     "PromiseBroken",
     "Severity",
     "Source",

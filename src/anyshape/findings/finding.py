@@ -42,7 +42,8 @@ class Finding:
 
     `code` and `name` come from the catalogue and never change meaning. `what` is one sentence in the user's own words,
     and stands alone; the others are the labelled lines under it, each left out when empty. `source` is the user's line
-    where `where` speaks of something else, such as a node of the file.
+    where `where` speaks of something else, such as a node of the file. `narrows`: the contract is smaller than the declared
+    domain for this reason, and `anyshape.export` issues a warning.
     """
 
     code: str
@@ -57,6 +58,7 @@ class Finding:
     replay: str = ""
     sizes: Mapping[str, int] | None = field(default=None, hash=False)
     source: Source | None = None
+    narrows: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         # Messages of torch and Python quote absolute paths.

@@ -10,6 +10,7 @@ from anyshape.findings import Finding, Severity, Source
 from anyshape.records.captured import Captured, Guard, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
+from anyshape.records.untried_text import describe_untried
 from anyshape.records.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Export:
         head = f"{self.contract.status}: {self.path or 'in memory'} ({self.strategy})"
         tensors = [f"input  {tensor}" for tensor in self.contract.inputs]
         tensors += [f"output {tensor}" for tensor in self.contract.outputs]
-        return "\n  ".join([head, *tensors])
+        narrowed = [f"{found.code} {found.name}: {found.what}" for found in self.findings if found.narrows]
+        return "\n  ".join([head, *tensors, *narrowed, *describe_untried(self.verdict.untried)])
 
     @property
     def strategy(self) -> str:

@@ -8,6 +8,7 @@ from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
+from anyshape.records.untried_text import describe_untried
 from anyshape.records.verdict import Untried, Verdict
 
 
@@ -144,14 +145,7 @@ def _errors(verdict: Verdict) -> Iterator[str]:
 
 
 def _untried(untried: Sequence[Untried]) -> list[str]:
-    """How many sizes were not compared for each reason, and the largest of them."""
-    lines = []
-    for why in dict.fromkeys(each.why for each in untried):
-        left = [each.sizes for each in untried if each.why == why]
-        largest = max(left, key=lambda sizes: sum(sizes.values()))
-        among = f" ({len(left)} sizes, the largest of them)" if len(left) > 1 else ""
-        lines.append(f"  untried {_sizes(largest)}{among}: {why}")
-    return lines
+    return [f"  {line}" for line in describe_untried(untried)]
 
 
 def _count(number: int, noun: str) -> str:
