@@ -15,6 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from anyshape.modules.control_flow import eager_under_modes
 from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.quiet import quiet_libraries
 
@@ -79,7 +80,7 @@ def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the user's own code: the user has seen them
-            with counting:
+            with counting, eager_under_modes():
                 answered = _elements_of(call())
     except Exception:  # too many operators, values that decide, operators without a fake kernel
         return None

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from anyshape.findings import Source
+from anyshape.modules.control_flow import eager_under_modes
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.memory import allowance, memory_ceiling
 from anyshape.modules.state import ModuleState, Written
@@ -85,7 +86,7 @@ class Reference:
             torch.manual_seed(draw)
         started, has_drawn = perf_counter(), False
         try:
-            with torch.no_grad(), quiet(), memory_ceiling(self._allowance):
+            with torch.no_grad(), quiet(), memory_ceiling(self._allowance), eager_under_modes():
                 self.module.eval()
                 outputs = self.module(*given[0], **given[1])
                 has_drawn = draw is None and self._state.random.is_advanced()
