@@ -24,11 +24,13 @@ from anyshape.diagnose.consent import accept_refusals, pinned_condition
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.extents import diagnose_clock
 from anyshape.diagnose.learned_values import diagnose_learned_values
+from anyshape.diagnose.left_out_axes import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
 from anyshape.explore import Costing, costing, explore, sizes_at_numbers
+from anyshape.explore.left_out import find_left_out
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
@@ -81,7 +83,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     with Reference(module, flatten_outputs) as reference:
         tell("trying the model", 0, 0)
         declared, explored, cost, learned = _explored(module, declared, reference, options)
-        refusals = diagnose_made_values(module, declared, explored) or diagnose_refusals(declared, explored)
+        refusals = diagnose_made_values(module, declared, explored) or _refusals(declared, explored, reference)
         values = diagnose_learned_values(learned.texts, learned.order) if learned is not None else ()
         findings = [*declared.notes, *training, *constant.findings, *values, *refusals]
         if options.accept_narrower:
@@ -141,6 +143,15 @@ def _explored(
             if len(again.refused) < len(explored.refused):
                 return learned.declared, again, its_cost, learned
     return declared, explored, cost, None
+
+
+def _refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
+    """What the module's own refusals mean for the promise, axes that the declaration leaves out first."""
+    if not explored.refused or not explored.answered:
+        return diagnose_refusals(declared, explored)
+    left_out = find_left_out(declared, lambda inputs: not isinstance(reference.run(inputs), Refused))
+    others = diagnose_refusals(declared, refusals_of_others(explored, left_out))
+    return (*diagnose_left_out(left_out, explored), *others)
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

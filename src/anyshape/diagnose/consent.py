@@ -14,7 +14,7 @@ from anyshape.findings import Finding, Severity
 from anyshape.records.captured import Guard
 from anyshape.records.explored import Explored
 
-_NARROWINGS = ("AS102", "AS103")
+_NARROWINGS = ("AS102", "AS103", "AS153")
 
 
 def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,0 +1,53 @@
+"""An axis that the declaration leaves static, and that keeps a dynamic one from varying.
+
+the model answers at the example's size of the dim alone, or no rule is found   ->  AS153, an error
+the model answers at some sizes of the dim, by a rule in the contract           ->  AS153, a warning
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from anyshape.findings import Finding, Severity
+from anyshape.records.explored import Explored
+from anyshape.records.left_out import LeftOut
+
+
+def diagnose_left_out(left_out: Iterable[LeftOut], explored: Explored) -> tuple[Finding, ...]:
+    """One finding for each dim, with the declaration that has the axes."""
+    return tuple(_left_out(each, explored) for each in left_out)
+
+
+def refusals_of_others(explored: Explored, left_out: Iterable[LeftOut]) -> Explored:
+    """The same without the dims that AS153 explains: their refusals are no fault of a line of the model."""
+    explained = {each.dim for each in left_out}
+    others = {name: size for name, size in explored.pinned.items() if name not in explained}
+    if len(others) == len(explored.pinned):
+        return explored
+    return replace(explored, pinned=others, refused=explored.refused if others else ())
+
+
+def _left_out(each: LeftOut, explored: Explored) -> Finding:
+    is_error = each.dim in explored.pinned or not explored.is_explained
+    axes = " and ".join(f"axis {axis} of input {path!r}" for path, axis in each.places)
+    stay, them = ("stays", "it") if len(each.places) == 1 else ("stay", "them")
+    words = ", ".join(f'"{name}": {_as_code(axes)}' for name, axes in each.declaration.items())
+    sizes = ", ".join(map(str, each.tried))
+    return Finding(
+        code="AS153",
+        name="axis-left-out",
+        severity=Severity.ERROR if is_error else Severity.WARNING,
+        what=f"{axes} {stay} {each.size}: the model refuses other sizes of {each.dim!r} beside {them}.",
+        why=(
+            f"the declaration leaves {them} out. At {each.dim} = {sizes} the model raises with {them} at {each.size},\n"
+            f"and answers with {them} at the same size as {each.dim}."
+        ),
+        fix=f"dynamic={{{words}}}",
+        alternative=f"in compat.export: dynamic_axes={{{words}}}",
+        narrows=not is_error,
+    )
+
+
+def _as_code(axes: Mapping[int, str]) -> str:
+    return "{" + ", ".join(f'{axis}: "{word}"' for axis, word in axes.items()) + "}"
