@@ -22,6 +22,7 @@ TOP = (
     "last_rung",
     "decided",
     "constancy",
+    "trials",
     "pipeline",
     "signing",
     "api",

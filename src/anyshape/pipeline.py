@@ -44,6 +44,7 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.site import Options, Site, Sizes, Tell
+from anyshape.trials import Exporting, try_fixes
 from anyshape.verify import Reference, Refused, VerifyOptions, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 
@@ -56,10 +57,17 @@ STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
     with TimeLimit(options.time_limit_s) as limit:
-        try:
+
+        def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
             return _export(module, declared, options, _timed(tell, limit), limit)
+
+        try:
+            return run(module, declared, options)
         except OutOfTime:
             finding = diagnose_out_of_time(limit.seconds, limit.stage, ())
+        except PromiseBroken as broken:
+            try_fixes(broken, Exporting(module, declared, options, run, limit))
+            raise
         raise PromiseBroken(finding)
 
 

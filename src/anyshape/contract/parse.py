@@ -175,6 +175,7 @@ def _finding(data: Any) -> Finding:
         severity=Severity(severity),
         where=_source(where) if isinstance(where, dict) else where,
         sizes=None if sizes is None else _mapping(sizes, int, "sizes"),
+        is_fix_untried=data.get("is_fix_untried") is True,
     )
 
 

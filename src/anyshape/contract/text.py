@@ -154,6 +154,7 @@ def _finding(finding: Finding) -> Json:
         "alternative": finding.alternative,
         "replay": finding.replay,
         "sizes": None if finding.sizes is None else _sorted(finding.sizes),
+        **({"is_fix_untried": True} if finding.is_fix_untried else {}),
     }
 
 

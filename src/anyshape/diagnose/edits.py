@@ -10,26 +10,46 @@ from collections.abc import Mapping
 
 from anyshape.findings import Source
 
+_ANY = "-1"
 _RESHAPING = ("view", "reshape", "expand", "zeros", "ones", "full", "empty", "randn", "new_zeros", "new_ones", "repeat")
 
 
-def propose_edit(source: Source | None, size: int, places: Mapping[str, int]) -> str:
-    """The line with `size` replaced by an input's shape, or by -1; empty when the line shows no such literal.
+Pinned = Mapping[str, tuple[int, Mapping[str, int]]]
+"""Each dim that answers at one size only: that size, and where it can be read (the name of an input -> its axis)."""
 
-    `places` tells where the dim can be read: the name of an input -> its axis.
+
+def propose_edit(source: Source | None, pinned: Pinned, dim: str) -> str:
+    """The line with the dim's size replaced by an input's shape, or by -1; empty when the line shows no such literal.
+
+    Sizes of the other pinned dims that the line shows are replaced as well: one edit frees all of them.
     """
     if source is None or not source.text:
         return ""
     tree = _parse(source.text)
     if tree is None:
         return ""
-    literals = [node for call in _reshaping_calls(tree) for node in _literals(call, size)]
-    if len(literals) != 1:
+    found = {name: literal for name, (size, _) in pinned.items() if (literal := _only_literal(tree, size)) is not None}
+    if dim not in found or len(set(found.values())) != len(found):
         return ""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    texts = {name: _read_from(pinned[name][1], names) for name in found}
+    if list(texts.values()).count(_ANY) > 1:
+        return ""
+    line = source.text
+    for name in sorted(found, key=lambda name: -found[name].col_offset):  # from the right: columns to the left stay
+        line = _replaced(line, found[name], texts[name])
+    return line
+
+
+def _only_literal(tree: ast.AST, size: int) -> ast.Constant | None:
+    literals = [node for call in _reshaping_calls(tree) for node in _literals(call, size)]
+    return literals[0] if len(literals) == 1 else None
+
+
+def _read_from(places: Mapping[str, int], names: set[str]) -> str:
+    """`x.shape[0]` for an input that the line names, else -1."""
     readable = [f"{name}.shape[{axis}]" for name, axis in places.items() if name in names]
-    written = readable[0] if readable else "-1"
-    return _replaced(source.text, literals[0], written)
+    return readable[0] if readable else _ANY
 
 
 def _parse(line: str) -> ast.AST | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from anyshape.diagnose.wording import first_line, say_sizes
 from anyshape.domain import Domain
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Remedy, Severity
 from anyshape.records.extent import End
 from anyshape.records.verdict import Verdict
 
@@ -34,6 +34,8 @@ def _end_not_compared(end: End, accepted: bool) -> Finding:
         what=f"{end.name} is declared up to {end.declared}, and the file can be compared up to {end.largest} only.",
         why=f"the capture is not proved, so a size is promised only if the file was compared that far; {end.why}.",
         fix=f'where=["{end.name} <= {end.largest}"]',
+        remedy=None if accepted else Remedy(where=(f"{end.name} <= {end.largest}",)),
+        is_fix_untried=not accepted,
         alternative=f"accept_narrower=True writes the file for {end.name} <= {end.largest}{thorough}.",
         sizes={end.name: end.largest},
         narrows=accepted,
@@ -68,6 +70,7 @@ def diagnose_clock(verdict: Verdict) -> tuple[Finding, ...]:
             what=f"{len(verdict.tried)} sizes were compared in {verdict.stopped_after:g} s, {len(left)} were not.",
             why=f"not compared: {some}{more}.",
             fix="give it more time: time_limit=1200 (--time-limit 20m).",
+            is_fix_untried=True,
             alternative="declare smaller ends, so that fewer and smaller sizes have to be compared.",
         ),
     )

@@ -8,7 +8,7 @@ two identical calls answer otherwise                ->  AS145
 from __future__ import annotations
 
 from anyshape.diagnose.wording import say_sizes
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Remedy, Severity
 from anyshape.records.repeated import Repeated
 from anyshape.records.row import RowDifference
 
@@ -33,6 +33,8 @@ def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ..
             where=repeated.written,
             why=f"at {say_sizes(repeated.sizes)} the answer after other calls is not a fresh model's; a file has no memory.",
             fix=f'state="outputs" makes state.{first} an input of the file and state.{first}.next an output.',
+            remedy=Remedy(options=(("state", "outputs"),)),
+            is_fix_untried=True,
             alternative='state="frozen" if every call of the file is meant to answer as the first call does.',
             sizes=repeated.sizes,
         ),
@@ -54,6 +56,7 @@ def _frozen(repeated: Repeated, names: str) -> Finding:
         where=repeated.written,
         why="the model changes it in forward, and the file does not.",
         fix='state="outputs" carries it from call to call.',
+        is_fix_untried=True,
         sizes=repeated.sizes,
     )
 

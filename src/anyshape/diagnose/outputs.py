@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from anyshape.domain import Domain, Expr, Number, dims_of, format_expr, simplify
-from anyshape.findings import Finding
+from anyshape.findings import Finding, Remedy
 from anyshape.records.exported import Exported
 
 
@@ -34,12 +34,19 @@ def _otherwise(name: str, axis: int, promised: Expr, actual: Expr | None) -> Fin
     really = "depends on values" if actual is None else f"is {format_expr(actual)}"
     words = "None" if actual is None else repr(format_expr(actual))
     fix = f"leave {axis} out" if isinstance(actual, Number) else f"{{{name!r}: {{{axis}: {words}}}}}"
+    remedy = (
+        None
+        if actual is None or isinstance(actual, Number)
+        else Remedy(output_axes=((name, axis, format_expr(actual)),))
+    )
     return Finding(
         code="AS112",
         name="output-axis",
         what=f"you call axis {axis} of output {name!r} {format_expr(promised)!r}, but it {really}.",
         why="a name on an output is a promise to whoever reads the file.",
         fix=fix,
+        remedy=remedy,
+        is_fix_untried=remedy is not None,
     )
 
 

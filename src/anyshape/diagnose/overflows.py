@@ -8,7 +8,7 @@ no bound of a dim keeps it inside        ->  AS139, a warning: the capture is no
 from __future__ import annotations
 
 from anyshape.domain import Condition, format_condition
-from anyshape.findings import Finding, Severity, Source
+from anyshape.findings import Finding, Remedy, Severity, Source
 
 
 def diagnose_end(text: str, source: Source | None, condition: Condition) -> Finding:
@@ -36,6 +36,8 @@ def diagnose_promise_beyond(text: str, source: Source | None, condition: Conditi
         where=source,
         why=f"it fits where {rule}. Python's integers have no end; a file's have 64 bits (53 in floats).",
         fix=f"where=[{rule!r}], accept_narrower=True, or take the remainder earlier, so that values stay small.",
+        remedy=Remedy(where=(rule,)),
+        is_fix_untried=True,
     )
 
 

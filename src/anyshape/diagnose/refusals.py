@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from anyshape.diagnose.edits import propose_edit
 from anyshape.diagnose.wording import first_line, say_promise, say_range, say_sizes
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, dims_of, format_condition, holds
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
@@ -70,7 +70,8 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
     ]
     refused = min(alone or others, key=lambda refused: sum(refused.sizes.values()))
     promise = say_promise(declared.domain, name)
-    edit = propose_edit(refused.source, size, _places(declared, name))
+    sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
+    edit = propose_edit(refused.source, sizes, name)
     return Finding(
         code="AS102",
         name="size-baked-in",
@@ -78,6 +79,8 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
         fix=edit or f"let the line above take the size from its input instead of holding {size}.",
+        remedy=Remedy(edits=((refused.source, edit),)) if edit and refused.source is not None else None,
+        is_fix_untried=bool(edit),
         alternative=f"if {name} is really fixed, promise that: {_fixed_words(declared, name, size)}",
         sizes=refused.sizes,
     )
@@ -110,6 +113,8 @@ def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
         fix=f"promise what the model keeps: where=[{format_condition(rule.condition)!r}]",
+        remedy=Remedy(where=(format_condition(rule.condition),)),
+        is_fix_untried=True,
         alternative="change the line so that it answers there too.",
         sizes=refused.sizes,
     )

@@ -22,6 +22,7 @@ def diagnose_time(stage: str) -> Finding:
         what="this way of capturing the model took more than its share of time_limit.",
         why=f"it was ended while {stage or 'it began'}; a rung gets half of the time that is left.",
         fix=_FIX,
+        is_fix_untried=True,
     )
 
 
@@ -34,6 +35,7 @@ def diagnose_out_of_time(seconds: float, stage: str, attempts: Sequence[Attempt]
         what=f"the export did not end within {seconds:g} s.",
         why=f"it was ended while {stage or 'it began'}. {found or 'No rung of the ladder was tried yet'}.",
         fix=_FIX,
+        is_fix_untried=True,
     )
 
 

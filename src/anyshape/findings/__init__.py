@@ -9,7 +9,7 @@ from anyshape.findings.errors import (
     PromiseBroken,
     UsageError,
 )
-from anyshape.findings.finding import Finding, Severity, Source
+from anyshape.findings.finding import Finding, Remedy, Severity, Source
 from anyshape.findings.narrowed import NarrowedWarning
 from anyshape.findings.render import render, render_all
 
@@ -21,6 +21,7 @@ __all__ = [
     "InternalError",
     "NarrowedWarning",
     "PromiseBroken",
+    "Remedy",
     "Severity",
     "Source",
     "UsageError",

@@ -5,6 +5,7 @@ The exit status of the command line is a property of the class: 1 a promise is b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from anyshape.findings.finding import Finding
@@ -27,7 +28,11 @@ class AnyshapeError(Exception):
 
     def add(self, finding: Finding) -> None:
         """Add a finding after the others."""
-        self.findings = self.args = (*self.findings, finding)
+        self.set_findings((*self.findings, finding))
+
+    def set_findings(self, findings: Iterable[Finding]) -> None:
+        """Put these findings in the place of those that the error holds."""
+        self.findings = self.args = tuple(findings)
 
     def __str__(self) -> str:
         return render_all(self.findings)

@@ -37,13 +37,36 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """What a fix changes, as facts: rules and options of the call, names of output axes, lines of the user's code.
+
+    An option is a name and a value, an output axis is (output, axis, expression), an edit is a line and its new text.
+    """
+
+    where: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    output_axes: tuple[tuple[str, int, str], ...] = ()
+    edits: tuple[tuple[Source, str], ...] = ()
+
+    def joined(self, other: Remedy) -> Remedy:
+        """Both changes together, each part once."""
+        return Remedy(
+            where=tuple(dict.fromkeys((*self.where, *other.where))),
+            options=tuple(dict.fromkeys((*self.options, *other.options))),
+            output_axes=tuple(dict.fromkeys((*self.output_axes, *other.output_axes))),
+            edits=tuple(dict.fromkeys((*self.edits, *other.edits))),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """What is wrong with what, where, why, and what to do about it.
 
     `code` and `name` come from the catalogue and never change meaning. `what` is one sentence in the user's own words,
     and stands alone; the others are the labelled lines under it, each left out when empty. `source` is the user's line
     where `where` speaks of something else, such as a node of the file. `narrows`: the contract is smaller than the declared
-    domain for this reason, and `anyshape.export` issues a warning.
+    domain for this reason, and `anyshape.export` issues a warning. `remedy` is what `fix` changes, where an export can try
+    it; `is_fix_untried` is True for a fix that is code, and that nothing has tried.
     """
 
     code: str
@@ -59,6 +82,8 @@ class Finding:
     sizes: Mapping[str, int] | None = field(default=None, hash=False)
     source: Source | None = None
     narrows: bool = field(default=False, compare=False)
+    remedy: Remedy | None = field(default=None, compare=False)
+    is_fix_untried: bool = False
 
     def __post_init__(self) -> None:
         # Messages of torch and Python quote absolute paths.

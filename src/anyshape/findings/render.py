@@ -20,7 +20,8 @@ def render(finding: Finding) -> str:
         value = getattr(finding, attribute)
         if value:
             first, *rest = str(value).splitlines()
-            lines.append(f"  {label + ':':8}{first}")
+            untried = " (not tried)" if attribute == "fix" and finding.is_fix_untried else ""
+            lines.append(f"  {label + untried + ':':7} {first}")
             lines.extend(_MARGIN + line for line in rest)
     return "\n".join(lines)
 

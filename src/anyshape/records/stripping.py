@@ -46,6 +46,8 @@ def strip_finding(finding: Finding) -> Finding:
         source=None,
         excerpt="",
         fix="",
+        remedy=None,
+        is_fix_untried=False,
         alternative="",
         replay="",
     )

@@ -55,7 +55,8 @@ def format_summary(done: str, findings: Iterable[Finding], evidence: str = "") -
 
 
 def _sentence(finding: Finding) -> str:
-    return "\n".join(filter(None, [finding.what, finding.why, finding.fix and f"Fix: {finding.fix}"]))
+    label = "Fix (not tried)" if finding.is_fix_untried else "Fix"
+    return "\n".join(filter(None, [finding.what, finding.why, finding.fix and f"{label}: {finding.fix}"]))
 
 
 def _place(finding: Finding) -> str:

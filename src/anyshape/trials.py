@@ -1,0 +1,122 @@
+"""Fixes are tried before they are shown: by an export under all of them together, within the time limit of the first.
+
+    the export under them is kept             ->  the fixes are shown
+    a finding comes again                     ->  its fix is not shown
+    another finding comes                     ->  the fix is shown, with the finding that comes next
+    no time, or nothing to try it on          ->  the fix is shown as `Fix (not tried)`
+
+The export of a trial tries no fixes itself, and works on the copy of the module on which the first export worked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from anyshape.domain import declare_domain, parse_expr
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Severity
+from anyshape.inputs import Declared
+from anyshape.inputs.assemble import check_inside
+from anyshape.modules.edited_copy import edited_copy
+from anyshape.modules.time_limit import OutOfTime, TimeLimit
+from anyshape.records.export import Export
+from anyshape.site import Options
+
+if TYPE_CHECKING:
+    import torch
+
+_STAGE = "trying the fix"
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """An export that can be done again: what was exported, and the function that exports it within the time limit."""
+
+    module: torch.nn.Module
+    declared: Declared
+    options: Options
+    run: Callable[[torch.nn.Module, Declared, Options], Export]
+    limit: TimeLimit
+
+
+def try_fixes(broken: PromiseBroken, exporting: Exporting) -> None:
+    """Try the fixes of the error's findings, and let its findings show what became of them."""
+    tried = [finding for finding in broken.findings if finding.remedy is not None]
+    if not tried or exporting.limit.left <= 0:
+        return
+    errors = _errors_under(_remedy(tried), _on_one_rung(exporting, broken, tried))
+    if errors is not None:
+        broken.set_findings(
+            _tried(finding, broken.findings, errors) if finding in tried else finding for finding in broken.findings
+        )
+
+
+def _remedy(findings: Sequence[Finding]) -> Remedy:
+    return reduce(Remedy.joined, (finding.remedy for finding in findings if finding.remedy is not None))
+
+
+def _on_one_rung(exporting: Exporting, broken: PromiseBroken, tried: Sequence[Finding]) -> Exporting:
+    """The same on the one rung of the ladder that the findings come from, if they come from one."""
+    rungs = [attempt.strategy for attempt in broken.attempts if set(tried) & set(attempt.findings)]
+    strategy = rungs[0] if len(rungs) == 1 else exporting.options.strategy
+    return replace(exporting, options=replace(exporting.options, strategy=strategy, force=False))
+
+
+def _errors_under(remedy: Remedy, exporting: Exporting) -> tuple[Finding, ...] | None:
+    """The errors of an export under the remedy, none if it is kept; None where it could not be tried to its end."""
+    try:
+        changed = _changed(exporting, remedy)
+        if changed is None:
+            return None
+        exporting.limit.stage = _STAGE
+        with exporting.limit.part(1.0):
+            made = changed.run(changed.module, changed.declared, changed.options)
+    except OutOfTime:
+        return None
+    except AnyshapeError as error:
+        return tuple(each for each in error.findings if each.severity is Severity.ERROR)
+    except Exception:  # the module's, torch's or ours: nothing is learned about the fix
+        return None
+    return tuple(each for each in made.findings if each.severity is Severity.ERROR)
+
+
+def _changed(exporting: Exporting, remedy: Remedy) -> Exporting | None:
+    """What the user would export after the fix; None where the edit of a line cannot be made on a copy.
+
+    Raises DeclarationError where the rules of the fix contradict the declaration or exclude its example.
+    """
+    declared, module = exporting.declared, exporting.module
+    if remedy.where:
+        domain = declare_domain(declared.domain.dims, [*declared.domain.relations, *remedy.where])
+        check_inside(domain, declared.example_sizes)
+        declared = replace(declared, domain=domain)
+    if remedy.output_axes:
+        axes = {name: dict(by_axis) for name, by_axis in declared.output_axes.items()}
+        for name, axis, expression in remedy.output_axes:
+            axes.setdefault(name, {})[axis] = parse_expr(expression)
+        declared = replace(declared, output_axes=axes)
+    if remedy.edits:
+        edited = edited_copy(module, remedy.edits)
+        if edited is None:
+            return None
+        module = edited
+    options = replace(exporting.options, **dict(remedy.options))  # type: ignore[arg-type]
+    return replace(exporting, module=module, declared=declared, options=options)
+
+
+def _tried(finding: Finding, before: Sequence[Finding], after: Sequence[Finding]) -> Finding:
+    """The finding, with what an export under its fix has shown; `after` are the errors of that export."""
+    known = {other.what for other in before if other is not finding}
+    if any(each.code == finding.code and each.what not in known for each in after):
+        return replace(
+            finding,
+            fix=finding.alternative,
+            alternative="",
+            remedy=None,
+            is_fix_untried=bool(finding.alternative),
+        )
+    following = next((each for each in after if each.what not in known), None)
+    then = f"\nthat is not enough: next is {following.code} {following.name}: {following.what}" if following else ""
+    return replace(finding, fix=finding.fix + then, is_fix_untried=False)
