@@ -18,9 +18,16 @@ _NARROWINGS = ("AS102", "AS103", "AS153")
 
 
 def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings about sizes that the module refuses, as warnings."""
+    """Findings about sizes that the module refuses, as warnings. A rule that is their fix is tried by this export itself."""
     return [
-        replace(finding, severity=Severity.WARNING, narrows=True) if finding.code in _NARROWINGS else finding
+        replace(
+            finding,
+            severity=Severity.WARNING,
+            narrows=True,
+            is_fix_untried=finding.is_fix_untried and not (finding.remedy and finding.remedy.where),
+        )
+        if finding.code in _NARROWINGS
+        else finding
         for finding in findings
     ]
 
