@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyshape import pipeline
 from anyshape.contract.changes import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
+from anyshape.domain.values import lowest_text
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.choices import check_number, nearest_choice, nothing_to_force
+from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
 from anyshape.findings.narrowed import warn_caller, warns_where_narrowed
 from anyshape.inputs import declare
 from anyshape.modules.callables import as_module
@@ -63,6 +64,7 @@ def export(
     optimize: bool = True,
     external_data: bool | None = None,
     enforce: Literal["graph", "load"] = "graph",
+    enforce_values: bool = False,
     strip_source: bool = False,
     force: bool = False,
     accept_narrower: bool = False,
@@ -89,7 +91,8 @@ def export(
 
     With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
     its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
-    nodes by which the graph itself refuses sizes outside its contract. `accept_narrower=True` is your word that a smaller
+    nodes by which the graph itself refuses sizes outside its contract; `enforce_values=True` adds nodes by which it refuses
+    values outside the bounds in its contract, declared or learned. `accept_narrower=True` is your word that a smaller
     domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
     functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
     None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
@@ -130,6 +133,7 @@ def export(
         translations=collect_translations(translations),
         optimize=optimize,
         enforce=enforce,
+        enforce_values=enforce_values,
         force=force,
         accept_narrower=accept_narrower,
         thorough=thorough,
@@ -140,6 +144,9 @@ def export(
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=max(time_limit, budget), seed=seed),
     )
     result = _forced(lambda: pipeline.export(module, declared, options, progress or _silent), force)
+    if enforce_values and not result.contract.value_bounds:
+        examples = [f'"{tensor.name}": "{lowest_text(tensor.name, 0)}"' for tensor in result.contract.inputs]
+        result = replace(result, findings=(*result.findings, nothing_to_enforce(", ".join(examples[:1]))))
     if strip_source:
         result = strip_export(result)
         strip_nodes(result.model)

@@ -20,6 +20,7 @@ from anyshape.capturing import capture_or_findings
 from anyshape.compared import Promised, plan_comparisons
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
+from anyshape.contract.defend_values import defend_values
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
@@ -213,10 +214,18 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
     except Exception as error:
         raise PromiseBroken(diagnose_translation_error(error)) from error
     check_runnable(find_needs(exported.model), collect_operators())
-    if options.enforce == "graph":
-        defend(exported.model, build_contract(declared, site.explored, captured, exported))
+    _refuse_outside(exported, captured, site)
     tell_sizes(exported.model)
     return exported
+
+
+def _refuse_outside(exported: Exported, captured: Captured, site: Site) -> None:
+    """Put the nodes into the graph that refuse sizes, and where the user wants it values, outside the contract."""
+    draft = build_contract(site.declared, site.explored, captured, exported)
+    if site.options.enforce_values and not site.is_part:
+        defend_values(exported.model, draft)
+    if site.options.enforce == "graph":
+        defend(exported.model, draft)
 
 
 def verified(captured: Captured, exported: Exported, site: Site, promised: Promised) -> Verdict:
@@ -232,7 +241,14 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         plan = plan_comparisons(captured, promised, suspects, site.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
-        return verify_from_lowest(replace(request, operators=needed, options=telling(options, site.tell)))
+        request = replace(request, operators=needed, options=telling(options, site.tell))
+        verdict = verify_from_lowest(request)
+        if verdict.lowest and site.options.enforce_values and not site.is_part:
+            contract = build_contract(site.declared, site.explored, captured, exported, verdict)
+            defend_values(exported.model, contract, verdict.lowest)
+            save_model(exported.model, path)  # another file, which is compared again
+            verdict = verify_from_lowest(request)
+        return verdict
 
 
 def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
@@ -240,8 +256,7 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
     check_runnable(find_needs(exported.model), collect_operators())
     promised = site.promised(captured)
     site = site.within(promised)
-    if site.options.enforce == "graph":
-        defend(exported.model, build_contract(site.declared, site.explored, captured, exported))
+    _refuse_outside(exported, captured, site)
     tell_sizes(exported.model)
     verdict = verified(captured, exported, site, promised)
     findings = (

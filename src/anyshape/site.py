@@ -32,6 +32,7 @@ class Options:
     translations: Mapping[Any, Translation] = field(default_factory=dict)
     optimize: bool = True
     enforce: str = "graph"
+    enforce_values: bool = False
     force: bool = False
     accept_narrower: bool = False
     state: str | None = None

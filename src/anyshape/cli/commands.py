@@ -42,6 +42,10 @@ def export(
     enforce: Annotated[
         str, typer.Option(help="'graph': the file itself refuses sizes outside its contract; 'load': not.")
     ] = "graph",
+    enforce_values: Annotated[
+        bool,
+        typer.Option("--enforce-values", help="The file itself refuses values outside the bounds in its contract."),
+    ] = False,
     strip_source: Annotated[
         bool, typer.Option("--strip-source", help="Leave lines of your code out of the file and the result.")
     ] = False,
@@ -108,6 +112,7 @@ def export(
                 output_names=file.output_names,
                 opset=opset,
                 enforce=enforce,  # type: ignore[arg-type]
+                enforce_values=enforce_values,
                 strip_source=strip_source,
                 force=force,
                 budget=parse_seconds(budget),

@@ -14,7 +14,7 @@ import numpy as np
 
 from anyshape.contract import call_messages as say
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
-from anyshape.domain.values import GIVEN, ValueBounds, parse_bounds
+from anyshape.domain.values import ValueBounds
 from anyshape.findings import ContractBroken, Finding
 from anyshape.graphs.places import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract, Rule, TensorPromise
@@ -45,9 +45,7 @@ class CallChecker:
         places = places_of(contract.input_axes)
         inputs = {tensor.name: tensor for tensor in contract.inputs}
         dims = {place: dims_of(place.expr) for place in places}
-        texts = {name: text for name, text in contract.values.items() if text != GIVEN and name in inputs}
-        values = {name: parse_bounds(text, (name, inputs[name].path)) for name, text in texts.items()}
-        return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, values)
+        return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, contract.value_bounds)
 
     def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Sizes:
         """As `check_call`; `torch_inputs` are those that the user gave as torch tensors, for the words of a fix."""
@@ -91,11 +89,12 @@ def _check_tensor(tensor: TensorPromise, array: Array, is_torch: bool) -> None:
 
 
 def _check_values(tensor: TensorPromise, array: Array, bounds: ValueBounds, sizes: Sizes) -> None:
-    if not array.size:
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
+    if not known.size:
         return
     low, high = bounds.range_at(sizes, tensor.dtype)
-    least, most = float(array.min()), float(array.max())
-    if least < low or most > high:  # NaN is neither
+    least, most = float(known.min()), float(known.max())
+    if least < low or most > high:
         raise ContractBroken(say.value_outside(tensor, bounds.text, least if least < low else most, sizes))
 
 

@@ -37,37 +37,38 @@ def defend(model: ir.Model, contract: Contract) -> int:
     graph = model.graph
     places, rules = graph_rules(contract)
     inputs = {value.name: value for value in graph.inputs if value.name}
-    gated = _to_gate(graph, [place.input for place in places])
+    gated = inputs_to_gate(graph, [place.input for place in places])
     if not rules or not gated:
         return 0
     opset = graph.opset_imports.get("", 0)
     if opset < OLDEST_OPSET:
         raise UsageError(_opset_too_old(opset))
-    defence = _Defence(inputs, places, _names(model), opset)
-    zero = defence.enforce(rules)
+    defence = Defence(inputs, places, names_in(model), opset)
+    insert_defence(graph, defence, gated, defence.enforce(rules))
+    return len(rules)
+
+
+def inputs_to_gate(graph: ir.Graph, dynamic: Sequence[str]) -> list[ir.Value]:
+    """The inputs that the model must not see before the checks: those of open sizes, or any if nobody uses those."""
+    used = [value for value in graph.inputs if value.uses() and value.shape is not None]
+    return [value for value in used if value.name in dynamic] or used
+
+
+def names_in(model: ir.Model) -> set[str]:
+    """The names of all values in a model."""
+    names = {value.name for graph in model.graphs() for value in (*graph.inputs, *graph.initializers.values())}
+    names |= {value.name for node in model.graph.all_nodes() for value in node.outputs}
+    return {name for name in names if name is not None}
+
+
+def insert_defence(graph: ir.Graph, defence: Defence, gated: Sequence[ir.Value], zero: ir.Value) -> None:
+    """Put the nodes in front of the model, which then uses the gated inputs only once all checks have given 0."""
     gates = [(value, defence.gate(value, zero)) for value in gated]
     own = set(defence.arithmetic.nodes)
     for value, gate in gates:
         for use in tuple(value.uses()):
             if use.node not in own:
                 use.node.replace_input_with(use.idx, gate)
-    _insert(graph, defence)
-    return len(rules)
-
-
-def _to_gate(graph: ir.Graph, dynamic: Sequence[str]) -> list[ir.Value]:
-    """The inputs that the model must not see before the checks: those of open sizes, or any if nobody uses those."""
-    used = [value for value in graph.inputs if value.uses() and value.shape is not None]
-    return [value for value in used if value.name in dynamic] or used
-
-
-def _names(model: ir.Model) -> set[str]:
-    names = {value.name for graph in model.graphs() for value in (*graph.inputs, *graph.initializers.values())}
-    names |= {value.name for node in model.graph.all_nodes() for value in node.outputs}
-    return {name for name in names if name is not None}
-
-
-def _insert(graph: ir.Graph, defence: _Defence) -> None:
     for initializer in defence.arithmetic.initializers:
         graph.register_initializer(initializer)
     nodes = defence.arithmetic.nodes
@@ -85,7 +86,7 @@ class _Pair:
     right: Expr | ir.Value
 
 
-class _Defence:
+class Defence:
     """The nodes of one graph's defence, while they are written."""
 
     def __init__(self, inputs: dict[str, ir.Value], places: Sequence[Place], names: set[str], opset: int) -> None:

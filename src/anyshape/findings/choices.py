@@ -54,6 +54,18 @@ def nothing_to_force(why: str) -> Finding:
     )
 
 
+def nothing_to_enforce(bounds: str) -> Finding:
+    """AS067, a note: no input has bounds of values that the graph could check. `bounds` is an example of some."""
+    return Finding(
+        code="AS067",
+        name="nothing-to-enforce",
+        severity=Severity.NOTE,
+        what="enforce_values had nothing to do: no input has bounds of its values.",
+        why="it checks bounds that are declared or were learned, and there are none in the contract.",
+        fix=f"declare which values inputs have, such as values={{{bounds}}}",
+    )
+
+
 def nearest_choice(value: Any, choices: Sequence[str]) -> str | None:
     """The choice that is spelt most like the value, in any case of letters; None if none is close."""
     by_lower = {choice.lower(): choice for choice in choices}

@@ -45,6 +45,18 @@ class Arithmetic:
             self.initializers.append(made)
         return self._constants[key]
 
+    def typed_constant(self, value: object, kind: ir.DataType) -> ir.Value:
+        """A tensor of another type that is part of the file."""
+        array = np.asarray(value, dtype=kind.numpy())
+        made = ir.Value(
+            name=self.free_name("constant"),
+            type=ir.TensorType(kind),
+            shape=ir.Shape(array.shape),
+            const_value=ir.Tensor(array),
+        )
+        self.initializers.append(made)
+        return made
+
     def free_name(self, kind: str) -> str:
         """A name that no value of the file has."""
         number = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from anyshape.domain import Condition, Domain, Expr
+from anyshape.domain.values import GIVEN, ValueBounds, parse_bounds
 from anyshape.findings import Finding, Source
 from anyshape.records.verdict import Untried
 
@@ -138,3 +139,10 @@ class Contract:
     def input_axes(self) -> dict[str, tuple[Expr | None, ...]]:
         """The axes of each input, by its name in the file."""
         return {tensor.name: tensor.axes for tensor in self.inputs}
+
+    @property
+    def value_bounds(self) -> dict[str, ValueBounds]:
+        """The bounds of each input whose values have any, by its name in the file."""
+        paths = {tensor.name: tensor.path for tensor in self.inputs}
+        texts = {name: text for name, text in self.values.items() if text != GIVEN and name in paths}
+        return {name: parse_bounds(text, (name, paths[name])) for name, text in texts.items()}
