@@ -277,7 +277,7 @@ def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusa
         answer = reference.run(declared.make(sizes, 0))
         refusal = Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
         if isinstance(answer, Refused) and answer.memory:
-            raise PromiseBroken(diagnose_memory(sizes, answer.source))
+            raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
         return refusal
 
     return try_sizes

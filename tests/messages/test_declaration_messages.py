@@ -120,7 +120,7 @@ AS012 wrong-rank: input 'mask' has 2 axes, and 'a ... b c' speaks of 3.
         """\
 AS018 unreadable-declaration: what is declared for 'x' cannot be read: '... a ...'.
   Why:    '...' can stand once only.
-  Fix:    for example dynamic={'x': 'batch seq 64'} or dynamic={'x': {0: 'batch'}}.""",
+  Fix:    for example dynamic={'x': {0: 'batch'}}, or a word for each axis, such as 'batch seq 64'.""",
     ),
     "too short a tuple": (
         lambda: declare(Two(), X, dynamic={"x": ("batch", None)}),
@@ -374,7 +374,7 @@ AS026 not-a-tensor: input 'x' is a tensor, and 'value' is declared for it.
         """\
 AS018 unreadable-declaration: what is declared for 'x' cannot be read: 3.5.
   Why:    axes are declared by words, {axis: name}, a list of axes, or torch's Dim.
-  Fix:    for example dynamic={'x': 'batch seq 64'} or dynamic={'x': {0: 'batch'}}.""",
+  Fix:    for example dynamic={'x': {0: 'batch'}}, or a word for each axis, such as 'batch seq 64'.""",
     ),
     "a declaration that means nothing": (
         lambda: declare(Two(), X, dynamic=7),
@@ -388,7 +388,7 @@ AS018 unreadable-declaration: the declaration cannot be read: dynamic=7.
         """\
 AS018 unreadable-declaration: what is declared for 'x' cannot be read: {'first': 'n'}.
   Why:    'first' is no axis: axes are numbers.
-  Fix:    for example dynamic={'x': 'batch seq 64'} or dynamic={'x': {0: 'batch'}}.""",
+  Fix:    for example dynamic={'x': {0: 'batch'}}, or a word for each axis, such as 'batch seq 64'.""",
     ),
     "words for several tensors": (
         lambda: declare(Two(), (X, M), dynamic="batch seq"),
@@ -409,7 +409,7 @@ AS018 unreadable-declaration: the declaration cannot be read: dynamic=({0: 'n'},
         """\
 AS018 unreadable-declaration: what is declared for 'past' cannot be read: [{0: 'n'}].
   Why:    it has 1 part, and past has 2.
-  Fix:    for example dynamic={'past': 'batch seq 64'} or dynamic={'past': {0: 'batch'}}.""",
+  Fix:    for example dynamic={'past': {0: 'batch'}}, or a word for each axis, such as 'batch seq 64'.""",
     ),
     "a function that refuses": (
         lambda: declare(Two(), refuses, where=["1 <= n <= 64", "1 <= m <= 64"]),

@@ -184,5 +184,11 @@ def _undefined(defined: ModuleType, file: Path, name: str) -> Finding:
         name="model-file",
         what=f"{str(file)!r} defines no {name!r}.",
         why="a model file defines model(), inputs(batch=3, …) and, if wanted, where = [...].",
-        fix=f"did you mean {near[0]!r}?" if near else _TEMPLATE,
+        fix=_rename(name, near[0]) if near else _TEMPLATE,
     )
+
+
+def _rename(name: str, near: str) -> str:
+    """What to rename: a name that every model file has in the file, any other one where it was given."""
+    is_ours = name in ("model", "inputs") or name.endswith("_inputs")
+    return f"rename {near!r} to {name!r}." if is_ours else f"did you mean {near!r}?"

@@ -99,4 +99,5 @@ def _model_exits(error: SystemExit) -> Finding:
         what=f"the model's own code ended the process: sys.exit({code}).",
         why="a model file is imported, and its functions are called: nothing in them may end the process.",
         fix='if __name__ == "__main__":      around what is only for running the file by itself',
+        is_fix_untried=True,
     )

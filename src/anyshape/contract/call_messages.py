@@ -77,7 +77,7 @@ def value_outside(tensor: TensorPromise, text: str, value: float, sizes: Mapping
         name="value-outside",
         what=f"input {tensor.name!r} has the value {value:g}, and the contract says {text}.",
         why=f"the file was compared with the model for no other values{f' (at {at})' if at else ''}.",
-        fix=f"export with values={{'{tensor.name}': ...}} that include it.",
+        fix=f"export again, with values= for {tensor.name!r} that include it.",
         sizes=dict(sizes),
     )
 

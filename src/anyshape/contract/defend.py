@@ -221,5 +221,6 @@ def _opset_too_old(opset: int) -> Finding:
         name="opset-too-old",
         what=f"the file has opset {opset}, and the graph's own checks need {OLDEST_OPSET} or newer.",
         fix="convert it: onnx.version_converter.convert_version(model, 18)",
+        is_fix_untried=True,
         alternative='enforce="load" leaves the checks to anyshape.load.',
     )

@@ -233,4 +233,5 @@ def newer_contract(version: int, versions: Any) -> Finding:
         what=f"the file's contract has version {version}, and this anyshape reads up to version {VERSION}.",
         why=f"it was written by anyshape {writer}." if writer else "it was written by a newer anyshape.",
         fix="pip install --upgrade anyshape",
+        is_fix_untried=True,
     )

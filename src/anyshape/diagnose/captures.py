@@ -32,6 +32,7 @@ def diagnose_capture_error(error: BaseException) -> Finding:
             where=source,
             why="Python asks for a value (if, int(), .item()) that differs from input to input.",
             fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
+            is_fix_untried=True,
         )
     return Finding(
         code="AS110",

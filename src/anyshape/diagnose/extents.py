@@ -50,7 +50,9 @@ def _open_range_ends(end: End) -> Finding:
         severity=Severity.WARNING,
         what=f"{end.name} has no declared upper end: the file answers up to {end.name} = {end.largest}.",
         why=f"the capture is not proved, so the range ends at the largest size that was compared{stopped}.",
-        fix=f'where=["{end.name} <= {2 * end.largest}"], with the end that you need: it is then compared.',
+        fix=""
+        if end.farther is None
+        else f'where=["{end.name} <= {end.farther}"], with the end that you need: it is then compared.',
         sizes={end.name: end.largest},
         narrows=True,
     )

@@ -82,6 +82,7 @@ def state_not_carried(path: str, why: str, repeated: Repeated) -> Finding:
         where=repeated.written,
         why=why,
         fix=f"keep it in a tensor of one shape from the beginning:   self.register_buffer({path.rpartition('.')[2]!r}, ...)",
+        is_fix_untried=True,
         alternative="take it as an argument of forward and return it.",
     )
 

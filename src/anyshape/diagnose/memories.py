@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anyshape.findings import Finding, Source
+from anyshape.findings import Finding, Remedy, Source
+
+_MORE_MEMORY = "free some memory, or give a smaller example."
 
 
-def diagnose_memory(sizes: Mapping[str, int], source: Source | None) -> Finding:
+def diagnose_memory(sizes: Mapping[str, int], source: Source | None, example: Mapping[str, int]) -> Finding:
     """A call that takes more memory than a quarter of what is free: nothing can be learned of these sizes here."""
+    ends = {name: max(example[name], size // 2) for name, size in sizes.items() if size > example[name]}
+    rules = tuple(f"{name} <= {end}" for name, end in ends.items())
     return Finding(
         code="AS141",
         name="out-of-memory",
         what=f"the model needs more memory than there is at {_written(sizes)}.",
         where=source,
         why="one call may take a quarter of the memory that is free, or 1 GiB where that is more.",
-        fix="declare ends that keep these sizes out, where=['n <= 64'], or free some memory.",
+        fix=f"declare ends that keep these sizes out: where={list(rules)!r}" if rules else _MORE_MEMORY,
+        remedy=Remedy(where=rules) if rules else None,
+        is_fix_untried=bool(rules),
+        alternative="free some memory." if rules else "",
         sizes=dict(sizes),
     )
 

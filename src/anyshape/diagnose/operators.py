@@ -36,6 +36,7 @@ def diagnose_untranslatable(found: Untranslatable, translations: Iterable[Any] =
         where=source_of_stack_text(found.stack),
         why="\n".join(_reasons(found, near)),
         fix=_NO_CHANGES if found.mutates else _template(found),
+        is_fix_untried=not found.mutates,
         alternative="" if found.mutates else _template_of_node(found),
     )
 
@@ -68,6 +69,7 @@ def diagnose_unknown(unknown: Mapping[str, tuple[str, ...]]) -> Iterator[Finding
                 what=f"the translation of {name!r} is not used: torch has no such operator.",
                 why=f"the model has {near!r}.",
                 fix=f"@anyshape.translation({near!r})",
+                is_fix_untried=True,
             )
 
 
@@ -82,6 +84,7 @@ def check_runnable(needs: Iterable[str], operators: Collection[str]) -> None:
                 what=f"the file would need {', '.join(missing)}, and no function for {_it(missing)} is known.",
                 why="a translation writes a node that onnxruntime does not have, so the file cannot be compared.",
                 fix=f'@anyshape.translation(..., node="{missing[0]}") above a function of numpy arrays.',
+                is_fix_untried=True,
             )
         )
 

@@ -19,6 +19,7 @@ def too_many_questions(source: Source | None, most: int) -> Finding:
         where=source,
         why=f"more than {most} ways lead through it, or what it asks changes with the sizes.",
         fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
+        is_fix_untried=True,
     )
 
 

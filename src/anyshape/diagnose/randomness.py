@@ -35,6 +35,7 @@ def _random(repeated: Repeated) -> Finding:
         where=repeated.drawn,
         why=f"at {say_sizes(repeated.sizes)} the answers differ under other random numbers of {_sources(repeated)}.",
         fix=_edit(repeated.drawn),
+        is_fix_untried=True,
         alternative='random="runtime" keeps the random operators: the file draws anew in each call.'
         if is_torch
         else 'draw once in __init__:   self.register_buffer("noise", torch.rand(...))',

@@ -73,7 +73,11 @@ def _reach(declared: Declared, smallest: Sizes, aim: _Aim, limit: Costing) -> tu
     at = _at(domain, smallest, name, target // step * step)
     if at is not None and not limit.excess(at):
         largest = target // step * step
-        return End(name, largest, end if aim.written is not None or largest == end else None), at
+        if aim.written is not None or largest == end:
+            return End(name, largest, end), at
+        beyond = _at(domain, smallest, name, 2 * largest)
+        is_affordable = beyond is not None and not limit.excess(beyond)
+        return End(name, largest, None, farther=2 * largest if is_affordable else None), at
     low = max(dim.smallest, min(declared.example_sizes[name], target)) // step
     high = target // step
     point = _at(domain, smallest, name, low * step)

@@ -112,7 +112,7 @@ def unreadable_form(path: str, form: object, why: str = "") -> Finding:
         name="unreadable-declaration",
         what=f"what is declared for {path!r} cannot be read: {form!r}.",
         why=why or "axes are declared by words, {axis: name}, a list of axes, or torch's Dim.",
-        fix=f"for example dynamic={{{path!r}: 'batch seq 64'}} or dynamic={{{path!r}: {{0: 'batch'}}}}.",
+        fix=f"for example dynamic={{{path!r}: {{0: 'batch'}}}}, or a word for each axis, such as 'batch seq 64'.",
     )
 
 

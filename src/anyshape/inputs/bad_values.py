@@ -46,6 +46,7 @@ def explain_bad_inputs(
         what=f"the module refuses the values made for {names} at {format_sizes(sizes)}.",
         why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}.",
         fix=f"give a function of sizes, which makes values that are legal:  def inputs({arguments}): return ...",
+        is_fix_untried=True,
         sizes=dict(sizes),
     )
 

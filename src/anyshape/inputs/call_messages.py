@@ -200,7 +200,7 @@ def nothing_dynamic() -> Finding:
         name="nothing-dynamic",
         severity=Severity.NOTE,
         what="no axis is declared dynamic: the file is for the example's sizes alone.",
-        fix="dynamic={'x': 'batch seq 64'}, a function of sizes, several examples, or dynamic='auto'.",
+        fix='dynamic="auto" finds by trying which axes can vary; or give a function of sizes, several examples, or words.',
     )
 
 

@@ -208,6 +208,7 @@ def parameter_written(name: str) -> Finding:
         what=f"forward writes into parameter {name!r}, which cannot be put back as it was.",
         why="the module answers differently each time, and its parameters are too large to be kept twice.",
         fix=f"keep what changes in a buffer:   self.register_buffer({name.rpartition('.')[2]!r}, ...)",
+        is_fix_untried=True,
     )
 
 

@@ -14,7 +14,8 @@ class End:
     """The largest size of one dim that is compared. `declared` is the user's own end, None for a dim without one.
 
     `why` is the limit that stops it, "" where the declared end itself is compared. `is_memory` is True where that limit
-    is the memory bound, which `thorough` does not lift.
+    is the memory bound, which `thorough` does not lift. `farther` is a larger end of a dim without one, which would be
+    compared if it were declared; None where there is none.
     """
 
     name: str
@@ -22,6 +23,7 @@ class End:
     declared: int | None
     why: str = ""
     is_memory: bool = False
+    farther: int | None = None
 
     @property
     def is_open(self) -> bool:
