@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
+from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
@@ -55,7 +56,7 @@ def capture_symbolically(
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), masks_as_in_eager(flat.module):
+    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module):
         return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 

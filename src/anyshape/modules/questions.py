@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.findings import Source
+from anyshape.modules.control_flow import control_flow_in_python
 from anyshape.modules.frames import source_of_running_code
 from anyshape.modules.number_names import ELEMENTWISE
 from anyshape.modules.picking import at_numbers, map_index, map_slices, slice_ends
@@ -72,15 +73,16 @@ class Questions(TorchFunctionMode):
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
         self._dependent: set[int] = set()
         self._mark(inputs)
-        self._hashing = ExitStack()
+        self._around = ExitStack()
 
     def __enter__(self) -> Questions:
-        self._hashing.enter_context(no_hash_of_numbers())
+        self._around.enter_context(no_hash_of_numbers())
+        self._around.enter_context(control_flow_in_python())
         return super().__enter__()  # type: ignore[no-any-return,no-untyped-call]
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
-        self._hashing.close()
+        self._around.close()
 
     def __torch_function__(
         self,

@@ -130,11 +130,18 @@ def find_body(target: OpOverload) -> Decomposition | None:
 def operators_of(program: ExportedProgram) -> list[OpOverload]:
     """Every operator that a program calls, once, in order; those that torch wraps because they change arguments too."""
     found: dict[OpOverload, None] = {}
-    for node in program.graph.nodes:
+    for node in nodes_of(program):
         target = mutating_operator(node) or node.target
         if isinstance(target, OpOverload):
             found.setdefault(target)
     return list(found)
+
+
+def nodes_of(program: ExportedProgram) -> Iterator[torch.fx.Node]:
+    """The nodes of a program, and those of the functions that its control flow calls."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
 
 
 def mutating_operator(node: torch.fx.Node) -> OpOverload | None:

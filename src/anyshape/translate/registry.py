@@ -20,7 +20,7 @@ from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.floats import WITH_ATTRIBUTES, constants_in_double, has_doubles, write_floats
-from anyshape.translate.inlining import Inliner, mutating_operator, operators_of
+from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import (
@@ -36,6 +36,8 @@ from anyshape.translate.whole_numbers import gather_whole_numbers, translate_cou
 if TYPE_CHECKING:
     import onnx_ir as ir
     from torch.export import ExportedProgram
+
+_BODIES = "pkg.torch.__subgraph__"
 
 
 class Translator:
@@ -73,7 +75,7 @@ class Translator:
     def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
         """Operators of a decomposed program that have no translation, each once."""
         found: dict[str, Untranslatable] = {}
-        for node in program.graph.nodes:
+        for node in nodes_of(program):
             target = mutating_operator(node) or node.target
             if not isinstance(target, OpOverload) or target.namespace == "onnx" or _is_assertion(target):
                 continue
@@ -113,7 +115,9 @@ class Translator:
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
             with constants_in_double(program, _building):
-                return _core._exported_program_to_onnx_program(program, registry=self._registry).model
+                model: ir.Model = _core._exported_program_to_onnx_program(program, registry=self._registry).model
+        _inline_bodies(model)
+        return model
 
 
 @lru_cache(maxsize=1)
@@ -153,6 +157,15 @@ def _decompositions_of_doubles() -> dict[Any, Callable[..., Any]]:
         for each, function in decomposition_table.items()
         if str(each).removeprefix("aten.") in WITH_ATTRIBUTES
     }
+
+
+def _inline_bodies(model: ir.Model) -> None:
+    """A graph that calls a function, as torch.onnx writes the bodies of If, Loop and Scan  ->  the body itself."""
+    import onnx_ir.passes.common as passes
+
+    if any(domain == _BODIES for domain, *_ in model.functions):
+        passes.InlinePass()(model)
+        model.opset_imports.pop(_BODIES, None)
 
 
 def _view_as_reshape(program: ExportedProgram) -> None:

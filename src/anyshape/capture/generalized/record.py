@@ -21,6 +21,7 @@ from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.caches import uncached
+from anyshape.modules.control_flow import control_flow_in_python
 from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.state import kept
 
@@ -60,7 +61,7 @@ class Recorder:
             paths.extend(path for path, _ in answers)
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
-        with _untouched(self.module), _quiet_tracing(), leaves(), torch.no_grad():
+        with _untouched(self.module), _quiet_tracing(), leaves(), control_flow_in_python(), torch.no_grad():
             recorded = make_fx(
                 run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
             )(*tensors)
