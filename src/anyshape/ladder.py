@@ -46,6 +46,7 @@ from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.translate.rounded import round_inside
+from anyshape.translate.wider_types import widen_types
 from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes
 from anyshape.verify.asking import request_for
 from anyshape.verify.from_lowest import verify_from_lowest
@@ -208,7 +209,7 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
         if options.optimize:
             parts = [optimize(part) for part in parts]
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
-        exported = convert_opset(round_inside(joined), options.opset)
+        exported = convert_opset(widen_types(round_inside(joined)), options.opset)
     except AnyshapeError:
         raise
     except Exception as error:

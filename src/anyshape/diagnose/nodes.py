@@ -27,8 +27,10 @@ def _does(failure: Failure, located: Located) -> str:
 
 
 def say_fault(failure: Failure) -> str:
-    """Whose fault it is, where that is not the file's."""
+    """Whose fault it is, where that is known to be the runtime's, or the file breaks the standard."""
     located = failure.located
+    if located is not None and located.fault is Fault.UNDEFINED:
+        return f"; the fault is the file's: the ONNX standard does not define {located.op_type} for this type"
     if located is None or located.fault is not Fault.RUNTIME:
         return ""
     if not located.node:

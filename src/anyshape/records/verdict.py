@@ -58,9 +58,13 @@ class FailureKind(Enum):
 
 
 class Fault(Enum):
-    """Whose fault a wrong value is: the file's, or that of the runtime which ran it."""
+    """Whose fault a wrong value is: the file's, or that of the runtime which ran it.
+
+    UNDEFINED: the file's, which has an operator for a type that the ONNX standard does not define for it.
+    """
 
     FILE = "file"
+    UNDEFINED = "undefined"
     RUNTIME = "runtime"
     UNKNOWN = "unknown"
 

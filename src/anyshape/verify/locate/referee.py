@@ -15,6 +15,7 @@ from anyshape.verify.locate.opened import FileNode
 def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
     """FILE if the reference gives for this node what onnxruntime gave, or stops there as it did.
 
+    UNDEFINED if ONNX has no such operator for the types that the node was given, whatever the reference gives for them.
     RUNTIME only if it gives what the module has: the reference itself may be wrong, or have no kernel.
     """
     reads = list(dict.fromkeys(name for name in node.proto.input if name))
@@ -22,6 +23,8 @@ def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownV
     if node.loop or any(name not in values for name in reads) or list(node.reads) != list(node.proto.input):
         return Fault.UNKNOWN
     actual = [values[name] for name in gives if name in values]
+    if not actual and not _is_defined(model, node.proto, values):
+        return Fault.UNDEFINED
     try:
         expected = _reference(model, node.proto, {name: values[name] for name in reads}, gives)
     except NotImplementedError:
@@ -31,6 +34,22 @@ def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownV
     if actual and compare_outputs(expected, actual, [OutputRule(name) for name in gives]) is None:
         return Fault.FILE
     return Fault.RUNTIME if all(known.find(array) is not None for array in expected) else Fault.UNKNOWN
+
+
+def _is_defined(model: Any, node: Any, values: Mapping[str, Array]) -> bool:
+    """Whether the ONNX standard has the node's operator for the types of its inputs."""
+    import onnx
+
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    if node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type, opset, ""):
+        return True  # another domain has its own rules
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    allowed = {each.type_param_str: set(each.allowed_type_strs) for each in schema.type_constraints}
+    for place, name in enumerate(node.input):
+        variable = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
+        if name and variable in allowed and f"tensor({values[name].dtype.name})" not in allowed[variable]:
+            return False
+    return True
 
 
 def _reference(model: Any, node: Any, given: Mapping[str, Array], gives: list[str]) -> list[Array]:

@@ -1,0 +1,148 @@
+"""Operators on integers and booleans for which ONNX or onnxruntime has no such type: computed in a wider type.
+
+    uint8 y = Neg(uint8 x)     ->     int32 y' = Neg(Cast<int32>(x))        uint8 y = Cast<uint8>(y')
+    bool y = Add(bool a, b)    ->     int32 y' = Add(Cast<int32>(a), ...)   bool y = Cast<bool>(y')
+
+The cast back drops the upper bits, so sums and products wrap around as in torch; a boolean is true where the number is not 0,
+so a sum is "or" and a product "and", as in torch. Rounding an integer is the integer itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import onnx
+import onnx_ir as ir
+
+from anyshape.records.exported import Exported
+
+_WHOLE = (
+    ir.DataType.BOOL,
+    ir.DataType.UINT8,
+    ir.DataType.INT8,
+    ir.DataType.UINT16,
+    ir.DataType.INT16,
+    ir.DataType.UINT32,
+    ir.DataType.INT32,
+    ir.DataType.INT64,
+)
+_ROUNDING = ("Floor", "Ceil", "Round")  # nothing to do for an integer
+_TESTS = ("IsNaN", "IsInf")  # whose answer needs no precision
+_WIDE = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_BITS = {ir.DataType.INT32: 31, ir.DataType.INT64: 63, ir.DataType.FLOAT: 24, ir.DataType.DOUBLE: 53}  # exact integers
+
+# Types that ONNX has for a type variable of an operator, and onnxruntime has not on the CPU (to 1.31).
+_SHORT = frozenset({"uint16", "int16"})
+_TO_UINT32 = frozenset({"uint8", "int8", "uint16", "int16", "uint32"})
+_NO_KERNEL: dict[tuple[str, str], frozenset[str]] = {
+    ("ArgMax", "T"): frozenset({"uint16", "int16", "uint32"}),
+    ("ArgMin", "T"): frozenset({"uint16", "int16", "uint32"}),
+    ("Clip", "T"): _SHORT,
+    ("CumSum", "T"): frozenset({"uint32"}),
+    ("Einsum", "T"): _TO_UINT32,
+    ("Max", "T"): _SHORT,
+    ("Min", "T"): _SHORT,
+    ("NonZero", "T"): frozenset({"int8", "uint16", "int16", "uint32"}),
+    ("OneHot", "T1"): _TO_UINT32,
+    ("OneHot", "T2"): _TO_UINT32,
+    ("OneHot", "T3"): _TO_UINT32 | {"bool"},
+    ("Pad", "T"): _SHORT,
+    ("Pow", "T1"): _TO_UINT32,
+    ("Relu", "T"): frozenset({"int16", "int64"}),
+    ("TopK", "T"): frozenset({"uint16", "uint32"}),
+    ("Trilu", "T"): _TO_UINT32,
+    ("Unique", "T"): frozenset({"bool", "uint8", "uint16", "int16", "uint32", "int32"}),
+    ("Where", "T"): _SHORT | {"bool"},
+    **{
+        (f"Reduce{kind}", "T"): frozenset({"uint32"})
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
+}
+
+
+def widen_types(exported: Exported) -> Exported:
+    """Compute in a wider type what has no operator in its own. The model is changed in place, and given back."""
+    model = exported.model
+    opset = model.opset_imports.get("", exported.opset)
+    for node in list(model.graph.all_nodes()):
+        schema = _schema(node.op_type, opset) if node.domain == "" else None
+        if schema is not None:
+            for variable in dict.fromkeys(each.type_str for each in schema.inputs):
+                _widen(node, schema, variable)
+    return exported
+
+
+@functools.cache
+def _schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
+    try:
+        return onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _widen(node: ir.Node, schema: onnx.defs.OpSchema, variable: str) -> None:
+    """Cast the inputs of one type variable, and its outputs back, where their type has no operator and a wider one has."""
+    places = [
+        place for place, each in enumerate(node.inputs) if each is not None and _is(schema.inputs, place, variable)
+    ]
+    types = {value.type for place in places if (value := node.inputs[place]) is not None}
+    kind = types.pop() if len(types) == 1 else None
+    if not isinstance(kind, ir.TensorType):
+        return
+    own, known = kind.dtype, _types(schema, variable)
+    results = [value for place, value in enumerate(node.outputs) if _is(schema.outputs, place, variable)]
+    for value in results:
+        value.type = value.type or kind  # shape inference leaves some types out
+    if own not in _WHOLE or not known or _name(own) in known or node.graph is None:
+        return
+    if node.op_type in _ROUNDING:
+        node.op_type = "Identity"
+        return
+    bits = 1 if node.op_type in _TESTS else own.bitwidth
+    wide = next((each for each in _WIDE if _name(each) in known and _BITS[each] >= bits), None)
+    if wide is None:
+        return
+    for place in places:
+        cast = _cast(node, node.inputs[place], wide, f"wide_{place}")
+        node.graph.insert_before(node, cast)
+        node.replace_input_with(place, cast.outputs[0])
+    for place, value in enumerate(results):
+        _cast_back(node, value, wide, f"narrow_{place}")
+
+
+def _cast_back(node: ir.Node, value: ir.Value, wide: ir.DataType, name: str) -> None:
+    assert node.graph is not None and value.dtype is not None
+    narrow = _cast(node, value, value.dtype, name)
+    ir.convenience.replace_all_uses_with(value, narrow.outputs[0], replace_graph_outputs=True)
+    narrow.replace_input_with(0, value)
+    value.dtype = wide
+    node.graph.insert_after(node, narrow)
+
+
+def _types(schema: onnx.defs.OpSchema, variable: str) -> frozenset[str]:
+    """The types that the operator has in ONNX and in onnxruntime; empty for a fixed one, such as `tensor(int64)`."""
+    allowed = {
+        each.removeprefix("tensor(").removesuffix(")")
+        for constraint in schema.type_constraints
+        if constraint.type_param_str == variable
+        for each in constraint.allowed_type_strs
+    }
+    return frozenset(allowed) - _NO_KERNEL.get((schema.name, variable), frozenset())
+
+
+def _is(formal: Sequence[onnx.defs.OpSchema.FormalParameter], place: int, variable: str) -> bool:
+    """Whether the type of this place is the variable; a last parameter may stand for any number of places."""
+    return bool(formal) and formal[min(place, len(formal) - 1)].type_str == variable
+
+
+def _name(dtype: ir.DataType) -> str:
+    return dtype.name.lower()
+
+
+def _cast(node: ir.Node, value: ir.Value | None, dtype: ir.DataType, name: str) -> ir.Node:
+    cast = ir.node("Cast", [value], {"to": dtype.value}, name=f"{node.name}/{name}")
+    cast.metadata_props.update(node.metadata_props)
+    cast.outputs[0].name = f"{node.outputs[0].name}/{name}"
+    cast.outputs[0].dtype, cast.outputs[0].shape = dtype, value.shape if value is not None else None
+    return cast
