@@ -1,5 +1,6 @@
 """Fixes are tried before they are shown: by an export under all of them together, within the time limit of the first.
 
+    the file was right, and compared so far   ->  a rule that ends there is shown, without another export
     the export under them is kept             ->  the fixes are shown
     a finding comes again                     ->  its fix is not shown
     another finding comes                     ->  the fix is shown, with the finding that comes next
@@ -22,7 +23,7 @@ from anyshape.inputs.assemble import check_inside
 from anyshape.modules.edited_copy import edited_copy
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Export
-from anyshape.site import Options
+from anyshape.site import Options, Tell
 
 if TYPE_CHECKING:
     import torch
@@ -38,12 +39,17 @@ class Exporting:
     declared: Declared
     options: Options
     run: Callable[[torch.nn.Module, Declared, Options], Export]
+    tell: Tell
     limit: TimeLimit
 
 
 def try_fixes(broken: PromiseBroken, exporting: Exporting) -> None:
     """Try the fixes of the error's findings, and let its findings show what became of them."""
-    tried = [finding for finding in broken.findings if finding.remedy is not None]
+    compared = {finding for attempt in broken.attempts if attempt.is_right_but_short for finding in attempt.findings}
+    broken.set_findings(
+        replace(finding, is_fix_untried=False) if finding in compared else finding for finding in broken.findings
+    )
+    tried = [finding for finding in broken.findings if finding.remedy is not None and finding.is_fix_untried]
     if not tried or exporting.limit.left <= 0:
         return
     errors = _errors_under(_remedy(tried), _on_one_rung(exporting, broken, tried))
@@ -58,9 +64,9 @@ def _remedy(findings: Sequence[Finding]) -> Remedy:
 
 
 def _on_one_rung(exporting: Exporting, broken: PromiseBroken, tried: Sequence[Finding]) -> Exporting:
-    """The same on the one rung of the ladder that the findings come from, if they come from one."""
+    """The same on the first rung of the ladder that has the findings, if they come from a rung."""
     rungs = [attempt.strategy for attempt in broken.attempts if set(tried) & set(attempt.findings)]
-    strategy = rungs[0] if len(rungs) == 1 else exporting.options.strategy
+    strategy = rungs[0] if rungs else exporting.options.strategy
     return replace(exporting, options=replace(exporting.options, strategy=strategy, force=False))
 
 
@@ -70,7 +76,7 @@ def _errors_under(remedy: Remedy, exporting: Exporting) -> tuple[Finding, ...] |
         changed = _changed(exporting, remedy)
         if changed is None:
             return None
-        exporting.limit.stage = _STAGE
+        exporting.tell(_STAGE, 0, 0)
         with exporting.limit.part(1.0):
             made = changed.run(changed.module, changed.declared, changed.options)
     except OutOfTime:

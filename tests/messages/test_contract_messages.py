@@ -142,6 +142,12 @@ AS407 wrong-rank: input 'ids' has 1 axis, but needs 2 axes.
 AS408 wrong-dtype: input 'ids' is int32, but must be int64.
   Fix:    ids.astype("int64")""",
     ),
+    "AS408 inside": (
+        call(cache_0=Shaped("float64", 3, 4, 2)),
+        """\
+AS408 wrong-dtype: input 'cache.0' is float64, but must be float32.
+  Fix:    cache[0].astype("float32")""",
+    ),
     "AS409": (
         call(mask=None),
         f"""\
@@ -324,6 +330,18 @@ AS047 runtime-rejects-file: onnxruntime cannot load 'm.onnx'.
         """\
 AS050 missing-folder: 'out/m.onnx' cannot be written: there is no folder 'out'.
   Fix:    mkdir -p out""",
+    ),
+    "AS050 with a blank": (
+        saving.missing_folder("my models/m.onnx"),
+        """\
+AS050 missing-folder: 'my models/m.onnx' cannot be written: there is no folder 'my models'.
+  Fix:    mkdir -p "my models\"""",
+    ),
+    "AS050 below a file": (
+        saving.missing_folder("/dev/null/out/m.onnx"),
+        """\
+AS050 missing-folder: '/dev/null/out/m.onnx' cannot be written: there is no folder '/dev/null/out'.
+  Fix:    name a folder that can be made: in '/dev/null' none can.""",
     ),
     "AS051": (
         saving.path_is_folder("out"),

@@ -155,6 +155,16 @@ def test_what_is_no_model_is_named(value: Any, words: str) -> None:
         assert caught.value.finding.code == "AS063" and words in caught.value.finding.what
 
 
+@pytest.mark.parametrize(
+    ("value", "fix"),
+    [(Encoder, "Encoder()"), (torch.nn.Linear, "Linear(...)"), (torch.relu, "lambda x: torch.relu(x)")],
+)
+def test_the_fix_for_what_is_no_model_can_be_pasted(value: Any, fix: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        anyshape.export(value, inputs)
+    assert caught.value.finding.fix == fix
+
+
 class Nested(torch.nn.Module):
     def forward(self, pair, *, scale):
         return pair[0] @ pair[1] * scale

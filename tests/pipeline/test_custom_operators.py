@@ -51,6 +51,11 @@ def change_outside(x: Tensor) -> None:
     np.multiply(x.numpy(), 2, out=x.numpy())
 
 
+@torch.library.custom_op("ops_test::shapeless_sum", mutates_args=())
+def shapeless_sum(factor: float, x: Tensor, y: Tensor) -> Tensor:
+    return factor * x + y
+
+
 @torch.library.custom_op("ops_test::shapeless", mutates_args=())
 def shapeless(x: Tensor) -> Tensor:
     return x * 2
@@ -312,7 +317,10 @@ def test_the_refusal_names_the_line_of_the_call() -> None:
 
 def test_the_templates_work_when_they_are_filled_in() -> None:
     said = refusal(opaque)
-    for label, filled in (("Fix (not tried)", "in_onnx(x, factor, shift)"), ("Or", "in_numpy(x, factor=factor, shift=shift)")):
+    for label, filled in (
+        ("Fix (not tried)", "in_onnx(x, factor, shift)"),
+        ("Or", "in_numpy(x, factor=factor, shift=shift)"),
+    ):
         lines = said[said.index(f"  {label}:") :].splitlines()[1:4]
         template = "\n".join(line.removeprefix(" " * 10) for line in lines).replace("...", filled)
         with anyshape.translation("ops_test::opaque", len):  # takes the template away again
@@ -352,6 +360,11 @@ def test_a_translation_of_almost_that_name_is_mentioned() -> None:
 
 def test_torchs_own_operators_are_not_inlined() -> None:
     assert "Python body" not in refusal(lambda x: torch.igamma(x.abs(), x.abs()))
+
+
+def test_the_fake_that_is_proposed_takes_the_arguments_of_the_operator() -> None:
+    said = refusal(lambda x: shapeless_sum(2.0, x, x))
+    assert 'register_fake("ops_test::shapeless_sum", lambda factor, x, *others: torch.empty_like(x))' in said
 
 
 def test_an_operator_that_does_not_say_its_shapes_is_named() -> None:

@@ -55,6 +55,10 @@ class Runs:
 
     outcome: Callable[[], Any]
     given: list[Any] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        self.stages.append(stage)
 
     def __call__(self, module: Any, declared: Any, options: Any) -> Any:
         self.given.append((module, declared, options))
@@ -68,7 +72,7 @@ def told(outcome: Callable[[], Any], *findings: Finding, example: int = 3) -> tu
     declared = declare(module, torch.randn(example, 10), dynamic={"input": "n 10"})
     error = PromiseBroken(*(findings or (FIX,)))
     with TimeLimit(60) as limit:
-        try_fixes(error, Exporting(module, declared, Options(force=True), runs, limit))
+        try_fixes(error, Exporting(module, declared, Options(force=True), runs, runs.tell, limit))
     return str(error), runs
 
 
@@ -78,6 +82,7 @@ def test_a_fix_under_which_the_export_is_kept_is_shown() -> None:
     ((_, declared, options),) = runs.given
     assert declared.domain.dim("n").max == 16
     assert not options.force
+    assert runs.stages == ["trying the fix"]
 
 
 def test_a_fix_after_which_the_finding_comes_again_is_not_shown() -> None:

@@ -5,6 +5,7 @@ Each names the input, the axis, the value and the rule; `why` lists the size of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -57,8 +58,13 @@ def wrong_dtype(tensor: TensorPromise, dtype: str, is_torch: bool) -> Finding:
         code="AS408",
         name="wrong-dtype",
         what=f"input {tensor.name!r} is {dtype}, but must be {tensor.dtype}.",
-        fix=f"{tensor.path}.{cast}",
+        fix=f"{_in_python(tensor.path)}.{cast}",
     )
+
+
+def _in_python(path: str) -> str:
+    """`cache.0` as Python reads it: `cache[0]`."""
+    return re.sub(r"\.(\d+)\b", r"[\1]", path)
 
 
 def wrong_fixed_size(tensor: TensorPromise, axis: int, shape: Sequence[int]) -> Finding:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
+
 from anyshape.diagnose.wording import chain_of, first_line
 from anyshape.findings import Finding, PromiseBroken, Severity, Source
 from anyshape.inputs.near import nearest
@@ -53,8 +55,22 @@ def find_missing_fake(error: BaseException) -> Finding | None:
         what=f"operator {operator} does not say which shapes it gives.",
         where=source_of_error(error),
         why="torch follows a model without running it, and needs a fake implementation of each operator for that.",
-        fix=f'torch.library.register_fake("{operator}", lambda x: torch.empty_like(x))    # or what it gives',
+        fix=f'torch.library.register_fake("{operator}", {_fake_of(operator)})    # or what it gives',
+        is_fix_untried=True,
     )
+
+
+def _fake_of(operator: str) -> str:
+    """A function that takes the operator's arguments, and gives a tensor like its first tensor."""
+    space, _, name = operator.partition("::")
+    try:
+        arguments = getattr(getattr(torch.ops, space), name).default._schema.arguments
+    except AttributeError:
+        return "lambda x: torch.empty_like(x)"
+    place = next((index for index, each in enumerate(arguments) if "Tensor" in str(each.type)), 0)
+    names = [each.name for each in arguments[: place + 1]]
+    rest = ["*others"] if len(arguments) > len(names) else []
+    return f"lambda {', '.join([*names, *rest])}: torch.empty_like({names[-1] if names else 'x'})"
 
 
 def diagnose_unknown(unknown: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -22,13 +23,24 @@ def no_model(value: Any) -> Finding:
 def no_signature(function: Any) -> Finding:
     """AS063: a function of C++, which does not tell its parameters."""
     name = getattr(function, "__name__", repr(function))
+    spelled = f"torch.{name}" if getattr(torch, name, None) is function else name
     return Finding(
         code="AS063",
         name="not-a-module",
         what=f"the model is the function {name!r}, whose parameters Python cannot read.",
         why="the names of a model's inputs are the names of its parameters.",
-        fix=f"lambda x: {name}(x)",
+        fix=f"lambda x: {spelled}(x)",
     )
+
+
+def _arguments(kind: type) -> str:
+    """`...` for a class whose instances cannot be made without arguments."""
+    try:
+        parameters = inspect.signature(kind).parameters.values()
+    except (TypeError, ValueError):
+        return "..."
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return "..." if any(each.default is each.empty and each.kind not in rest for each in parameters) else ""
 
 
 def _given(value: Any) -> tuple[str, str]:
@@ -39,7 +51,7 @@ def _given(value: Any) -> tuple[str, str]:
         load = f"model = Net(); model.load_state_dict(torch.load({str(value)!r}))"
         return f"a path, {str(value)!r}, not a module", load
     if isinstance(value, type):
-        return f"the class {value.__name__}, not an instance of it", f"{value.__name__}()"
+        return f"the class {value.__name__}, not an instance of it", f"{value.__name__}({_arguments(value)})"
     if isinstance(value, torch.jit.ScriptFunction):
         return "a function that torch.jit.script or torch.jit.trace compiled", "give the Python function itself."
     if isinstance(value, torch.Tensor):

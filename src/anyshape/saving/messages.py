@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 from os import PathLike, fspath
 from pathlib import Path
 
 from anyshape.findings import Finding
+from anyshape.findings.paths import quoted
 
 _NOTHING_WRITTEN = "Nothing was written, and what was there before is as it was."
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -19,8 +21,16 @@ def missing_folder(path: str | PathLike[str]) -> Finding:
         code="AS050",
         name="missing-folder",
         what=f"{fspath(path)!r} cannot be written: there is no folder {str(Path(path).parent)!r}.",
-        fix=f"mkdir -p {Path(path).parent}",
+        fix=_make_folder(Path(path).parent),
     )
+
+
+def _make_folder(folder: Path) -> str:
+    """The command that makes the folder, where that is allowed."""
+    nearest = next((above for above in folder.parents if above.exists()), Path())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
+        return f"mkdir -p {quoted(str(folder))}"
+    return f"name a folder that can be made: in {str(nearest)!r} none can."
 
 
 def path_is_folder(path: str | PathLike[str]) -> Finding:
