@@ -57,7 +57,7 @@ STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
     with TimeLimit(options.time_limit_s) as limit:
-        timed = _timed(tell, limit)
+        timed, began = _timed(tell, limit), time.monotonic()
 
         def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
             return _export(module, declared, options, timed, limit)
@@ -67,7 +67,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         except OutOfTime:
             finding = diagnose_out_of_time(limit.seconds, limit.stage, ())
         except PromiseBroken as broken:
-            try_fixes(broken, Exporting(module, declared, options, run, timed, limit))
+            try_fixes(broken, Exporting(module, declared, options, run, timed, limit, time.monotonic() - began))
             raise
         raise PromiseBroken(finding)
 

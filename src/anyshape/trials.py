@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import inf
 from typing import TYPE_CHECKING
 
 from anyshape.domain import declare_domain, parse_expr
+from anyshape.explore.left_out import with_axes
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     import torch
 
 _STAGE = "trying the fix"
+_LEAST_S = 30.0
+_TIMES_AS_LONG = 4.0  # a refusal ends an export early; no trial that goes on much longer is waited for
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,13 @@ class Exporting:
     run: Callable[[torch.nn.Module, Declared, Options], Export]
     tell: Tell
     limit: TimeLimit
+    took_s: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The part of the time that is left which a trial may take: some times as long as the first export took."""
+        allowed = max(_LEAST_S, _TIMES_AS_LONG * self.took_s)
+        return 1.0 if self.limit.left == inf else min(1.0, allowed / self.limit.left)
 
 
 def try_fixes(broken: PromiseBroken, exporting: Exporting) -> None:
@@ -77,8 +88,7 @@ def _errors_under(remedy: Remedy, exporting: Exporting) -> tuple[Finding, ...] |
         if changed is None:
             return None
         exporting.tell(_STAGE, 0, 0)
-        with exporting.limit.part(1.0):
-            made = changed.run(changed.module, changed.declared, changed.options)
+        made = _export_in_time(changed)
     except OutOfTime:
         return None
     except AnyshapeError as error:
@@ -86,6 +96,17 @@ def _errors_under(remedy: Remedy, exporting: Exporting) -> tuple[Finding, ...] |
     except Exception:  # the module's, torch's or ours: nothing is learned about the fix
         return None
     return tuple(each for each in made.findings if each.severity is Severity.ERROR)
+
+
+def _export_in_time(changed: Exporting) -> Export:
+    """The export; raises OutOfTime also where it is refused after so long that a rung may have lacked time."""
+    with changed.limit.part(changed.share) as seconds:
+        try:
+            return changed.run(changed.module, changed.declared, changed.options)
+        except AnyshapeError as error:
+            if changed.limit.left < seconds / 2:  # a rung gets half of the time that is left
+                raise OutOfTime from error
+            raise
 
 
 def _changed(exporting: Exporting, remedy: Remedy) -> Exporting | None:
@@ -98,6 +119,8 @@ def _changed(exporting: Exporting, remedy: Remedy) -> Exporting | None:
         domain = declare_domain(declared.domain.dims, [*declared.domain.relations, *remedy.where])
         check_inside(domain, declared.example_sizes)
         declared = replace(declared, domain=domain)
+    for path, axis, expression in remedy.input_axes:
+        declared = with_axes(declared, [(path, axis)], parse_expr(expression))
     if remedy.output_axes:
         axes = {name: dict(by_axis) for name, by_axis in declared.output_axes.items()}
         for name, axis, expression in remedy.output_axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -65,13 +66,13 @@ class Runs:
         return self.outcome()
 
 
-def told(outcome: Callable[[], Any], *findings: Finding, example: int = 3) -> tuple[str, Runs]:
+def told(outcome: Callable[[], Any], *findings: Finding, example: int = 3, seconds: float = 60) -> tuple[str, Runs]:
     """What the error says after the trial, and what was run."""
     runs = Runs(outcome)
     module = nn.Linear(10, 5)
     declared = declare(module, torch.randn(example, 10), dynamic={"input": "n 10"})
     error = PromiseBroken(*(findings or (FIX,)))
-    with TimeLimit(60) as limit:
+    with TimeLimit(seconds) as limit:
         try_fixes(error, Exporting(module, declared, Options(force=True), runs, runs.tell, limit))
     return str(error), runs
 
@@ -101,6 +102,28 @@ def test_a_fix_after_which_another_finding_comes_is_shown_with_it() -> None:
 def test_a_fix_whose_trial_does_not_end_is_shown_as_not_tried(error: BaseException) -> None:
     text, _ = told(ends(error))
     assert "  Fix (not tried): where=['n <= 16']\n" in text
+
+
+def test_a_refusal_that_came_late_tells_nothing_about_the_fix() -> None:
+    def late() -> Any:
+        time.sleep(0.7)
+        raise PromiseBroken(OTHER)
+
+    text, _ = told(late, seconds=1)
+    assert "  Fix (not tried): where=['n <= 16']\n" in text and "AS305" not in text
+
+
+@pytest.mark.parametrize(("took", "allowed"), [(1, 30), (20, 80), (1000, 600)])
+def test_a_trial_ends_some_times_after_the_export_did(took: float, allowed: float) -> None:
+    with TimeLimit(600) as limit:
+        exporting = Exporting(nn.ReLU(), None, Options(), Runs(kept), print, limit, took)  # type: ignore[arg-type]
+        with limit.part(exporting.share) as seconds:
+            assert seconds == pytest.approx(allowed, rel=0.01)
+
+
+def test_a_trial_without_a_time_limit_has_none() -> None:
+    with TimeLimit() as limit:
+        assert Exporting(nn.ReLU(), None, Options(), Runs(kept), print, limit).share == 1.0  # type: ignore[arg-type]
 
 
 def test_findings_without_a_remedy_are_not_tried() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Remedy, Severity
 from anyshape.records.explored import Explored
 from anyshape.records.left_out import LeftOut
 
@@ -44,6 +44,8 @@ def _left_out(each: LeftOut, explored: Explored) -> Finding:
             f"and answers with {them} at the same size as {each.dim}."
         ),
         fix=f"dynamic={{{words}}}",
+        remedy=Remedy(input_axes=tuple((path, axis, each.dim) for path, axis in each.places)) if is_error else None,
+        is_fix_untried=is_error,
         alternative=f"in compat.export: dynamic_axes={{{words}}}",
         narrows=not is_error,
     )

@@ -49,7 +49,7 @@ def _axes_beside(declared: Declared, name: str, answers: Answers) -> LeftOut | N
     if len(points) < _FEWEST_POINTS:
         return None
     for places in islice(_subsets(static), _MOST_TRIALS):
-        following = _with_axes(declared, places, Ref(name))
+        following = with_axes(declared, places, Ref(name))
         if all(answers(following.make(sizes, 0)) for sizes in points):
             tried = tuple(sorted(sizes[name] for sizes in points))
             return LeftOut(name, places, size, tried, _dynamic_axes(following.leaves))
@@ -69,7 +69,7 @@ def _subsets(places: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
         yield from combinations(places, count)
 
 
-def _with_axes(declared: Declared, places: Sequence[Place], expression: Expr) -> Declared:
+def with_axes(declared: Declared, places: Sequence[Place], expression: Expr) -> Declared:
     """The declaration with these axes following the expression; inputs are made from the same example."""
     leaves = tuple(
         replace(

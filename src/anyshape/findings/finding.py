@@ -38,13 +38,15 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """What a fix changes, as facts: rules and options of the call, names of output axes, lines of the user's code.
+    """What a fix changes, as facts: rules and options of the call, sizes of axes, lines of the user's code.
 
-    An option is a name and a value, an output axis is (output, axis, expression), an edit is a line and its new text.
+    An option is a name and a value. An axis is the path of an input or the name of an output, the number of the axis and the
+    expression that its size follows. An edit is a line and its new text.
     """
 
     where: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    input_axes: tuple[tuple[str, int, str], ...] = ()
     output_axes: tuple[tuple[str, int, str], ...] = ()
     edits: tuple[tuple[Source, str], ...] = ()
 
@@ -53,6 +55,7 @@ class Remedy:
         return Remedy(
             where=tuple(dict.fromkeys((*self.where, *other.where))),
             options=tuple(dict.fromkeys((*self.options, *other.options))),
+            input_axes=tuple(dict.fromkeys((*self.input_axes, *other.input_axes))),
             output_axes=tuple(dict.fromkeys((*self.output_axes, *other.output_axes))),
             edits=tuple(dict.fromkeys((*self.edits, *other.edits))),
         )
