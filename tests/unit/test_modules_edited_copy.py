@@ -44,6 +44,15 @@ class Helped(nn.Module):
         return through(x)
 
 
+class Quiet(nn.Module):
+    @torch.no_grad()
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scaled(x.view(3, 10) * 1)
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
 def line(text: str, after: str) -> Source:
     """The first line of this file with this text, below a line with the other one."""
     lines = [each.strip() for each in linecache.getlines(__file__)]
@@ -86,6 +95,11 @@ def test_a_method_that_calls_the_one_above_it_still_does() -> None:
     edit = (line("x = super().forward(x.view(3, 10))", "class Named"), "x = super().forward(x.view(-1, 10))")
     copied = edited_copy(Named(), [edit])
     assert answers(copied, 3)
+
+
+def test_a_line_behind_a_decorator_gives_no_copy() -> None:
+    edit = (line("return self.scaled(x.view(3, 10) * 1)", "class Quiet"), "return self.scaled(x.view(-1, 10) * 1)")
+    assert edited_copy(Quiet(), [edit]) is None
 
 
 def test_a_line_that_is_not_there_or_not_python_gives_no_copy() -> None:

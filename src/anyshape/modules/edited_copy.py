@@ -28,14 +28,13 @@ def edited_copy(module: torch.nn.Module, edits: Sequence[tuple[Source, str]]) ->
     if None in functions or None in codes.values() or copied is module:
         return None
     spaces = {id(function.__globals__): _Space(function.__globals__, codes) for function in codes}
-    is_bound = False
     for part in user_parts(copied):
         for name, method in _methods(type(part)):
             space = spaces.get(id(method.__globals__))
             if space is not None and name not in vars(part):
                 vars(part)[name] = MethodType(space.rebound(method), part)
-                is_bound = True
-    return copied if is_bound else None
+    is_reached = all(spaces[id(function.__globals__)].has_made(function) for function in codes)
+    return copied if is_reached else None
 
 
 class _Space:
@@ -44,18 +43,24 @@ class _Space:
     def __init__(self, home: dict[str, Any], codes: Mapping[FunctionType, CodeType | None]) -> None:
         self._codes = codes
         self._copy = dict(home)
+        self._made: set[FunctionType] = set()
         for name, value in home.items():
             if isinstance(value, FunctionType) and value.__globals__ is home:
                 self._copy[name] = self.rebound(value)
 
     def rebound(self, function: FunctionType) -> FunctionType:
         """The same function in the copied globals, with its other code if it has one."""
+        self._made.add(function)
         code = self._codes.get(function) or function.__code__
         made = FunctionType(code, self._copy, function.__name__, function.__defaults__, function.__closure__)
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__, made.__doc__ = function.__qualname__, function.__doc__
         vars(made).update(vars(function))
         return made
+
+    def has_made(self, function: FunctionType) -> bool:
+        """Whether the function is one of the copy's; one behind a decorator is not."""
+        return function in self._made
 
 
 def _methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
