@@ -6,7 +6,7 @@ Only an edit that parses and changes exactly one literal is offered; otherwise n
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from anyshape.findings import Source
 
@@ -39,6 +39,32 @@ def propose_edit(source: Source | None, pinned: Pinned, dim: str) -> str:
     for name in sorted(found, key=lambda name: -found[name].col_offset):  # from the right: columns to the left stay
         line = _replaced(line, found[name], texts[name])
     return line
+
+
+def propose_part(source: Source | None, held: str, shape: Sequence[int], pinned: Pinned) -> str:
+    """The line with a part of a tensor that the module holds, in place of all of it; empty when the line shows no such tensor.
+
+    `x + self.pos`, where `pos` has 16 rows and the input `x` a dim that answers at 16 only  ->  `x + self.pos[: x.shape[1]]`
+    """
+    tree = _parse(source.text) if source is not None else None
+    if source is None or tree is None:
+        return ""
+    attribute = held.rpartition(".")[2]
+    taken = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    uses = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == attribute and id(node) not in taken
+    ]
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    sizes = {size: _read_from(places, names) for size, places in pinned.values()}
+    parts = [f": {sizes[size]}" if sizes.get(size, _ANY) != _ANY else ":" for size in shape]
+    while parts and parts[-1] == ":":
+        parts.pop()
+    if len(uses) != 1 or not parts:
+        return ""
+    use = ast.get_source_segment(source.text, uses[0]) or ""
+    return _replaced(source.text, uses[0], f"{use}[{', '.join(parts)}]")
 
 
 def _only_literal(tree: ast.AST, size: int) -> ast.Constant | None:
@@ -78,7 +104,7 @@ def _literals(call: ast.Call, size: int) -> list[ast.Constant]:
     ]
 
 
-def _replaced(line: str, literal: ast.Constant, text: str) -> str:
+def _replaced(line: str, literal: ast.expr, text: str) -> str:
     # Columns of the tree count bytes.
     raw = line.encode()
     start, end = literal.col_offset, literal.end_col_offset
