@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,14 @@ def test_what_onnxruntime_has_stays_as_it_is() -> None:
     assert [node.op_type for node in model.graph] == ["Cast", "Add"]
 
 
+def test_the_types_of_other_values_stay() -> None:
+    model = written("int16", "Max(x, y)", "int16[4]")
+    for node in model.graph:
+        node.outputs[0].type = model.graph.inputs[0].type  # one object for all
+    widen_types(Exported(model, ("x", "y"), (), 18))
+    assert [value.dtype for value in (*model.graph.inputs, *model.graph.outputs)] == [ir.DataType.INT16] * 3
+
+
 class Either(torch.nn.Module):
     def forward(self, x, y):
         return x + y, (x * y).logical_not()
@@ -90,12 +99,17 @@ class Either(torch.nn.Module):
 
 class Negated(torch.nn.Module):
     def forward(self, x):
-        return -x, x.clamp(3, 200), x.cumsum(0), x.sum()
+        return -x, x.clamp(3, 100), x.cumsum(0), x.sum()
+
+
+def numbers(dtype: torch.dtype, n: int = 4) -> torch.Tensor:
+    return torch.randint(0, 120, (n,)).to(dtype)
 
 
 def test_booleans_are_added_and_bytes_are_negated_by_an_exported_file() -> None:
     assert anyshape.export(Either(), lambda n=4: (torch.rand(n) > 0.5, torch.rand(n) > 0.5)).findings == ()
-    assert anyshape.export(Negated(), lambda n=4: torch.randint(0, 256, (n,), dtype=torch.uint8)).findings == ()
+    for dtype in (torch.uint8, torch.int16):
+        assert anyshape.export(Negated(), partial(numbers, dtype)).findings == ()
 
 
 def test_a_file_of_others_that_adds_booleans_is_at_fault_itself(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from anyshape.records.left_out import LeftOut, Place
 Answers = Callable[[Inputs], bool]
 
 _MOST_AXES = 3
-_MOST_TRIALS = 60
+_MOST_TRIALS = 24
 _STEPS = (1, 2, 4, 3, -1, 7)
 _POINTS = 3
 _FEWEST_POINTS = 2

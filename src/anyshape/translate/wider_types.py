@@ -93,7 +93,7 @@ def _widen(node: ir.Node, schema: onnx.defs.OpSchema, variable: str) -> None:
     own, known = kind.dtype, _types(schema, variable)
     results = [value for place, value in enumerate(node.outputs) if _is(schema.outputs, place, variable)]
     for value in results:
-        value.type = value.type or kind  # shape inference leaves some types out
+        value.type = value.type or ir.TensorType(own)  # shape inference leaves some types out
     if own not in _WHOLE or not known or _name(own) in known or node.graph is None:
         return
     if node.op_type in _ROUNDING:
@@ -116,7 +116,7 @@ def _cast_back(node: ir.Node, value: ir.Value, wide: ir.DataType, name: str) -> 
     narrow = _cast(node, value, value.dtype, name)
     ir.convenience.replace_all_uses_with(value, narrow.outputs[0], replace_graph_outputs=True)
     narrow.replace_input_with(0, value)
-    value.dtype = wide
+    value.type = ir.TensorType(wide)  # a new one: values may share theirs
     node.graph.insert_after(node, narrow)
 
 
