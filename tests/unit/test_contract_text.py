@@ -60,6 +60,7 @@ findings = st.builds(
     alternative=texts,
     replay=texts,
     sizes=st.one_of(st.none(), sizes),
+    is_fix_untried=st.booleans(),
 )
 
 
