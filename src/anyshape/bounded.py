@@ -54,11 +54,11 @@ def keep_exact(captured: Captured, declared: Declared, explored: Explored, *, ac
 
 
 def narrowed(declared: Declared, explored: Explored, rules: Sequence[Rule]) -> tuple[Declared, Explored]:
-    """Declaration and exploration on the domain where these rules hold, too."""
+    """The declaration on the domain where these rules hold too, and the rules with those that exploring found."""
     conditions = [rule.condition for rule in rules]
     return (
         replace(declared, domain=declared.domain.narrowed(*conditions)),
-        replace(explored, domain=explored.domain.narrowed(*conditions), rules=(*explored.rules, *rules)),
+        replace(explored, rules=(*explored.rules, *rules)),
     )
 
 

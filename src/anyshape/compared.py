@@ -27,10 +27,9 @@ _SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of t
 
 @dataclass(frozen=True)
 class Promised:
-    """What a file can promise: the declaration and what exploring found, both up to the extent; the findings about it."""
+    """What a file can promise: the declaration up to the extent, and the findings about it."""
 
     declared: Declared
-    explored: Explored
     extent: Extent | None = None
     findings: tuple[Finding, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -41,11 +40,10 @@ def end_where_compared(
 ) -> Promised:
     """The whole declaration for a proved capture; for another one as much of it as can be compared."""
     if captured.is_seen_whole:
-        return Promised(declared, explored)
+        return Promised(declared)
     extent = find_extent(declared, cost, [rule.condition for rule in explored.rules if rule.origin == "model"])
     return Promised(
         replace(declared, domain=extent.domain),
-        replace(explored, domain=explored.domain.narrowed(*extent.conditions)),
         extent,
         diagnose_ends(extent.ends, accept_narrower=accept_narrower),
         tuple(Rule(condition, "compared") for condition in extent.conditions),
@@ -53,13 +51,13 @@ def end_where_compared(
 
 
 def plan_comparisons(
-    captured: Captured, promised: Promised, suspects: Sequence[Sizes], cost: Costing, seed: int
+    captured: Captured, promised: Promised, explored: Explored, suspects: Sequence[Sizes], cost: Costing, seed: int
 ) -> SizePlan:
     """All sizes to compare, and those that are left out."""
-    declared, explored, extent = promised.declared, promised.explored, promised.extent
+    declared, extent = promised.declared, promised.extent
     limits = Cost(cost, cost.cheap, cost.affordable)
-    far = [point for point in explored.far if declared.domain.contains(point)]
-    plan = plan_sizes(declared, captured.guards, limits, seed).with_once(far).with_left_out(explored.left_out)
+    plan = plan_sizes(declared, captured.guards, limits, seed)
+    plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)
     if captured.is_seen_whole:
         return plan
     if extent is not None:

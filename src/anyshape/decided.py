@@ -167,9 +167,7 @@ class _Tree:
         answered = [point for point in points if set(point) == set(declared.domain.names)]
         unlike = tuple({tuple(point.items()): point for point in answered}.values())
         is_known = bool(unlike)
-        return replace(
-            explored, domain=declared.domain, rules=(), answered=unlike, corners=unlike, is_explained=is_known
-        )
+        return replace(explored, rules=(), answered=unlike, corners=unlike, is_explained=is_known)
 
     def _hear(self, script: Script, inputs: Inputs) -> Heard | None:
         """What the module asks of these inputs; None where it raises."""
@@ -216,7 +214,7 @@ class _Tree:
             explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
             is_free = True
             real = self._at_real_numbers(declared, module.script, explored) if numbers else explored
-            is_likely = all(explored.domain.contains(point) for point in real.answered)
+            is_likely = all(map(explored.narrow(declared.domain).contains, real.answered))
             if numbers and not (explored.is_explained and is_likely):  # numbers that contradict the values asked
                 declared = with_numbers(
                     site.declared, numbers, lambda inputs: self._numbers(module.script, inputs), not_zero=not_zero
@@ -229,7 +227,7 @@ class _Tree:
             part = replace(
                 site,
                 module=module,
-                declared=replace(declared, domain=explored.domain),
+                declared=replace(declared, domain=explored.narrow(declared.domain)),
                 explored=explored,
                 reference=reference,
                 cost=cost,

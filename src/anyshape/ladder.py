@@ -69,11 +69,7 @@ def climb_to_consent(site: Site) -> tuple[tuple[Attempt, ...], tuple[Finding, ..
             return attempts, tuple(narrowings)
         condition = narrower_condition(blamed, site.declared.example_sizes)
         narrowings.append(narrowed_by_consent(blamed, condition))
-        site = replace(
-            site,
-            declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)),
-            explored=replace(site.explored, domain=site.explored.domain.narrowed(condition)),
-        )
+        site = replace(site, declared=replace(site.declared, domain=site.declared.domain.narrowed(condition)))
 
 
 def climb(site: Site) -> tuple[Attempt, ...]:
@@ -239,7 +235,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         save_model(exported.model, path)
         request = request_for(path, exported.output_names, site.declared, site.reference)
         suspects = [] if captured.strategy == SYMBOLIC else site.suspects
-        plan = plan_comparisons(captured, promised, suspects, site.cost, options.seed)
+        plan = plan_comparisons(captured, promised, site.explored, suspects, site.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         request = replace(request, operators=needed, options=telling(options, site.tell))

@@ -95,13 +95,13 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
         refusals = diagnose_made_values(module, declared, explored) or _refusals(declared, explored, reference)
         values = diagnose_learned_values(learned.texts, learned.order) if learned is not None else ()
         findings = [*declared.notes, *training, *constant.findings, *values, *refusals]
+        domain = explored.narrow(declared.domain)
         if options.accept_narrower:
             findings = accept_refusals(findings)
-            explored = replace(explored, domain=explored.domain.narrowed(pinned_condition(explored)))
+            domain = domain.narrowed(pinned_condition(explored))
         _stop_at_errors(findings)
-        site = Site(
-            module, replace(declared, domain=explored.domain), explored, reference, cost, options, tell, limit=limit
-        )
+        declared = replace(declared, domain=domain)
+        site = Site(module, declared, explored, reference, cost, options, tell, limit=limit)
         attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
         if asks_for_values(attempts, options.strategy) and limit.left > 0:
             attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
@@ -120,7 +120,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
-    explored = replace(explored, domain=narrowed.domain, rules=(*explored.rules, *best.rules))
+    explored = replace(explored, rules=(*explored.rules, *best.rules))
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
     contract = with_constancy(contract, constant)
     write_contract(best.exported.model, contract)

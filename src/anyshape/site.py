@@ -70,14 +70,14 @@ class Site:
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""
         if self.is_part:
-            return Promised(self.declared, self.explored)
+            return Promised(self.declared)
         return end_where_compared(
             captured, self.declared, self.explored, self.cost, accept_narrower=self.options.accept_narrower
         )
 
     def within(self, promised: Promised) -> Site:
         """The same, for what can be promised."""
-        return replace(self, declared=promised.declared, explored=promised.explored)
+        return replace(self, declared=promised.declared)
 
     def traceable(self) -> list[dict[str, int]]:
         """The suspects at which a trace is affordable."""

@@ -39,7 +39,7 @@ def build_contract(
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     return Contract(
         status="broken" if broken else "kept",
-        domain=explored.domain,
+        domain=declared.domain,
         rules=_rules(declared, explored),
         inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),
         outputs=tuple(

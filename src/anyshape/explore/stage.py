@@ -57,7 +57,7 @@ def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0)
     domain = declared.domain
     diary = Diary(try_sizes)
     if not diary.answers(declared.example_sizes):
-        return _explored(domain, diary, (), [], is_explained=False)
+        return _explored(diary, (), [], is_explained=False)
     points = choose_sizes(
         domain, example=declared.example_sizes, cost=cost, budget=cost.cheap, limit=_POINTS, seed=seed
     ).points
@@ -67,7 +67,7 @@ def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0)
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
     rules = _learn(domain, diary, cost)
-    explored = _explored(domain, diary, rules or (), corners, is_explained=rules is not None)
+    explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
 
@@ -113,10 +113,9 @@ class _Allowance:
 
 
 def _explored(
-    domain: Domain, diary: Diary, rules: tuple[Condition, ...], corners: list[dict[str, int]], *, is_explained: bool
+    diary: Diary, rules: tuple[Condition, ...], corners: list[dict[str, int]], *, is_explained: bool
 ) -> Explored:
     return Explored(
-        domain=domain.narrowed(*rules),
         rules=tuple(Rule(rule, "found by trying", _line(rule, diary)) for rule in rules),
         answered=tuple(diary.answered),
         corners=tuple(sizes for sizes in diary.answered if sizes in corners),

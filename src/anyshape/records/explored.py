@@ -1,4 +1,4 @@
-"""What exploring gives: where the module itself answers, and the rules that say so."""
+"""What exploring gives: where the module itself answers, and the rules that describe it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ _CHEAP = 600
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """The domain on which the module answers, and the rules that were added to the user's own.
+    """The sizes at which the module answered and refused, and the rules that separate them.
 
     `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
-    False when no simple rule tells the refused sizes from the answered ones: the domain is then the declared one, and
-    must not be promised. `left_out` are far points that take too much work to be tried.
+    False when no rule separates the refused sizes from the answered ones. `left_out` are far points that take too much
+    work to be tried. The domain is not held here: it is that of the declaration.
     """
 
-    domain: Domain
     rules: tuple[Rule, ...]
     answered: tuple[Mapping[str, int], ...]
     corners: tuple[Mapping[str, int], ...]
@@ -30,12 +29,21 @@ class Explored:
     is_explained: bool
     left_out: tuple[Untried, ...] = ()
 
-    @property
-    def far(self) -> tuple[Mapping[str, int], ...]:
+    def far(self, domain: Domain) -> tuple[Mapping[str, int], ...]:
         """For each dim an answered point where it is at its upper end, or large and still cheap to compare."""
-        dims = [dim.name for dim in self.domain.dims if dim.max is None]
+        dims = [dim.name for dim in domain.dims if dim.max is None]
         inside = [
-            sizes for sizes in self.answered if self.domain.contains(sizes) and max(sizes.values(), default=0) <= _CHEAP
+            sizes for sizes in self.answered if domain.contains(sizes) and max(sizes.values(), default=0) <= _CHEAP
         ]
         farthest = [max(inside, key=lambda sizes: sizes[name]) for name in dims if inside]
-        return tuple({tuple(sizes.items()): sizes for sizes in (*farthest, *self.corners)}.values())
+        points = {tuple(sizes.items()): sizes for sizes in (*farthest, *self.corners)}.values()
+        return tuple(sizes for sizes in points if domain.contains(sizes))
+
+    def refused_in(self, domain: Domain) -> tuple[Mapping[str, int], ...]:
+        """The refused points that the domain contains, the smallest first."""
+        inside = [refused.sizes for refused in self.refused if domain.contains(refused.sizes)]
+        return tuple(sorted(inside, key=lambda sizes: sum(sizes.values())))
+
+    def narrow(self, domain: Domain) -> Domain:
+        """The part of the domain in which the learned rules hold."""
+        return domain.narrowed(*(rule.condition for rule in self.rules))
