@@ -18,6 +18,7 @@ TOP = (
     "capturing",
     "compared",
     "site",
+    "module_trials",
     "ladder",
     "last_rung",
     "decided",

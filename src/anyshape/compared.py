@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnose.extents import diagnose_ends
+from anyshape.domain import Compare, Condition, Number, Ref
 from anyshape.explore import Costing, find_extent, spread_sizes
 from anyshape.findings import Finding
 from anyshape.inputs import Declared
@@ -22,6 +23,8 @@ from anyshape.verify.asking import Cost, SizePlan, plan_sizes
 
 Sizes = Mapping[str, int]
 
+_MOST_ANSWERED = 40
+_MOST_REFUSED = 200
 _SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
 
 
@@ -41,13 +44,23 @@ def end_where_compared(
     """The whole declaration for a proved capture; for another one as much of it as can be compared."""
     if captured.is_seen_whole:
         return Promised(declared)
-    extent = find_extent(declared, cost, [rule.condition for rule in explored.rules if rule.origin == "model"])
+    added = [rule.condition for rule in explored.rules if rule.origin == "model"]
+    if not explored.is_explained:  # no rule says where the module answers: as far as it was seen to
+        seen = _ends_of(explored.answered)
+        declared, added = replace(declared, domain=declared.domain.narrowed(*seen)), [*added, *seen]
+    extent = find_extent(declared, cost, added)
     return Promised(
         replace(declared, domain=extent.domain),
         extent,
         diagnose_ends(extent.ends, accept_narrower=accept_narrower),
         tuple(Rule(condition, "compared") for condition in extent.conditions),
     )
+
+
+def _ends_of(answered: Sequence[Sizes]) -> list[Condition]:
+    """Each dim up to the largest of these sizes."""
+    names = answered[0] if answered else ()
+    return [Compare("<=", Ref(name), Number(max(sizes[name] for sizes in answered))) for name in names]
 
 
 def plan_comparisons(
@@ -58,6 +71,9 @@ def plan_comparisons(
     limits = Cost(cost, cost.cheap, cost.affordable)
     plan = plan_sizes(declared, captured.guards, limits, seed)
     plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)
+    if not explored.is_explained:
+        inside = [sizes for sizes in explored.answered if declared.domain.contains(sizes)]
+        plan = plan.with_once(inside[:_MOST_ANSWERED]).with_once(explored.refused_in(declared.domain)[:_MOST_REFUSED])
     if captured.is_seen_whole:
         return plan
     if extent is not None:

@@ -24,7 +24,8 @@ from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
-from anyshape.ladder import climb, judged, trying
+from anyshape.ladder import climb, judged
+from anyshape.module_trials import trying
 from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept

@@ -24,21 +24,21 @@ from anyshape.contract.defend_values import defend_values
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
-from anyshape.diagnose.extents import diagnose_clock, diagnose_far_refusals
-from anyshape.diagnose.memories import diagnose_memory
+from anyshape.diagnose.extents import diagnose_clock
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.diagnose.refusals import diagnose_refused_inside
 from anyshape.diagnose.times import diagnose_time
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
-from anyshape.inputs import Declared
+from anyshape.module_trials import trying
 from anyshape.modules.time_limit import OutOfTime
 from anyshape.operators.registered import collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
-from anyshape.records.verdict import FailureKind, Refusal, Verdict
+from anyshape.records.verdict import FailureKind, Verdict
 from anyshape.saving import save_model
 from anyshape.site import Site, Sizes, Tell
 from anyshape.translate.join import join_regions
@@ -47,7 +47,7 @@ from anyshape.translate.program import translate
 from anyshape.translate.registry import Translator
 from anyshape.translate.rounded import round_inside
 from anyshape.translate.wider_types import widen_types
-from anyshape.verify import Reference, Refused, VerifyOptions, tell_sizes
+from anyshape.verify import VerifyOptions, tell_sizes
 from anyshape.verify.asking import request_for
 from anyshape.verify.from_lowest import verify_from_lowest
 
@@ -168,17 +168,12 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
         *diagnose_unknown(translator.find_unknown()),
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain, captured.regions),
-        *_diagnose_extent(verdict, promised),
+        *diagnose_clock(verdict),
+        *diagnose_refused_inside(verdict, site.declared.domain, site.explored),
     )
     blamed = blamed_guard(verdict, captured.regions)
     rules = (*exact.rules, *promised.rules)
     return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, rules)
-
-
-def _diagnose_extent(verdict: Verdict, promised: Promised) -> tuple[Finding, ...]:
-    """Whether everything that was planned was compared, as far as nothing is proved."""
-    far = diagnose_far_refusals(verdict, promised.declared.domain) if promised.extent is not None else ()
-    return (*diagnose_clock(verdict), *far)
 
 
 def translated(captured: Captured, site: Site, translator: Translator) -> Exported:
@@ -260,24 +255,12 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
         *promised.findings,
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain),
-        *_diagnose_extent(verdict, promised),
+        *diagnose_clock(verdict),
+        *diagnose_refused_inside(verdict, site.declared.domain, site.explored),
     )
     return Attempt(
         captured.strategy, findings, captured, exported, verdict, declared=site.declared, rules=promised.rules
     )
-
-
-def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
-    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory."""
-
-    def try_sizes(sizes: Sizes) -> Refusal | None:
-        answer = reference.run(declared.make(sizes, 0))
-        refusal = Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
-        if isinstance(answer, Refused) and answer.memory:
-            raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
-        return refusal
-
-    return try_sizes
 
 
 def telling(options: VerifyOptions, tell: Tell) -> VerifyOptions:

@@ -6,8 +6,8 @@ declared -> explored -> [ captured -> exported -> verified ] for each rung, unti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +29,15 @@ from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
-from anyshape.explore import Costing, costing, explore, sizes_at_numbers
+from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.explore.left_out import find_left_out
-from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.value_bounds import promised_values
-from anyshape.ladder import climb, climb_to_consent, in_time, telling, trying
+from anyshape.ladder import climb, climb_to_consent, in_time, telling
 from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
+from anyshape.module_trials import try_module
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored
@@ -51,6 +51,7 @@ from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 if TYPE_CHECKING:
     import torch
 
+_MOST_LESSONS = 3
 STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 
 
@@ -90,23 +91,9 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     constant = make_constant(module, declared, options)
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
-        tell("trying the model", 0, 0)
-        declared, explored, cost, learned = _explored(module, declared, reference, options)
-        refusals = diagnose_made_values(module, declared, explored) or _refusals(declared, explored, reference)
-        values = diagnose_learned_values(learned.texts, learned.order) if learned is not None else ()
-        findings = [*declared.notes, *training, *constant.findings, *values, *refusals]
-        domain = explored.narrow(declared.domain)
-        if options.accept_narrower:
-            findings = accept_refusals(findings)
-            domain = domain.narrowed(pinned_condition(explored))
-        _stop_at_errors(findings)
-        declared = replace(declared, domain=domain)
-        site = Site(module, declared, explored, reference, cost, options, tell, limit=limit)
-        attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
-        if asks_for_values(attempts, options.strategy) and limit.left > 0:
-            attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
-        if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
-            attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
+        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit))
+    site, attempts = climbed.site, climbed.attempts
+    findings = [*site.declared.notes, *training, *constant.findings, *climbed.findings]
     late = check_noted(constant, reference.noted)
     _stop_at_errors(late, attempts)
     findings += late
@@ -114,13 +101,13 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     best = next((attempt for attempt in attempts if attempt.is_right), short)
     if limit.left <= 0 and not best.is_right:
         findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
-    findings += (*narrowings, *_ended_early(attempts, best), *best.findings)
+    findings += (*_ended_early(attempts, best), *best.findings)
     findings += check_row(constant, best) if best.is_right else ()
     narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
-    explored = replace(explored, rules=(*explored.rules, *best.rules))
+    explored = replace(site.explored, rules=(*site.explored.rules, *best.rules))
     contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
     contract = with_constancy(contract, constant)
     write_contract(best.exported.model, contract)
@@ -135,23 +122,72 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     )
 
 
-def _explored(
-    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options
-) -> tuple[Declared, Explored, Costing, LegalValues | None]:
-    """Where the module answers; where it refuses integers that we made, with such as it takes."""
+@dataclass(frozen=True)
+class _Job:
+    """One export: the module, what the user declared, and how to go about it."""
 
-    def look(declared: Declared) -> tuple[Explored, Costing]:
-        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
-        return explore(declared, trying(declared, reference), cost, seed=options.verify.seed), cost
+    module: torch.nn.Module
+    declared: Declared
+    reference: Reference
+    options: Options
+    tell: Tell
+    limit: TimeLimit
 
-    explored, cost = look(declared)
-    if explored.refused:
-        learned = learn_values(declared, lambda inputs: not isinstance(reference.run(inputs), Refused))
-        if learned is not None:
-            again, its_cost = look(learned.declared)
-            if len(again.refused) < len(explored.refused):
-                return learned.declared, again, its_cost, learned
-    return declared, explored, cost, None
+
+@dataclass(frozen=True)
+class _Climbed:
+    """What each rung came to, the facts that it worked with, and the findings about the domain."""
+
+    site: Site
+    attempts: tuple[Attempt, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused_inside(self) -> list[Sizes]:
+        """Sizes of a file's contract that the module refused although rules were known: the rules are not the true ones."""
+        if not self.site.explored.is_explained:
+            return []
+        return [
+            refused.sizes
+            for attempt in self.attempts
+            if attempt.verdict is not None and attempt.declared is not None
+            for refused in attempt.verdict.refused
+            if attempt.declared.domain.contains(refused.sizes)
+        ]
+
+
+def _climb_until_settled(job: _Job) -> _Climbed:
+    """The ladder; where comparing meets a refusal inside the contract, the rules are learned again with that point."""
+    known: list[Sizes] = []
+    for _ in range(_MOST_LESSONS):
+        climbed = _climb_once(job, known)
+        fresh = [sizes for sizes in climbed.refused_inside if sizes not in known]
+        if not fresh or job.limit.left <= 0:
+            break
+        known += fresh
+    return climbed
+
+
+def _climb_once(job: _Job, known: Sequence[Sizes]) -> _Climbed:
+    options, limit = job.options, job.limit
+    job.tell("trying the model", 0, 0)
+    tried = try_module(job.module, job.declared, job.reference, options, known)
+    declared, explored = tried.declared, tried.explored
+    refusals = diagnose_made_values(job.module, declared, explored) or _refusals(declared, explored, job.reference)
+    findings = [*diagnose_learned_values(tried.values, tried.order), *refusals]
+    domain = explored.narrow(declared.domain)
+    if options.accept_narrower:
+        findings = accept_refusals(findings)
+        domain = domain.narrowed(pinned_condition(explored))
+    _stop_at_errors(findings)
+    declared = replace(declared, domain=domain)
+    site = Site(job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=limit)
+    attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
+    if asks_for_values(attempts, options.strategy) and limit.left > 0:
+        attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
+    if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
+        attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
+    return _Climbed(site, attempts, (*findings, *narrowings))
 
 
 def _refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:

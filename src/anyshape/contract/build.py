@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ def build_contract(
         parameters=_parameters(declared),
         needs=find_needs(exported.model),
         values={**declared.value_texts, **{name: lowest_text(name, low) for name, low in lowest.items()}},
+        refused=_refused(declared, verdict),
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,
@@ -98,6 +99,11 @@ def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
     related = [relation for relation in declared.domain.relations if relation not in learned]
     own = [Rule(condition, "declared") for condition in (*written, *related)]
     return (*own, *explored.rules)
+
+
+def _refused(declared: Declared, verdict: Verdict | None) -> tuple[Mapping[str, int], ...]:
+    refused = () if verdict is None else verdict.refused
+    return tuple(dict(each.sizes) for each in refused if declared.domain.contains(each.sizes))
 
 
 def _tested(captured: Captured, verdict: Verdict | None) -> Tested:

@@ -69,6 +69,7 @@ def _contract(data: Json) -> Contract:
         parameters=tuple(_is(item, str, "parameters") for item in _list(data, "parameters")),
         needs=tuple(_is(item, str, "needs") for item in (_list(data, "needs") if "needs" in data else ())),
         values=_mapping(_get(data, "values", dict), str, "values") if "values" in data else {},
+        refused=tuple(_mapping(item, int, "refused") for item in (_list(data, "refused") if "refused" in data else ())),
         state=tuple(_state(item) for item in (_list(data, "state") if "state" in data else ())),
         random="random" in data and _get(data, "random", bool),
         tested=_tested(_get(data, "tested", dict)),

@@ -1,8 +1,8 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
-a key that a reader must not ignore, is a new version. `needs`, `values`, `state`, `random`, `digest` and `untried` are
-left out where there are none.
+a key that a reader must not ignore, is a new version. `needs`, `values`, `rule`, `refused`, `state`, `random`, `digest` and
+`untried` are left out where there are none.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def contract_as_plain(contract: Contract) -> Json:
         "parameters": list(contract.parameters),
         **({"needs": list(contract.needs)} if contract.needs else {}),
         **({"values": _sorted(contract.values)} if contract.values else {}),
+        **({"rule": "unknown", "refused": list(map(_sorted, contract.refused))} if contract.refused else {}),
         **({"state": [_state(state) for state in contract.state]} if contract.state else {}),
         **({"random": True} if contract.random else {}),
         "tested": _tested(contract.tested),

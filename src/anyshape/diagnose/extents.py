@@ -3,15 +3,13 @@
 a declared end that is too far to compare        ->  AS131, an error; a warning with accept_narrower
 a dim without an upper end                       ->  AS132, a warning: the range ends at the largest compared size
 the clock ended the comparisons                  ->  AS133, an error
-the module refuses a size that would be promised ->  AS134, an error
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from anyshape.diagnose.wording import first_line, say_sizes
-from anyshape.domain import Domain
+from anyshape.diagnose.wording import say_sizes
 from anyshape.findings import Finding, Remedy, Severity
 from anyshape.records.extent import End
 from anyshape.records.verdict import Verdict
@@ -75,21 +73,4 @@ def diagnose_clock(verdict: Verdict) -> tuple[Finding, ...]:
             is_fix_untried=True,
             alternative="declare smaller ends, so that fewer and smaller sizes have to be compared.",
         ),
-    )
-
-
-def diagnose_far_refusals(verdict: Verdict, domain: Domain) -> tuple[Finding, ...]:
-    """An error where the module refuses a size that the file would promise."""
-    refused = [each for each in verdict.refused if domain.contains(each.sizes)]
-    return tuple(
-        Finding(
-            code="AS134",
-            name="refuses-far-sizes",
-            what=f"the model refuses {say_sizes(each.sizes)}, which the declared domain contains.",
-            where=each.source,
-            why=first_line(each.message),
-            fix="declare the sizes at which the model answers, with where=[...].",
-            sizes=dict(each.sizes),
-        )
-        for each in refused[:1]
     )

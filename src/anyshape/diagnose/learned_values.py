@@ -1,4 +1,4 @@
-"""Bounds of integers that were learned by trying: told, since the contract promises nothing beyond them."""
+"""Bounds of values that were learned by trying: told, since the contract promises nothing beyond them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def diagnose_learned_values(texts: Mapping[str, str], order: str) -> tuple[Findi
             name="values-learned",
             severity=Severity.WARNING,
             what=f"the model takes {takes}: the file is promised for these values.",
-            why="it refuses other integers, and an example does not say which are legal.",
+            why="it raises for other values.",
             fix=f"declare them: values={{{declared}}}, or give a function of sizes, which makes legal values.",
             narrows=True,
         ),

@@ -1,24 +1,41 @@
 """The module itself refuses sizes of the domain: baked-in sizes, promises that the model does not keep, and notes.
 
-bare dim, refusals follow a rule              ->  AS106, a note: the contract says so
+bare dim, refusals follow a rule              ->  AS106, a warning: the contract says so
 a range or relation that the user wrote       ->  AS103
 a dim that answers at one size only           ->  AS102, with the edit where the line shows the literal
-refusals that no simple rule tells            ->  AS104
+refusals of a declared dim without a rule     ->  AS104
+refusals of bare dims without a rule          ->  AS142, a warning, if the file raises there too; else AS104
+the file promises a size that is refused      ->  AS134
+values are refused, not sizes                 ->  AS316
 the example itself refused                    ->  AS105
+
+A dim is declared if a bound or a relation that the user wrote mentions it; the others are bare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from anyshape.diagnose.edits import propose_edit
 from anyshape.diagnose.wording import first_line, say_promise, say_range, say_sizes
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, dims_of, format_condition, holds
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Number,
+    Ref,
+    Undecided,
+    dims_of,
+    format_condition,
+    holds,
+    smallest_point,
+)
 from anyshape.findings import Finding, Remedy, Severity
 from anyshape.inputs import Declared
+from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
-from anyshape.records.explored import Explored
-from anyshape.records.verdict import Refusal
+from anyshape.records.explored import Explored, Misfit
+from anyshape.records.verdict import Refusal, Verdict
 
 
 def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, ...]:
@@ -27,32 +44,67 @@ def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, 
         return ()
     if not explored.answered:
         return (_example_refused(explored.refused[0]),)
+    if explored.by_value is not None:
+        return (_refused_by_value(explored.by_value),)
     if explored.pinned:
         return tuple(_baked_in(declared, explored, name, size) for name, size in explored.pinned.items())
     if not explored.is_explained:
-        return (_unexplained(explored),)
+        if explored.misfit is not None:
+            return (_held_in_one_size(explored, explored.misfit),)
+        return (_unexplained(explored),) if _is_promise_refused(declared.domain, explored) else ()
     return tuple(_per_rule(declared, explored))
 
 
+def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored) -> tuple[Finding, ...]:
+    """What it means that the module refused sizes of the contract while the file was compared."""
+    inside = [each for each in verdict.refused if domain.contains(each.sizes)]
+    if not inside:
+        return ()
+    if explored.is_explained:
+        return (_refused_in_contract(inside[0]),)
+    answered = [each for each in inside if each.file_answers is not False]
+    return (_unexplained(explored, answered[0]),) if answered else (_rule_unknown(verdict, inside),)
+
+
 def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:
+    written = declared_dims(declared.domain)
     for rule in explored.rules:
         refused = _smallest(explored, rule.condition)
-        if _is_users_promise(rule.condition, declared.domain):
+        if written.issuperset(dims_of(rule.condition)) or _cuts_range(rule.condition, declared.domain, written):
             yield _not_kept(declared.domain, rule, refused)
         else:
             yield _narrowed(rule, refused)
 
 
-def _is_users_promise(rule: Condition, domain: Domain) -> bool:
-    """Whether the rule cuts into a range that the user wrote, rather than into a bare name's."""
-    dims = [domain.dim(name) for name in dims_of(rule)]
-    if isinstance(rule, Compare) and isinstance(rule.left, Ref) and isinstance(rule.right, Number):
-        (dim,) = dims
-        if rule.op == "<=":
-            return dim.max is not None
-        if rule.op == ">=":
-            return dim.declared and (dim.max is not None or dim.min != 1)
-    return any(dim.declared and dim.max is not None for dim in dims)
+def declared_dims(domain: Domain) -> set[str]:
+    """The dims that a bound or a relation of the user's mentions."""
+    related = {name for relation in domain.relations for name in dims_of(relation)}
+    return related | {dim.name for dim in domain.dims if dim.declared}
+
+
+def _cuts_range(rule: Condition, domain: Domain, written: set[str]) -> bool:
+    """Whether no size of the bare dims lets a declared dim have its declared end."""
+    for name in written.intersection(dims_of(rule)):
+        dim = domain.dim(name)
+        ends = (dim.smallest, None if dim.max is None else dim.largest_up_to(dim.max))
+        if any(_is_empty_at(domain, rule, name, end) for end in ends if end is not None):
+            return True
+    return False
+
+
+def _is_empty_at(domain: Domain, rule: Condition, name: str, size: int) -> bool:
+    try:
+        return smallest_point(domain, rule, Compare("==", Ref(name), Number(size))) is None
+    except Undecided:
+        return False
+
+
+def _is_promise_refused(domain: Domain, explored: Explored) -> bool:
+    """Whether a declared dim alone, moved from an answered size, leads to a refused one."""
+    written = declared_dims(domain)
+    bare = [name for name in domain.names if name not in written]
+    answered = {tuple(sizes[name] for name in bare) for sizes in explored.answered}
+    return any(tuple(refused.sizes[name] for name in bare) in answered for refused in explored.refused)
 
 
 def _smallest(explored: Explored, rule: Condition) -> Refusal:
@@ -72,18 +124,35 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
     promise = say_promise(declared.domain, name)
     sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
     edit = propose_edit(refused.source, sizes, name)
+    misfit = explored.misfit
+    held = misfit.held if misfit is not None and size in misfit.held.shape else None
     return Finding(
         code="AS102",
         name="size-baked-in",
         what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}{' or 1' if broadcasts else ''}.",
         where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
-        fix=edit or f"let the line above take the size from its input instead of holding {size}.",
+        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}{_say_held(held)}",
+        fix=edit
+        or _follow(held, name)
+        or f"let the line above take the size from its input instead of holding {size}.",
         remedy=Remedy(edits=((refused.source, edit),)) if edit and refused.source is not None else None,
         is_fix_untried=bool(edit),
         alternative=f"if {name} is really fixed, promise that: {_fixed_words(declared, name, size)}",
         sizes=refused.sizes,
     )
+
+
+def _say_held(held: HeldTensor | None) -> str:
+    return (
+        "" if held is None else f"\n{held.name!r}, which the model holds with shape {list(held.shape)}, is used there."
+    )
+
+
+def _follow(held: HeldTensor | None, name: str) -> str:
+    """How a tensor of one size can follow a dim; empty without one."""
+    if held is None:
+        return ""
+    return f"let {held.name!r} follow {name}: make it of the input's size, or hold a longer one and take a part of it."
 
 
 def _places(declared: Declared, name: str) -> dict[str, int]:
@@ -124,7 +193,7 @@ def _narrowed(rule: Rule, refused: Refusal) -> Finding:
     return Finding(
         code="AS106",
         name="contract-narrowed",
-        severity=Severity.NOTE,
+        severity=Severity.WARNING,
         what=f"the contract says {format_condition(rule.condition)}: the model itself refuses other sizes.",
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
@@ -134,10 +203,12 @@ def _narrowed(rule: Rule, refused: Refusal) -> Finding:
     )
 
 
-def _unexplained(explored: Explored) -> Finding:
-    refused = min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
+def _unexplained(explored: Explored, answered_by_file: Refusal | None = None) -> Finding:
+    """No rule was found; with the point at which a file answers all the same, where there is one."""
+    refused = answered_by_file or min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
     answered: Mapping[str, int] = min(explored.answered, key=lambda sizes: sum(sizes.values()))
     tried = len(explored.refused) + len(explored.answered)
+    and_file = "\na file would answer there, so without a rule it cannot be kept." if answered_by_file else ""
     return Finding(
         code="AS104",
         name="sizes-refused",
@@ -146,10 +217,71 @@ def _unexplained(explored: Explored) -> Finding:
         why=(
             f"there it raises: {first_line(refused.message)}\n"
             f"it answers at {say_sizes(answered)}; no multiple, bound, equality, sum or product tells the two apart."
+            f"{and_file}"
         ),
         fix="say which sizes are meant: where=[...], for instance where=['h % 32 == 0', 'a <= b']",
         alternative="change the line so that it answers at all sizes.",
         sizes=refused.sizes,
+    )
+
+
+def _held_in_one_size(explored: Explored, misfit: Misfit) -> Finding:
+    """The sizes that answer are those that lead to the size of a tensor which the module holds."""
+    refused, answered = misfit.refused, explored.answered[0]
+    return Finding(
+        code="AS104",
+        name="sizes-refused",
+        what=f"the model refuses {say_sizes(refused.sizes)}: {misfit.held.name!r} has one size.",
+        where=refused.source,
+        why=f"there it raises: {first_line(refused.message)}{_say_held(misfit.held)}\nit answers at {say_sizes(answered)}.",
+        fix=_follow(misfit.held, "the sizes"),
+        alternative="if the sizes are really fixed, declare numbers in place of the dims.",
+        sizes=refused.sizes,
+    )
+
+
+def _rule_unknown(verdict: Verdict, inside: Sequence[Refusal]) -> Finding:
+    first = min(inside, key=lambda refused: sum(refused.sizes.values()))
+    count = f"{len(inside)} of {len(inside) + len(verdict.tried)}"
+    return Finding(
+        code="AS142",
+        name="rule-unknown",
+        severity=Severity.WARNING,
+        what=f"the model refuses {count} sizes tried, such as {say_sizes(first.sizes)}, and no rule was found for it.",
+        where=first.source,
+        why=(
+            f"there it raises: {first_line(first.message)}\n"
+            f"the file raises at each of these {len(inside)} sizes too; the contract names them."
+        ),
+        fix="if you know the rule, write it: where=[...]; the file then refuses the other sizes by itself.",
+        sizes=first.sizes,
+    )
+
+
+def _refused_by_value(refused: Refusal) -> Finding:
+    return Finding(
+        code="AS316",
+        name="values-refused",
+        what="the model raises for some values of its inputs, at sizes at which it answers for others.",
+        where=refused.source,
+        why=(
+            f"at {say_sizes(refused.sizes)} it raises: {first_line(refused.message)}\n"
+            "at the same sizes it answers when the inputs are nearer to zero; which values it takes is unknown."
+        ),
+        fix='declare the values that are legal, for instance values={"x": "0 <= x <= 1"}.',
+        sizes=refused.sizes,
+    )
+
+
+def _refused_in_contract(refused: Refusal) -> Finding:
+    return Finding(
+        code="AS134",
+        name="refuses-far-sizes",
+        what=f"the model refuses {say_sizes(refused.sizes)}, which the domain contains.",
+        where=refused.source,
+        why=first_line(refused.message),
+        fix="declare the sizes at which the model answers, with where=[...].",
+        sizes=dict(refused.sizes),
     )
 
 

@@ -52,8 +52,13 @@ class Diary:
         return [refused.sizes for refused in self.refused]
 
 
-def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0) -> Explored:
-    """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all."""
+def explore(
+    declared: Declared, try_sizes: Try, cost: Costing, known: Sequence[Mapping[str, int]] = (), *, seed: int = 0
+) -> Explored:
+    """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all.
+
+    `known` are further points to try: such as refuted the rules that were learned without them.
+    """
     domain = declared.domain
     diary = Diary(try_sizes)
     if not diary.answers(declared.example_sizes):
@@ -63,7 +68,7 @@ def explore(declared: Declared, try_sizes: Try, cost: Costing, *, seed: int = 0)
     ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
-    for sizes in (*points, *corners):
+    for sizes in (*points, *corners, *known):
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
     rules = _learn(domain, diary, cost)

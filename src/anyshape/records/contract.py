@@ -114,7 +114,8 @@ class Contract:
     call. `random`: the file draws random numbers, and was compared with the model by their distribution. `digest` is that
     of the model which was verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
     `values` has the declared values of inputs: `0 <= ids < 1000`, or `given` where the file was compared on values of the
-    user's function alone.
+    user's function alone. `refused` are sizes of the domain at which the model raises and no rule is known that describes
+    them: the file raises there as well.
     """
 
     status: Status
@@ -126,6 +127,7 @@ class Contract:
     parameters: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[Mapping[str, int], ...] = ()
     state: tuple[StatePromise, ...] = ()
     random: bool = False
     tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))

@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anyshape.domain import Domain
+from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
 
 _CHEAP = 600
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A tensor that the module holds, and a refusal at which it does not fit."""
+
+    held: HeldTensor
+    refused: Refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +27,8 @@ class Explored:
 
     `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
     False when no rule separates the refused sizes from the answered ones. `left_out` are far points that take too much
-    work to be tried. The domain is not held here: it is that of the declaration.
+    work to be tried. `by_value` is a refusal that is due to the values of the inputs: with smaller ones the module answers
+    at those very sizes. The domain is not held here: it is that of the declaration.
     """
 
     rules: tuple[Rule, ...]
@@ -27,6 +37,8 @@ class Explored:
     refused: tuple[Refusal, ...]
     pinned: Mapping[str, int] = field(hash=False)
     is_explained: bool
+    by_value: Refusal | None = None
+    misfit: Misfit | None = None
     left_out: tuple[Untried, ...] = ()
 
     def far(self, domain: Domain) -> tuple[Mapping[str, int], ...]:

@@ -69,6 +69,7 @@ def describe_contract(contract: Contract) -> list[str]:
     """Dims, rules, inputs and outputs, one a line."""
     lines = [f"  dim     {_dim(dim, contract.tested)}" for dim in contract.domain.dims]
     lines += [f"  rule    {format_condition(relation)}" for relation in contract.domain.relations]
+    lines += _unknown_rule(contract.refused)
     lines += [f"  input   {tensor}" for tensor in contract.inputs]
     lines += [f"  output  {tensor}" for tensor in contract.outputs]
     lines += [f"  values  {name}: {text}" for name, text in contract.values.items()]
@@ -79,6 +80,14 @@ def describe_contract(contract: Contract) -> list[str]:
     lines += [f"  needs   {operator}, which onnxruntime does not have" for operator in contract.needs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines
+
+
+def _unknown_rule(refused: Sequence[Mapping[str, int]]) -> list[str]:
+    if not refused:
+        return []
+    some = "; ".join(map(_sizes, refused[:3]))
+    more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+    return [f"  rule    unknown: model and file raise at {some}{more}"]
 
 
 def describe_inspection(contract: Contract, path: str, has_contract: bool, change: Finding | None = None) -> str:

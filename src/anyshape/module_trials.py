@@ -1,0 +1,94 @@
+"""Where the module answers, with values that it takes: before anything is captured.
+
+sizes refused -> integers that we made were illegal?       bounds of integers are learned
+              -> or are smaller floats taken there?        bounds of floats are learned
+              -> else the sizes are at fault
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyshape.diagnose.memories import diagnose_memory
+from anyshape.explore import Costing, costing, explore
+from anyshape.explore.legal_floats import find_calm, learn_floats
+from anyshape.explore.legal_values import learn_values
+from anyshape.findings import PromiseBroken
+from anyshape.inputs import Declared
+from anyshape.inputs.calls import Inputs
+from anyshape.modules.raising import find_misfit
+from anyshape.records.explored import Explored, Misfit
+from anyshape.records.verdict import Refusal
+from anyshape.site import Options, Sizes
+from anyshape.verify import Reference, Refused
+
+if TYPE_CHECKING:
+    import torch
+
+_LOOKED_AT = 8
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The declaration, with bounds of values that were learned, and where the module answers under it."""
+
+    declared: Declared
+    explored: Explored
+    cost: Costing
+    values: Mapping[str, str] = field(default_factory=dict)
+    order: str = ""
+
+
+def try_module(
+    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, known: Sequence[Sizes] = ()
+) -> Tried:
+    """Where the module answers; where it refuses values that were drawn, with such as it takes. `known`: see `explore`."""
+
+    def look(declared: Declared) -> Tried:
+        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+        explored = explore(declared, trying(declared, reference), cost, known, seed=options.verify.seed)
+        return Tried(declared, explored, cost)
+
+    def answers(inputs: Inputs) -> bool:
+        return not isinstance(reference.run(inputs), Refused)
+
+    first = look(declared)
+    if not first.explored.refused or not first.explored.answered:
+        return first
+    refused = sorted(first.explored.refused, key=lambda refused: sum(refused.sizes.values()))
+    calm = find_calm(declared, answers, [each.sizes for each in refused])
+    for learn in (learn_values, partial(learn_floats, calm=calm)):
+        learned = learn(declared, answers)
+        again = None if learned is None else look(learned.declared)
+        if learned is not None and again is not None and len(again.explored.refused) < len(refused):
+            return replace(again, values=learned.texts, order=learned.order)
+    by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
+    is_open = first.explored.pinned or not first.explored.is_explained
+    misfit = _misfit(declared, reference, refused) if is_open else None
+    return replace(first, explored=replace(first.explored, by_value=by_value, misfit=misfit))
+
+
+def _misfit(declared: Declared, reference: Reference, refused: Sequence[Refusal]) -> Misfit | None:
+    """A tensor of the module's own that is in the way at one of these sizes."""
+    step = -(-len(refused) // _LOOKED_AT)
+    for each in refused[::step]:
+        found = find_misfit(reference.module, partial(reference.run, declared.make(each.sizes, 0)))
+        if found is not None:
+            return Misfit(found, each)
+    return None
+
+
+def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
+    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory."""
+
+    def try_sizes(sizes: Sizes) -> Refusal | None:
+        answer = reference.run(declared.make(sizes, 0))
+        refusal = Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
+        if isinstance(answer, Refused) and answer.memory:
+            raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
+        return refusal
+
+    return try_sizes
