@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_LESSONS = 3
+_NEARLY_ALL = 0.9
 STRATEGIES = (*(rung.name for rung in RUNGS), DECIDED, LEGACY)
 
 
@@ -97,8 +98,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     late = check_noted(constant, reference.noted)
     _stop_at_errors(late, attempts)
     findings += late
-    short = next((attempt for attempt in attempts if attempt.is_right_but_short), attempts[0])
-    best = next((attempt for attempt in attempts if attempt.is_right), short)
+    best = _best(attempts)
     if limit.left <= 0 and not best.is_right:
         findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
     findings += (*_ended_early(attempts, best), *best.findings)
@@ -197,6 +197,15 @@ def _refusals(declared: Declared, explored: Explored, reference: Reference) -> t
     left_out = find_left_out(declared, lambda inputs: not isinstance(reference.run(inputs), Refused))
     others = diagnose_refusals(declared, refusals_of_others(explored, left_out))
     return (*diagnose_left_out(left_out, explored), *others)
+
+
+def _best(attempts: tuple[Attempt, ...]) -> Attempt:
+    """The first that is right. Else the one that came closest: a file that is right at nearly all sizes says more about
+    what is in the way than a capture that failed; without such a file the first rung, which sees the user's code best."""
+    right = next((attempt for attempt in attempts if attempt.is_right), None)
+    short = next((attempt for attempt in attempts if attempt.is_right_but_short), None)
+    closest = max(attempts, key=lambda attempt: attempt.share_right)
+    return right or short or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

@@ -3,9 +3,8 @@
 bare dim, refusals follow a rule              ->  AS106, a warning: the contract says so
 a range or relation that the user wrote       ->  AS103
 a dim that answers at one size only           ->  AS102, with the edit where the line shows the literal
-refusals of a declared dim without a rule     ->  AS104
+refusals of a declared dim without a rule     ->  AS104; also such as no learned rule forbids
 refusals of bare dims without a rule          ->  AS142, a warning, if the file raises there too; else AS104
-the file promises a size that is refused      ->  AS134
 values are refused, not sizes                 ->  AS316
 the example itself refused                    ->  AS105
 
@@ -61,9 +60,11 @@ def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored
     if not inside:
         return ()
     if explored.is_explained:
-        return (_refused_in_contract(inside[0]),)
+        return (_unexplained(explored, inside[0], "the rules that were learned do not forbid it."),)
     answered = [each for each in inside if each.file_answers is not False]
-    return (_unexplained(explored, answered[0]),) if answered else (_rule_unknown(verdict, inside),)
+    if answered:
+        return (_unexplained(explored, answered[0], "a file would answer there, so without a rule it is not kept."),)
+    return (_rule_unknown(verdict, inside),)
 
 
 def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:
@@ -203,21 +204,21 @@ def _narrowed(rule: Rule, refused: Refusal) -> Finding:
     )
 
 
-def _unexplained(explored: Explored, answered_by_file: Refusal | None = None) -> Finding:
-    """No rule was found; with the point at which a file answers all the same, where there is one."""
-    refused = answered_by_file or min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
+def _unexplained(explored: Explored, refused: Refusal | None = None, more: str = "") -> Finding:
+    """No rule was found; `more` is what else is known of the refused point."""
+    refused = refused or min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
     answered: Mapping[str, int] = min(explored.answered, key=lambda sizes: sum(sizes.values()))
-    tried = len(explored.refused) + len(explored.answered)
-    and_file = "\na file would answer there, so without a rule it cannot be kept." if answered_by_file else ""
+    refusals = len({tuple(each.sizes.items()) for each in (*explored.refused, refused)})
+    tried = refusals + len(explored.answered)
     return Finding(
         code="AS104",
         name="sizes-refused",
-        what=f"the model refuses {len(explored.refused)} of {tried} sizes tried, such as {say_sizes(refused.sizes)}.",
+        what=f"the model refuses {refusals} of {tried} sizes tried, such as {say_sizes(refused.sizes)}.",
         where=refused.source,
         why=(
             f"there it raises: {first_line(refused.message)}\n"
-            f"it answers at {say_sizes(answered)}; no multiple, bound, equality, sum or product tells the two apart."
-            f"{and_file}"
+            f"it answers at {say_sizes(answered)}; no rule was found that tells the two apart."
+            + (f"\n{more}" if more else "")
         ),
         fix="say which sizes are meant: where=[...], for instance where=['h % 32 == 0', 'a <= b']",
         alternative="change the line so that it answers at all sizes.",
@@ -270,18 +271,6 @@ def _refused_by_value(refused: Refusal) -> Finding:
         ),
         fix='declare the values that are legal, for instance values={"x": "0 <= x <= 1"}.',
         sizes=refused.sizes,
-    )
-
-
-def _refused_in_contract(refused: Refusal) -> Finding:
-    return Finding(
-        code="AS134",
-        name="refuses-far-sizes",
-        what=f"the model refuses {say_sizes(refused.sizes)}, which the domain contains.",
-        where=refused.source,
-        why=first_line(refused.message),
-        fix="declare the sizes at which the model answers, with where=[...].",
-        sizes=dict(refused.sizes),
     )
 
 

@@ -7,7 +7,7 @@ then put to the test: it has to predict fresh points, chosen to refute it. Where
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, product
+from itertools import chain, permutations, product
 from random import Random
 
 from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, dims_of, holds
@@ -20,6 +20,9 @@ _MOST_RULES = 12
 _MOST_HOLES = 2
 _FRESH = 48  # points that a set of rules predicts before it is believed; half of them inside, half outside
 _ATTEMPTS = 4000
+_PARTS = 4
+_SERIES = 130
+_FAR = 1 << 24
 _BOX = {1: 200, 2: 48, 3: 14}  # dims -> the largest size of each
 _VALUES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 20, 24, 28, 30, 32, 33, 40, 48, 60, 64, 96, 128)
 
@@ -92,6 +95,28 @@ def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, 
             for size in (1, 2) if others else ():
                 yield {**answered[0], **dict.fromkeys(others, size), name: number}
             yield {**answered[0], name: number}
+        yield from _boundary_points(rule, answered)
+        if isinstance(rule, AnyOf) and len(names) == 1:  # a list of single sizes may be the beginning of a series
+            yield from ({**answered[0], names[0]: size} for size in range(1, _SERIES + 1))
+
+
+def _boundary_points(rule: Condition, answered: Sequence[Sizes]) -> Iterator[dict[str, int]]:
+    """Both sides of the boundary of a rule that bounds two dims together, at several sizes of the one."""
+    names = dims_of(rule)
+    if not isinstance(rule, Compare) or rule.op in ("==", "!=") or len(names) != 2:
+        return
+    for one, other in permutations(names):
+        seen = sorted({sizes[one] for sizes in answered})
+        for part in range(_PARTS + 1):
+            start = {**answered[0], one: (seen[-1] * part + seen[0] * (_PARTS - part)) // _PARTS}
+            inside = {size: holds(rule, {**start, other: size}) for size in (1, _FAR)}
+            if inside[1] == inside[_FAR]:
+                continue
+            low, high = 1, _FAR
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if holds(rule, {**start, other: middle}) == inside[1] else (low, middle)
+            yield from ({**start, other: size} for size in (low, high))
 
 
 def _box(names: Sequence[str], answered: Sequence[Sizes], random: Random) -> Iterator[dict[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from anyshape.domain import Condition, Domain, choose_sizes, holds
+from anyshape.domain import Condition, Domain, choose_sizes, dims_of, holds
 from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
@@ -24,6 +24,8 @@ Try = Callable[[Mapping[str, int]], Refusal | None]
 _ROUNDS = 12
 _WORK = 30  # times the work of an ordinary point that learning a rule may take in all
 _POINTS = 24
+_FORBIDDEN = 6
+_DEAR = 40
 
 
 class Diary:
@@ -91,8 +93,13 @@ def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...]
     for turn in range(_ROUNDS):
         sharpen(domain, diary.answered, diary.refused_sizes, answers)
         rules = explain(diary.answered, diary.refused_sizes)
-        if rules is None or _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
-            return rules
+        if rules is None:
+            return None
+        told = len(diary.refused)
+        allowed.expect_refusals(rules)
+        if _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
+            is_tested = not allowed.denied or _is_tested(rules, diary.refused_sizes[told:])
+            return rules if is_tested else None
     return None
 
 
@@ -101,18 +108,38 @@ def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], di
     return all(diary.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
 
 
+def _is_tested(rules: Sequence[Condition], refused: Sequence[Mapping[str, int]]) -> bool:
+    """Whether each rule about several dims forbade some of these points, which were tried after it was found."""
+    related = [rule for rule in rules if len(dims_of(rule)) > 1]
+    return all(sum(not holds(rule, sizes) for sizes in refused) >= _FORBIDDEN for rule in related)
+
+
 class _Allowance:
-    """Which further points may be tried: those of the domain that are cheap, until the work of all is spent."""
+    """Which further points may be tried: those of the domain that are cheap, until the work of all is spent.
+
+    A few that cost more may be, where rules expect a refusal: whoever refuses does so early.
+    """
 
     def __init__(self, domain: Domain, cost: Costing) -> None:
         self._domain = domain
         self._cost = cost
         self._left = _WORK * cost.cheap
+        self._rules: Sequence[Condition] = ()
+        self._dear = _DEAR
+        self.denied = False  # whether a point at which the rules expect a refusal costs too much
+
+    def expect_refusals(self, rules: Sequence[Condition]) -> None:
+        self._rules, self.denied = rules, False
 
     def __call__(self, sizes: Mapping[str, int]) -> bool:
         if self._left <= 0 or not self._domain.contains(sizes):
             return False
         price = self._cost(sizes)
+        if price > self._cost.cheap and not all(holds(rule, sizes) for rule in self._rules):
+            if self._dear and not self._cost.excess(sizes):
+                self._dear -= 1
+                return True
+            self.denied = True
         self._left -= price if price <= self._cost.cheap else 0
         return price <= self._cost.cheap
 

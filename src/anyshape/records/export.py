@@ -44,6 +44,14 @@ class Attempt:
         return self.verdict is not None and self.verdict.passed and not broken
 
     @property
+    def share_right(self) -> float:
+        """Of the sizes at which its file was compared, how many it is right at: 0 without a file, 1 if at all of them."""
+        if self.verdict is None or not self.verdict.tried:
+            return 0.0
+        wrong = {tuple(failure.sizes.items()) for failure in self.verdict.failures}
+        return 1.0 - len(wrong) / len(wrong | {tuple(sizes.items()) for sizes in self.verdict.tried})
+
+    @property
     def is_right_but_short(self) -> bool:
         """Whether all that speaks against the file is that it could not be compared up to a declared end."""
         codes = {finding.code for finding in self.findings if finding.severity is Severity.ERROR}
