@@ -72,8 +72,10 @@ def plan_comparisons(
     plan = plan_sizes(declared, captured.guards, limits, seed)
     plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)
     if not explored.is_explained:
+        plan = plan.with_once(explored.refused_in(declared.domain)[:_MOST_REFUSED])
+    if explored.refused:  # few of the sizes that are proposed may be such as the module takes
         inside = [sizes for sizes in explored.answered if declared.domain.contains(sizes)]
-        plan = plan.with_once(inside[:_MOST_ANSWERED]).with_once(explored.refused_in(declared.domain)[:_MOST_REFUSED])
+        plan = plan.with_once(inside[: max(0, _MOST_ANSWERED - len(plan.sizes))])
     if captured.is_seen_whole:
         return plan
     if extent is not None:

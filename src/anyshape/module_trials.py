@@ -40,6 +40,8 @@ class Tried:
     cost: Costing
     values: Mapping[str, str] = field(default_factory=dict)
     order: str = ""
+    has_legal_integers: bool = False
+    """Whether bounds of integers were found, and refusals are left with integers inside of them: those are of sizes."""
 
 
 def try_module(
@@ -60,15 +62,18 @@ def try_module(
         return first
     refused = sorted(first.explored.refused, key=lambda refused: sum(refused.sizes.values()))
     calm = find_calm(declared, answers, [each.sizes for each in refused])
+    has_legal_integers = False
     for learn in (learn_values, partial(learn_floats, calm=calm)):
         learned = learn(declared, answers)
         again = None if learned is None else look(learned.declared)
+        has_legal_integers |= learned is not None and learn is learn_values
         if learned is not None and again is not None and len(again.explored.refused) < len(refused):
-            return replace(again, values=learned.texts, order=learned.order)
+            return replace(again, values=learned.texts, order=learned.order, has_legal_integers=has_legal_integers)
     by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
     is_open = first.explored.pinned or not first.explored.is_explained
     misfit = _misfit(declared, reference, refused) if is_open else None
-    return replace(first, explored=replace(first.explored, by_value=by_value, misfit=misfit))
+    explored = replace(first.explored, by_value=by_value, misfit=misfit)
+    return replace(first, explored=explored, has_legal_integers=has_legal_integers)
 
 
 def _misfit(declared: Declared, reference: Reference, refused: Sequence[Refusal]) -> Misfit | None:

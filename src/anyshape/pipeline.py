@@ -173,7 +173,8 @@ def _climb_once(job: _Job, known: Sequence[Sizes]) -> _Climbed:
     job.tell("trying the model", 0, 0)
     tried = try_module(job.module, job.declared, job.reference, options, known)
     declared, explored = tried.declared, tried.explored
-    refusals = diagnose_made_values(job.module, declared, explored) or _refusals(declared, explored, job.reference)
+    made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
+    refusals = made or _refusals(declared, explored, job.reference)
     findings = [*diagnose_learned_values(tried.values, tried.order), *refusals]
     domain = explored.narrow(declared.domain)
     if options.accept_narrower:

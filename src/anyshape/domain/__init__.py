@@ -28,7 +28,7 @@ from anyshape.domain.condition import (
 )
 from anyshape.domain.declare import declare_domain, format_domain
 from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
-from anyshape.domain.expr import Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
+from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
 from anyshape.domain.names import dims_of, is_about, substitute
 from anyshape.domain.near import sizes_near
 from anyshape.domain.parse import caret, parse_condition, parse_expr
@@ -50,6 +50,7 @@ _ON_FIRST_USE = {
 
 __all__ = [
     "FALSE",
+    "ROOT",
     "TRUE",
     "All",
     "Answer",

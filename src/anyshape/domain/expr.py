@@ -10,11 +10,13 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
+from math import isqrt
 
 from anyshape.findings import AnyshapeError, DeclarationError, Finding
 
 INFIX_SYMBOLS = ("+", "-", "*", "//", "%")
-CALL_SYMBOLS = ("min", "max")
+ROOT = "isqrt"
+CALL_SYMBOLS = ("min", "max", ROOT)
 _SUM, _PRODUCT, _UNARY, _ATOM = 1, 2, 3, 4
 _STRENGTH = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 _SPACED = ("+", "-", "%")
@@ -94,7 +96,10 @@ class Ref(Expr):
 
 @dataclass(frozen=True)
 class Op(Expr):
-    """An operation: `+ - * // %` on two arguments (`//` and `%` as Python has them), `min` and `max` on two or more."""
+    """An operation: `+ - * // %` on two arguments (`//` and `%` as Python has them), `min` and `max` on two or more.
+
+    `isqrt` of one is the square root, rounded down; of a negative number it is 0.
+    """
 
     symbol: str
     args: tuple[Expr, ...]
@@ -102,7 +107,8 @@ class Op(Expr):
     def __post_init__(self) -> None:
         if self.symbol not in INFIX_SYMBOLS + CALL_SYMBOLS:
             raise ValueError(f"unknown operation {self.symbol!r}")
-        if len(self.args) < 2 or (self.symbol in INFIX_SYMBOLS and len(self.args) != 2):
+        fewest, most = (1, 1) if self.symbol == ROOT else (2, 2 if self.symbol in INFIX_SYMBOLS else len(self.args))
+        if not fewest <= len(self.args) <= most:
             raise ValueError(f"{self.symbol!r} does not take {len(self.args)} arguments")
 
     __str__ = Expr.__str__
@@ -152,6 +158,8 @@ def apply(symbol: str, values: list[int]) -> int:
         return min(values)
     if symbol == "max":
         return max(values)
+    if symbol == ROOT:
+        return isqrt(max(values[0], 0))
     left, right = values
     if symbol == "+":
         return left + right

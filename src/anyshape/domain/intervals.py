@@ -14,7 +14,7 @@ from math import prod
 from anyshape.domain.answers import Undecided
 from anyshape.domain.condition import Compare
 from anyshape.domain.dims import Domain
-from anyshape.domain.expr import Expr, Number, Op, Ref, Undefined, evaluate
+from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, apply, evaluate
 from anyshape.domain.names import dims_of
 from anyshape.domain.polynomial import Monomial, Polynomial
 from anyshape.domain.simplify import polynomial_of
@@ -173,6 +173,9 @@ def combine(symbol: str, parts: list[Interval]) -> Interval:
     if symbol in ("min", "max"):
         choose = min if symbol == "min" else max
         return choose(low for low, _ in parts), choose(high for _, high in parts)
+    if symbol == ROOT:
+        low, high = parts[0]
+        return apply(ROOT, [low]), apply(ROOT, [high])
     (low, high), (other_low, other_high) = parts
     if symbol == "+":
         return low + other_low, high + other_high

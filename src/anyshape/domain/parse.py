@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from anyshape.domain.condition import FALSE, TRUE, All, AnyOf, Compare, Condition, Not
-from anyshape.domain.expr import CALL_SYMBOLS, Expr, Number, Op, Ref
+from anyshape.domain.expr import CALL_SYMBOLS, ROOT, Expr, Number, Op, Ref
 from anyshape.findings import DeclarationError, Finding
 
 _SYMBOLS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
@@ -91,8 +91,11 @@ class _Reader:
     def _call(self, node: ast.Call) -> Expr:
         if not isinstance(node.func, ast.Name) or node.func.id not in CALL_SYMBOLS:
             raise self._refuse(node, node)
-        if node.keywords or len(node.args) < 2:
-            raise self._at(node, f"{node.func.id}(...) takes two or more expressions")
+        is_root = node.func.id == ROOT
+        if node.keywords or (len(node.args) != 1 if is_root else len(node.args) < 2):
+            raise self._at(
+                node, f"{node.func.id}(...) takes {'one expression' if is_root else 'two or more expressions'}"
+            )
         return Op(node.func.id, tuple(self.expr(arg) for arg in node.args))
 
     def condition(self, node: ast.expr) -> Condition:

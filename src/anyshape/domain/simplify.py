@@ -1,6 +1,6 @@
 """The canonical form of an expression: a sum of products of atoms, like terms collected.
 
-Atoms are dims and the `//`, `%`, `min` and `max` that do not go away. The simplified expression has the value of the
+Atoms are dims and the `//`, `%`, `min`, `max` and `isqrt` that do not go away. The simplified expression has the value of the
 original wherever the original has one; a division by zero may vanish together with the term that it stands in.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from anyshape.domain.expr import Expr, Number, Op, Ref
+from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, apply
 from anyshape.domain.polynomial import Polynomial
 
 
@@ -28,6 +28,8 @@ def polynomial_of(expr: Expr) -> Polynomial:
     args = [polynomial_of(arg) for arg in expr.args]
     if expr.symbol in ("min", "max"):
         return _extreme(expr.symbol, args)
+    if expr.symbol == ROOT:
+        return _root(args[0])
     left, right = args
     if expr.symbol == "+":
         return left + right
@@ -36,6 +38,11 @@ def polynomial_of(expr: Expr) -> Polynomial:
     if expr.symbol == "*":
         return left * right
     return _quotient(left, right) if expr.symbol == "//" else _remainder(left, right)
+
+
+def _root(of: Polynomial) -> Polynomial:
+    number = of.as_constant()
+    return Polynomial.atom(Op(ROOT, (of.to_expr(),))) if number is None else Polynomial.constant(apply(ROOT, [number]))
 
 
 def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:

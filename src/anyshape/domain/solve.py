@@ -16,7 +16,7 @@ import z3
 
 from anyshape.domain.answers import Undecided
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, all_of, format_condition
-from anyshape.domain.expr import Expr, Number, Op, Ref
+from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -140,6 +140,8 @@ class Session:
         args = [self._expr(arg, divisors) for arg in expr.args]
         if expr.symbol in ("min", "max"):
             return reduce(_smaller if expr.symbol == "min" else _larger, args)
+        if expr.symbol == ROOT:
+            return self._root(args[0])
         left, right = args
         if expr.symbol in ("//", "%"):
             divisor = expr.args[1]
@@ -150,6 +152,12 @@ class Session:
                 quotient = z3.If(right > 0, left / right, -left / -right)
             return quotient if expr.symbol == "//" else left - right * quotient
         return _OPERATORS[expr.symbol](left, right)
+
+    def _root(self, of: Any) -> Any:
+        """A new number that is the root, rounded down: there is exactly one, so it may be added beside any condition."""
+        root, number = z3.FreshInt("root", self._context), z3.If(of >= 0, of, 0)
+        self._solver.add(root >= 0, root * root <= number, number < (root + 1) * (root + 1))
+        return root
 
 
 def _smaller(one: Any, two: Any) -> Any:

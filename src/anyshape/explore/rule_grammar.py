@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
-from anyshape.domain import Compare, Condition, Expr, Number, Ref, any_of, evaluate, holds
+from anyshape.domain import ROOT, Compare, Condition, Expr, Number, Op, Ref, any_of, evaluate, holds
 
 Sizes = Mapping[str, int]
 
@@ -109,6 +109,11 @@ def _of_sums_and_products(answered: Sequence[Sizes], refused: Sequence[Sizes]) -
             yield Compare("==", Ref(left) + Ref(right), Ref(total))
             yield Compare("<=", Ref(left) + Ref(right), Ref(total))
             yield Compare("==", Ref(left) * Ref(right), Ref(total))
+    for side, area in itertools.permutations(names, 2):
+        yield Compare("==", Ref(side) * Ref(side), Ref(area))
+    for name in names:
+        root = Op(ROOT, (Ref(name),))
+        yield Compare("==", root * root, Ref(name))
 
 
 def _bounds(term: Expr, answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Iterator[Condition]:

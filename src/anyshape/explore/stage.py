@@ -25,6 +25,7 @@ _ROUNDS = 12
 _WORK = 30  # times the work of an ordinary point that learning a rule may take in all
 _POINTS = 24
 _FORBIDDEN = 6
+_ADMITTED = 5
 _DEAR = 40
 
 
@@ -99,13 +100,20 @@ def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...]
         allowed.expect_refusals(rules)
         if _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
             is_tested = not allowed.denied or _is_tested(rules, diary.refused_sizes[told:])
-            return rules if is_tested else None
+            return rules if is_tested and _admits_more(rules, diary) else None
     return None
 
 
 def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], diary: Diary) -> bool:
     """Whether the module answers at just those of the points at which the rules hold; the first other one ends it."""
     return all(diary.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
+
+
+def _admits_more(rules: Sequence[Condition], diary: Diary) -> bool:
+    """Whether the rules admit more than a few points: a list of all that answered describes them, too, and no others."""
+    names = {name for rule in rules for name in dims_of(rule)}
+    admitted = {tuple(sizes[name] for name in names) for sizes in diary.answered}
+    return len(admitted) >= _ADMITTED or bool(pinned_dims(diary.answered, diary.refused_sizes))
 
 
 def _is_tested(rules: Sequence[Condition], refused: Sequence[Mapping[str, int]]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.domain import All, AnyOf, Compare, Condition, Expr, Not, Number, Op, Ref
+from anyshape.domain import ROOT, All, AnyOf, Compare, Condition, Expr, Not, Number, Op, Ref
 
 _SIMPLE = {"+": "Add", "-": "Sub", "*": "Mul", "min": "Min", "max": "Max"}
 
@@ -95,11 +95,21 @@ class Arithmetic:
             raise TypeError(f"not an expression: {expr!r}")
         if expr.symbol in _SIMPLE:
             return self.add(_SIMPLE[expr.symbol], *(self.expr(arg) for arg in expr.args))
+        if expr.symbol == ROOT:
+            return self._root(self.expr(expr.args[0]))
         left, right = self.expr(expr.args[0]), self._divisor(expr.args[1])
         rest = self.add("Mod", left, right)  # of the divisor's sign, as in Python
         if expr.symbol == "%":
             return rest
         return self.add("Div", self.add("Sub", left, rest), right)  # ONNX rounds towards 0, so nothing may be left over
+
+    def _root(self, of: ir.Value) -> ir.Value:
+        """Exact up to 2**52, as far as double precision holds each whole number and its root's neighbours apart."""
+        wide = self.add("Cast", self.add("Max", of, self.constant([0])), to=ir.DataType.DOUBLE)
+        root = self.add("Sqrt", wide)
+        for value in (wide, root):
+            value.type = ir.TensorType(ir.DataType.DOUBLE)
+        return self.add("Cast", root, to=ir.DataType.INT64)  # rounds towards 0
 
     def _divisor(self, expr: Expr) -> ir.Value:
         value = self.expr(expr)

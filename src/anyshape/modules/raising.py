@@ -27,7 +27,7 @@ class HeldTensor:
 def find_misfit(module: torch.nn.Module, call: Callable[[], object]) -> HeldTensor | None:
     """The module's own tensor that does not broadcast with the others of the operation that raised; None without one.
 
-    A tensor that is made of held ones alone, `self.mask == 0`, counts as held.
+    A tensor of the same shape that is made of held ones alone, `self.mask == 0`, counts as held.
     """
     watch = _Watch(dict(_held(module)))
     try:
@@ -77,6 +77,7 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc]
                 self.name, self.raised_on = getattr(func, "__name__", "").lower(), given
             raise
         names = [self.name_of(tensor) for tensor in given]
-        if isinstance(result, torch.Tensor) and names and None not in names:
+        is_alike = isinstance(result, torch.Tensor) and names and result.shape == given[0].shape
+        if is_alike and None not in names:
             self._held.setdefault(id(result), (str(names[0]), result))
         return result
