@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from points import choose_points
+from points import choose_points, random_points, small_points
 from rows import Row, Sizes
 from truths import runs
 
@@ -65,7 +65,7 @@ def _kept(row: Row, result: Any) -> dict[str, Any]:
     written = _written(Path(result.path))
     named = [dict(sizes) for sizes in written.get("refused", [])]
     ends = _ends_of_comparing(result.findings)
-    points = [sizes for sizes in choose_points(row, POINTS, far_of(row)) if _is_below(sizes, ends)]
+    points = [sizes for sizes in points_of(row) if _is_below(sizes, ends)]
     wider, narrower = [], []
     for sizes in points:
         is_admitted = contract.domain.contains(sizes)
@@ -118,6 +118,17 @@ def _ends_of_comparing(findings: Any) -> Sizes:
 
 def _is_below(sizes: Sizes, ends: Sizes) -> bool:
     return all(sizes[dim] <= end for dim, end in ends.items() if dim in sizes)
+
+
+def points_of(row: Row, count: int = POINTS) -> list[Sizes]:
+    """`count` inside the truth and at its boundary; and others anywhere, since a contract may be too wide far from both."""
+    far = far_of(row)
+    return [
+        *choose_points(row, count, far),
+        *random_points(row, count // 2, far),
+        *random_points(row, count // 2, row.cheap, seed=1),
+        *small_points(row, count // 2),
+    ]
 
 
 def far_of(row: Row) -> Callable[[str], int]:
@@ -196,13 +207,18 @@ def _wrong_fixes(row: Row, found: dict[str, Any]) -> list[dict[str, Any]]:
 
     The notes of a file that is kept propose one rule each, and are meant together.
     """
-    proposals = [ast.literal_eval(text) for text in re.findall(r"where=(\[[^\]]*\])", found["text"])]
+    texts = [text for text in re.findall(r"where=(\[[^\]]*\])", found["text"]) if text != "[...]"]
+    proposals = [ast.literal_eval(text) for text in texts]
     if "rules" in found:
         proposals = [[rule for rules in proposals for rule in rules]] if proposals else []
-    points = [sizes for sizes in choose_points(row, POINTS, far_of(row)) if not row.is_true(sizes)]
+    points = [sizes for sizes in points_of(row) if not row.is_true(sizes)]
     wrong = []
     for rules in proposals:
         compiled = [compile(rule, "<rule>", "eval") for rule in rules]
+        unknown = {name for code in compiled for name in code.co_names} - {*row.dims, *_FUNCTIONS}
+        if unknown:
+            wrong.append({"where": rules, "no_such_dim": sorted(unknown)})
+            continue
         holds = (sizes for sizes in points if all(eval(rule, dict(_FUNCTIONS), sizes) for rule in compiled))
         if at := next(holds, None):
             wrong.append({"where": rules, "eager_raises_at": at})

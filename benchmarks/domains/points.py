@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -36,6 +37,13 @@ def random_points(row: Row, count: int, far: Callable[[str], int], seed: int = 0
     """`count` sizes, whether inside or not."""
     rng = random.Random(seed)
     return [_draw(row, far, rng) for _ in range(count)]
+
+
+def small_points(row: Row, count: int, seed: int = 0) -> list[Sizes]:
+    """All sizes of 1 to 5, or `count` of them: norms, broadcasts and empty results are special there."""
+    every = itertools.product(range(1, 6), repeat=len(row.dims))
+    points = [dict(zip(row.dims, sizes, strict=True)) for sizes in every]
+    return random.Random(seed).sample(points, min(count, len(points)))
 
 
 def _draw(row: Row, far: Callable[[str], int], rng: random.Random) -> Sizes:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import torch
-from points import choose_points, random_points
+from points import choose_points, random_points, small_points
 from rows import Row, Sizes
 
 
@@ -23,11 +23,10 @@ def runs(module: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> tuple[bool
 def find_disagreements(row: Row, count: int = 240, seed: int = 0) -> list[tuple[Sizes, str]]:
     """Sizes at which eager and the truth differ, with the error or '' where eager returned a result."""
     module = row.build()
-    points = [
-        row.sizes,
-        *random_points(row, count // 2, row.cheap, seed),
-        *choose_points(row, count // 2, row.cheap, seed),
-    ]
+    points = [row.sizes]
+    points += random_points(row, count // 2, row.cheap, seed)
+    points += choose_points(row, count // 2, row.cheap, seed)
+    points += small_points(row, count // 2, seed)
     differ = []
     for at, sizes in enumerate(points):
         is_right, result = runs(module, row.make(sizes, seed + at))

@@ -39,6 +39,25 @@ def test_an_untrue_truth_is_found(table: Any, name: str, truth: str) -> None:
     assert table("truths").find_disagreements(dataclasses.replace(row, truth=truth), POINTS * 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("five-poolings", "h % 4 == 0 and w % 2 == 0"),
+        ("five-poolings", "h % 32 == 0 and w % 64 == 0"),
+        ("view-64", "n % 32 == 0"),
+        ("view-20", "n % 4 == 0 and n >= 20"),
+        ("group-normed", "c % 4 == 0"),
+        ("added-matrices", "a == c and b == d"),
+        ("decoder-step", "past + seq <= 47"),
+        ("decoder-step", "past <= 24 and seq <= 24"),
+    ],
+)
+def test_a_rule_that_is_not_the_true_one_differs_at_a_point(table: Any, name: str, rule: str) -> None:
+    row = next(row for row in table("modules").ROWS if row.name == name)
+    wrong = dataclasses.replace(row, truth=rule)
+    assert any(row.is_true(sizes) != wrong.is_true(sizes) for sizes in table("exported").points_of(row, 300))
+
+
 def test_half_of_the_points_are_inside_and_the_rest_lies_at_the_boundary(table: Any) -> None:
     row = next(row for row in table("modules").ROWS if row.name == "five-poolings")
     points = table("points").choose_points(row, 200, lambda dim: 200)
