@@ -135,17 +135,19 @@ def _changed(exporting: Exporting, remedy: Remedy) -> Exporting | None:
     return replace(exporting, module=module, declared=declared, options=options)
 
 
+def _without_fix(finding: Finding) -> Finding:
+    """The finding with other words in the place of a fix that does not help, or with its alternative."""
+    if finding.remedy is not None and finding.remedy.otherwise:
+        return replace(finding, fix=finding.remedy.otherwise, remedy=None, is_fix_untried=False)
+    alternative = finding.alternative
+    return replace(finding, fix=alternative, alternative="", remedy=None, is_fix_untried=bool(alternative))
+
+
 def _tried(finding: Finding, before: Sequence[Finding], after: Sequence[Finding]) -> Finding:
     """The finding, with what an export under its fix has shown; `after` are the errors of that export."""
     known = {other.what for other in before if other is not finding}
     if any(each.code == finding.code and each.what not in known for each in after):
-        return replace(
-            finding,
-            fix=finding.alternative,
-            alternative="",
-            remedy=None,
-            is_fix_untried=bool(finding.alternative),
-        )
+        return _without_fix(finding)
     following = next((each for each in after if each.what not in known), None)
     then = f"\nthat is not enough: next is {following.code} {following.name}: {following.what}" if following else ""
     return replace(finding, fix=finding.fix + then, is_fix_untried=False)

@@ -78,7 +78,7 @@ def edit_line(script: str, shown: Shown) -> str | None:
 
 def set_options(script: str, shown: Shown) -> str | None:
     """`where=["n <= 16"]`, `opset=17`: into the call; rules and tables are added to those that it has."""
-    found = dict(_keywords(shown.fix.partition("for instance")[0]))
+    found = dict(_keywords(shown.fix))
     if not found:
         return None
     tree = ast.parse(script)

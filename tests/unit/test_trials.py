@@ -169,6 +169,15 @@ class Both(nn.Module):
         return x + torch.zeros(3, 10)
 
 
+class Positions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(16, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table
+
+
 class Twice(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat([x, x])
@@ -184,6 +193,15 @@ def test_an_edit_that_does_not_help_is_not_shown() -> None:
     error = refusal(Baked(), lambda batch=3: torch.randn(batch, 10))
     assert error.finding.code == "AS102"
     assert "x.view(x.shape[0], 10)" not in str(error)
+    assert "  Fix:    let the line above take the size from its input" in str(error)
+
+
+def test_a_part_of_a_table_is_an_edit_that_is_tried() -> None:
+    error = refusal(Positions(), lambda seq=16: torch.randn(2, seq, 8))
+    assert error.finding.fix == "return x + self.table[: x.shape[1]]"
+    assert not error.finding.is_fix_untried
+    error = refusal(Positions(), lambda seq=16: torch.randn(2, seq, 8), where=["seq <= 64"])
+    assert "self.table[: x.shape[1]]\n          that is not enough: next is AS103 " in str(error)
 
 
 def test_an_edit_that_frees_two_dims_is_one_line() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.diagnose.edits import propose_edit
+from anyshape.diagnose.edits import propose_edit, propose_part
 from anyshape.diagnose.wording import first_line, say_promise, say_range, say_sizes
 from anyshape.domain import (
     Compare,
@@ -124,19 +124,22 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
     refused = min(alone or others, key=lambda refused: sum(refused.sizes.values()))
     promise = say_promise(declared.domain, name)
     sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
-    edit = propose_edit(refused.source, sizes, name)
     misfit = explored.misfit
     held = misfit.held if misfit is not None and size in misfit.held.shape else None
+    edit = propose_edit(refused.source, sizes, name)
+    if held is not None and not edit:
+        edit = propose_part(refused.source, held.name, held.shape, sizes)
+    advice = _follow(held, name) or f"let the line above take the size from its input instead of holding {size}."
     return Finding(
         code="AS102",
         name="size-baked-in",
         what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}{' or 1' if broadcasts else ''}.",
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}{_say_held(held)}",
-        fix=edit
-        or _follow(held, name)
-        or f"let the line above take the size from its input instead of holding {size}.",
-        remedy=Remedy(edits=((refused.source, edit),)) if edit and refused.source is not None else None,
+        fix=edit or advice,
+        remedy=Remedy(edits=((refused.source, edit),), otherwise=advice)
+        if edit and refused.source is not None
+        else None,
         is_fix_untried=bool(edit),
         alternative=f"if {name} is really fixed, promise that: {_fixed_words(declared, name, size)}",
         sizes=refused.sizes,
@@ -220,7 +223,7 @@ def _unexplained(explored: Explored, refused: Refusal | None = None, more: str =
             f"it answers at {say_sizes(answered)}; no rule was found that tells the two apart."
             + (f"\n{more}" if more else "")
         ),
-        fix="say which sizes are meant: where=[...], for instance where=['h % 32 == 0', 'a <= b']",
+        fix="declare the sizes at which the model answers, with where=[...].",
         alternative="change the line so that it answers at all sizes.",
         sizes=refused.sizes,
     )
@@ -269,7 +272,7 @@ def _refused_by_value(refused: Refusal) -> Finding:
             f"at {say_sizes(refused.sizes)} it raises: {first_line(refused.message)}\n"
             "at the same sizes it answers when the inputs are nearer to zero; which values it takes is unknown."
         ),
-        fix='declare the values that are legal, for instance values={"x": "0 <= x <= 1"}.',
+        fix="declare the values that are legal, with values={...}, or give a function of sizes that makes such values.",
         sizes=refused.sizes,
     )
 

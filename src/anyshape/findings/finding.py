@@ -41,7 +41,8 @@ class Remedy:
     """What a fix changes, as facts: rules and options of the call, sizes of axes, lines of the user's code.
 
     An option is a name and a value. An axis is the path of an input or the name of an output, the number of the axis and the
-    expression that its size follows. An edit is a line and its new text.
+    expression that its size follows. An edit is a line and its new text. `otherwise` is what is shown in the place of a fix
+    that does not help.
     """
 
     where: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class Remedy:
     input_axes: tuple[tuple[str, int, str], ...] = ()
     output_axes: tuple[tuple[str, int, str], ...] = ()
     edits: tuple[tuple[Source, str], ...] = ()
+    otherwise: str = ""
 
     def joined(self, other: Remedy) -> Remedy:
         """Both changes together, each part once."""
