@@ -30,6 +30,12 @@ class Doubled(torch.nn.Module):
         return x * 2
 
 
+class Cube(torch.nn.Module):
+    def forward(self, x):
+        side = round(x.shape[0] ** (1 / 3))
+        return x.view(side, side, side)
+
+
 class Pick(torch.nn.Module):
     def forward(self, x, index):
         return x[index]
@@ -78,9 +84,14 @@ def test_learned_values_and_an_end_that_was_compared_are_narrower() -> None:
     assert "\n  AS132 open-range-ends: n has no declared upper end: " in str(result)
 
 
+def test_refused_sizes_without_a_rule_are_a_warning() -> None:
+    with pytest.warns(anyshape.NarrowedWarning, match="AS142 rule-unknown"):
+        anyshape.export(Cube(), lambda n=8: torch.randn(n))
+
+
 def test_a_narrower_domain_that_was_accepted_is_a_warning() -> None:
     with pytest.warns(anyshape.NarrowedWarning, match="AS103 promise-not-kept"):
-        anyshape.export(Pairs(), numbers, where="n <= 8", accept_narrower=True)
+        anyshape.export(Pairs(), numbers, where="n <= 64", accept_narrower=True)
 
 
 def test_a_caller_can_make_it_an_error() -> None:

@@ -259,6 +259,7 @@ def _rule_unknown(verdict: Verdict, inside: Sequence[Refusal]) -> Finding:
         ),
         fix="if you know the rule, write it: where=[...]; the file then refuses the other sizes by itself.",
         sizes=first.sizes,
+        narrows=True,
     )
 
 
