@@ -22,6 +22,7 @@ from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.diagnose.cond_functions import diagnose_cond_sides
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
 from anyshape.diagnose.extents import diagnose_clock
@@ -49,6 +50,7 @@ from anyshape.translate.rounded import round_inside
 from anyshape.translate.wider_types import widen_types
 from anyshape.verify import VerifyOptions, tell_sizes
 from anyshape.verify.asking import request_for
+from anyshape.verify.cond_sides import verify_cond_sides
 from anyshape.verify.from_lowest import verify_from_lowest
 
 SYMBOLIC = RUNGS[0].name
@@ -170,6 +172,7 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
         *diagnose_differences(verdict, site.declared.domain, captured.regions),
         *diagnose_clock(verdict),
         *diagnose_refused_inside(verdict, site.declared.domain, site.explored),
+        *diagnose_cond_sides(verdict),
     )
     blamed = blamed_guard(verdict, captured.regions)
     rules = (*exact.rules, *promised.rules)
@@ -240,6 +243,8 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
             defend_values(exported.model, contract, verdict.lowest)
             save_model(exported.model, path)  # another file, which is compared again
             verdict = verify_from_lowest(request)
+        if verdict.passed and captured.strategy == SYMBOLIC:
+            return replace(verdict, sides=verify_cond_sides(request))
         return verdict
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
+from onnxscript import opset18 as op
 from torch import nn
 from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops import map as mapped
@@ -248,3 +249,69 @@ def test_where_torch_export_refuses_the_operator_runs_as_python(tmp_path: Path) 
     where = ["n <= 20", "m <= 20", "k <= 20"]
     result = anyshape.export(OwnRow(), inputs, tmp_path / "m.onnx", dynamic={"x": "n k", "y": "m k"}, where=where)
     assert result.strategy == "rerolled"
+
+
+class Signed(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x - 1, torch.sin, (x,))
+
+
+class Rare(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 1e9, torch.sin, lambda x: x - 1, (x,))
+
+
+class RareInRare(nn.Module):
+    def forward(self, x):
+        def inner(x):
+            y = x * 2
+            return torch.cond(
+                y.mean() > 1e8,
+                torch.sin,
+                lambda y: y + 1,
+                (y,),
+            )
+
+        return torch.cond(x.sum() > 1e9, inner, lambda x: x - 1, (x,))
+
+
+class RareInLoop(nn.Module):
+    """No module's forward, and no line of one, has the torch.cond."""
+
+    def forward(self, x):
+        return scan(self.step, torch.zeros_like(x[0]), x)[1]
+
+    def step(self, carried, row):
+        carried = torch.cond((row == 77.5).any(), lambda c, r: torch.sin(c) + r, lambda c, r: c + r, (carried, row))
+        return carried, carried * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(Signed, "AS305"), (Rare, "AS135"), (RareInRare, "AS135"), (RareInLoop, "AS135")]
+)
+def test_a_function_that_is_translated_wrong_is_noticed(kind: Callable[[], nn.Module], code: str) -> None:
+    """Those to which no values lead are compared by themselves."""
+    wrong = {"aten::sin": lambda x: op.Cos(x)}
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(kind(), (torch.randn(5, 3),), dynamic={"x": "n 3"}, translations=wrong, strategy="symbolic")
+    assert code in {finding.code for finding in broken.value.findings}
+
+
+@pytest.mark.parametrize(("kind", "count"), [(Signed, 0), (Rare, 1), (RareInRare, 2), (RareInLoop, 1)])
+def test_functions_to_which_no_values_lead_are_compared_by_themselves(
+    kind: Callable[[], nn.Module], count: int
+) -> None:
+    result = anyshape.export(kind(), (torch.randn(5, 3),), dynamic={"x": "n 3"})
+    assert [side.is_compared for side in result.verdict.sides] == [True] * count
+    assert result.findings == ()
+
+
+class SameTwice(nn.Module):
+    def forward(self, x):
+        return scan(lambda total, row: (total + row, total), torch.zeros(3), x)[0]
+
+
+def test_a_refusal_by_torch_names_its_reason() -> None:
+    """scan() takes no function that gives what it was given; eager itself says so."""
+    with pytest.raises(anyshape.PromiseBroken, match="aliasing"):
+        anyshape.export(SameTwice(), (torch.randn(5, 3),), dynamic={"x": "n 3"})

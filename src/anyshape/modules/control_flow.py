@@ -9,7 +9,7 @@ although the user's own call answers. So dynamo must not run at all under a mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -18,6 +18,8 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from anyshape.findings import Source
+from anyshape.modules.frames import source_of_running_code
 from anyshape.modules.stands_for import standing
 
 Function = Callable[..., Any]
@@ -55,6 +57,24 @@ def control_flow_by(replacement: Replacement) -> Iterator[None]:
         return replacement(own, operator, (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)))
 
     with standing([(vars(torch), "compile", _uncompiled), (HigherOrderOperator, "__call__", call)]):
+        yield
+
+
+@contextmanager
+def choices_noted(noted: dict[Source, set[bool]], forced: Mapping[Source, bool]) -> Iterator[None]:
+    """The same; `noted` gets which functions each torch.cond chose, by its line. `forced` chooses for some lines."""
+
+    def choose(own: Function, operator: HigherOrderOperator, args: tuple[Any, ...]) -> Any:
+        if operator.name() != "cond":
+            return _in_python(own, operator, args)
+        source = source_of_running_code(2)
+        if source is None:
+            return _choose(*args)
+        side = bool(forced.get(source, args[0]))
+        noted.setdefault(source, set()).add(side)
+        return _choose(side, *args[1:])
+
+    with control_flow_by(choose):
         yield
 
 

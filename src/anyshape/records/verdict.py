@@ -142,6 +142,19 @@ class Untried:
     why: str
 
 
+@dataclass(frozen=True)
+class CondSide:
+    """A function of a torch.cond that no compared values lead to: the first (`side` is True) or the second.
+
+    It was compared by itself, if the module answers under it at all (`is_compared`), and failed or not.
+    """
+
+    source: Source
+    side: bool
+    failure: Failure | None
+    is_compared: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of a verification.
@@ -150,7 +163,8 @@ class Verdict:
     the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
-    below this number the file is wrong; everything else in the verdict is about the integers from there on.
+    below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
+    functions that were compared by themselves.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -166,6 +180,7 @@ class Verdict:
     seconds: float = 0.0
     stopped_after: float | None = None
     lowest: Mapping[str, int] = field(hash=False, default_factory=dict)
+    sides: tuple[CondSide, ...] = ()
 
     @property
     def passed(self) -> bool:

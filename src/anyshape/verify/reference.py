@@ -133,10 +133,19 @@ def quiet() -> Iterator[None]:
 
 
 def _refusal(error: Exception) -> Refused:
-    message = str(error).strip() or type(error).__name__
+    message = _with_reason(str(error).strip()) or type(error).__name__
     memory = isinstance(error, MemoryError) or any(words in message.lower() for words in _OUT_OF_MEMORY)
     return Refused(
         f"{type(error).__name__}: {message}" if not isinstance(error, RuntimeError) else message,
         source_of_error(error),
         memory,
     )
+
+
+def _with_reason(message: str) -> str:
+    """The first line is shown alone; if it ends with a colon, the next one has the reason, and is put beside it."""
+    first, _, rest = message.partition("\n")
+    if not first.endswith(":") or not rest.strip():
+        return message
+    reason, _, more = rest.strip().partition("\n")
+    return f"{first} {reason.strip()}\n{more}"

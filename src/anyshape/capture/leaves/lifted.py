@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.capture.leaves.reading import Reading, Recorded, Replacing
 from anyshape.modules.control_flow import control_flow_by
+from anyshape.modules.frames import source_of_running_code
 from anyshape.modules.stands_for import standing
 
 Function = Callable[..., Any]
@@ -73,7 +74,22 @@ def _keep(own: Function, operator: HigherOrderOperator, args: tuple[Any, ...]) -
         lifted.append(_Lifted(function, modes, extra))
         place += len(reading.constants)
     results = call.again(lifted, [*map(_as_recorded, (*free, *constants)), *sizes])
+    _write_line(results, recorded)
     return tree_unflatten(list(results), found[-1][1])
+
+
+def _write_line(results: Sequence[Any], recorded: Recorded) -> None:
+    """Put the line that calls the operator onto its node; torch keeps lines of functions named `forward` only."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_slot
+
+    source = source_of_running_code(2)
+    tensor = next((each for each in results if isinstance(each, torch.Tensor)), None)
+    if source is None or tensor is None or not recorded.tracers:
+        return
+    slot = get_proxy_slot(tensor, recorded.tracers[-1], None)
+    if slot is not None:
+        node: Any = slot.proxy.node.args[0]
+        node.stack_trace = f'{node.stack_trace or ""}\n  File "{source.file}", line {source.line}, in {source.function}'
 
 
 @contextmanager
