@@ -65,9 +65,12 @@ def try_module(
     has_legal_integers = False
     for learn in (learn_values, partial(learn_floats, calm=calm)):
         learned = learn(declared, answers)
-        again = None if learned is None else look(learned.declared)
-        has_legal_integers |= learned is not None and learn is learn_values
-        if learned is not None and again is not None and len(again.explored.refused) < len(refused):
+        if learned is None:
+            continue
+        has_legal_integers |= learn is learn_values
+        try_again = trying(learned.declared, reference)
+        if any(try_again(each.sizes) is None for each in refused[:_LOOKED_AT]):
+            again = look(learned.declared)
             return replace(again, values=learned.texts, order=learned.order, has_legal_integers=has_legal_integers)
     by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
     is_open = first.explored.pinned or not first.explored.is_explained

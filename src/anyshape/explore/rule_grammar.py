@@ -106,7 +106,9 @@ def _of_sums_and_products(answered: Sequence[Sizes], refused: Sequence[Sizes]) -
         yield from _bounds(Ref(left) - Ref(right), answered, refused)
     for total in names:
         for left, right in itertools.combinations([name for name in names if name != total], 2):
-            yield Compare("==", Ref(left) + Ref(right), Ref(total))
+            whole = Compare("==", Ref(left) + Ref(right), Ref(total))
+            yield whole
+            yield any_of([whole, Compare("==", Ref(total), Number(1))])
             yield Compare("<=", Ref(left) + Ref(right), Ref(total))
             yield Compare("==", Ref(left) * Ref(right), Ref(total))
     for side, area in itertools.permutations(names, 2):

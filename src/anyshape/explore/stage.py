@@ -100,7 +100,7 @@ def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...]
         allowed.expect_refusals(rules)
         if _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
             is_tested = not allowed.denied or _is_tested(rules, diary.refused_sizes[told:])
-            return rules if is_tested and _admits_more(rules, diary) else None
+            return rules if is_tested and _admits_more(domain, rules, diary) else None
     return None
 
 
@@ -109,9 +109,14 @@ def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], di
     return all(diary.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
 
 
-def _admits_more(rules: Sequence[Condition], diary: Diary) -> bool:
-    """Whether the rules admit more than a few points: a list of all that answered describes them, too, and no others."""
+def _admits_more(domain: Domain, rules: Sequence[Condition], diary: Diary) -> bool:
+    """Whether the rules admit more than a few points: a list of all that answered describes them, too, and no others.
+
+    Where each dim has an upper end, a few may be all that there are.
+    """
     names = {name for rule in rules for name in dims_of(rule)}
+    if all(domain.dim(name).max is not None for name in names):
+        return True
     admitted = {tuple(sizes[name] for name in names) for sizes in diary.answered}
     return len(admitted) >= _ADMITTED or bool(pinned_dims(diary.answered, diary.refused_sizes))
 

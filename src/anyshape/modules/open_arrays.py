@@ -21,6 +21,8 @@ import torch
 from torch import SymFloat, SymInt
 from torch.utils._pytree import tree_leaves, tree_map
 
+from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+
 torch_numpy: Any = importlib.import_module("torch._numpy")  # numpy in torch's operators; it has no types of its own
 _SIZES = (SymInt, SymFloat)
 
@@ -255,6 +257,10 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
     "maximum": torch.sym_max,
     "minimum": torch.sym_min,
     **dict.fromkeys(("abs", "absolute"), abs),
+    "log": OPEN_LOG,
+    "log2": OPEN_LOG2,
+    "log10": OPEN_LOG10,
+    "exp": OPEN_EXP,
 }
 _OWN: dict[str, Callable[..., Any]] = {
     "array": _array,
