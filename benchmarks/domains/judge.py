@@ -55,7 +55,7 @@ def print_truths(rows: list[Row]) -> int:
 
 
 def print_one(row: Row, limit: int) -> int:
-    from exported import judge
+    from judged_exports import judge
 
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(judge(row, Path(folder), limit)))

@@ -171,12 +171,17 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain, captured.regions),
         *diagnose_clock(verdict),
-        *diagnose_refused_inside(verdict, site.declared.domain, site.explored),
+        *_diagnose_refused(verdict, site),
         *diagnose_cond_sides(verdict),
     )
     blamed = blamed_guard(verdict, captured.regions)
     rules = (*exact.rules, *promised.rules)
     return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, rules)
+
+
+def _diagnose_refused(verdict: Verdict, site: Site) -> tuple[Finding, ...]:
+    """What refusals of the module mean for a whole file; the numbers that are made for a part may contradict each other."""
+    return () if site.is_part else diagnose_refused_inside(verdict, site.declared.domain, site.explored)
 
 
 def translated(captured: Captured, site: Site, translator: Translator) -> Exported:
@@ -261,7 +266,7 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain),
         *diagnose_clock(verdict),
-        *diagnose_refused_inside(verdict, site.declared.domain, site.explored),
+        *_diagnose_refused(verdict, site),
     )
     return Attempt(
         captured.strategy, findings, captured, exported, verdict, declared=site.declared, rules=promised.rules

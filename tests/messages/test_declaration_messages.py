@@ -265,12 +265,12 @@ AS025 example-outside-domain: the example lies outside its own domain: batch = 3
   Why:    the domain says batch >= 4.
   Fix:    widen the rule, or give another example.""",
     ),
-    "an undeclared size of 0": (
-        lambda: declare(Two(), R(0, 4), dynamic={"x": "n _"}),
+    "a size of 0 outside the range": (
+        lambda: declare(Two(), R(0, 4), dynamic={"x": "n _"}, where=["n <= 8"]),
         """\
 AS025 example-outside-domain: the example lies outside its own domain: n = 0.
   Why:    the domain says n >= 1.
-  Fix:    if a size of 0 is meant, say so: where=['n >= 0'].""",
+  Fix:    widen the rule, or give another example.""",
     ),
     "a default outside the range": (
         lambda: declare(Two(), lambda n=3: R(n), where=["4 <= n <= 9"]),

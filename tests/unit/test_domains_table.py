@@ -55,7 +55,7 @@ def test_an_untrue_truth_is_found(table: Any, name: str, truth: str) -> None:
 def test_a_rule_that_is_not_the_true_one_differs_at_a_point(table: Any, name: str, rule: str) -> None:
     row = next(row for row in table("modules").ROWS if row.name == name)
     wrong = dataclasses.replace(row, truth=rule)
-    assert any(row.is_true(sizes) != wrong.is_true(sizes) for sizes in table("exported").points_of(row, 300))
+    assert any(row.is_true(sizes) != wrong.is_true(sizes) for sizes in table("judged_exports").points_of(row, 300))
 
 
 def test_half_of_the_points_are_inside_and_the_rest_lies_at_the_boundary(table: Any) -> None:

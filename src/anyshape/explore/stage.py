@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from anyshape.domain import Condition, Domain, choose_sizes, dims_of, holds
+from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, holds
 from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
@@ -110,12 +110,13 @@ def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], di
 
 
 def _admits_more(domain: Domain, rules: Sequence[Condition], diary: Diary) -> bool:
-    """Whether the rules admit more than a few points: a list of all that answered describes them, too, and no others.
+    """Whether alternatives admit more than a few points: a list of all that answered describes them, too, and no others.
 
     Where each dim has an upper end, a few may be all that there are.
     """
     names = {name for rule in rules for name in dims_of(rule)}
-    if all(domain.dim(name).max is not None for name in names):
+    has_alternatives = any(isinstance(rule, AnyOf) for rule in rules)
+    if not has_alternatives or all(domain.dim(name).max is not None for name in names):
         return True
     admitted = {tuple(sizes[name] for name in names) for sizes in diary.answered}
     return len(admitted) >= _ADMITTED or bool(pinned_dims(diary.answered, diary.refused_sizes))

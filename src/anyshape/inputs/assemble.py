@@ -68,6 +68,7 @@ def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, .
     _check_names(leaves, options.output_names)
     domain = canonical_domain(leaves, parts.dims, parts.rules)
     sizes = {name: parts.example_sizes[name] for name in domain.names}
+    domain = _with_zeros(domain, sizes)
     check_inside(domain, sizes)
     make = maker(leaves)
     return Declared(
@@ -84,6 +85,14 @@ def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, .
         output_names=options.output_names,
         notes=parts.notes,
     )
+
+
+def _with_zeros(domain: Domain, sizes: Mapping[str, int]) -> Domain:
+    """The domain with 0 in the ranges of dims that have no declared one, and that are 0 in the example."""
+    empty = [dim for dim in domain.dims if sizes[dim.name] == 0 and not dim.declared]
+    for dim in empty:
+        domain = domain.with_dim(replace(dim, min=0))
+    return domain
 
 
 def _example(parts: Parts, make: Make, sizes: Mapping[str, int]) -> Inputs:
@@ -117,13 +126,7 @@ def check_inside(domain: Domain, sizes: Mapping[str, int]) -> None:
         if holds(rule, sizes):
             continue
         about = {name: sizes[name] for name in dims_of(rule)}
-        empty = [name for name, size in about.items() if size == 0]
-        fix = (
-            f"if a size of 0 is meant, say so: where=['{empty[0]} >= 0']."
-            if empty
-            else "widen the rule, or give another example."
-        )
-        raise DeclarationError(outside_domain(about, format_condition(rule), fix))
+        raise DeclarationError(outside_domain(about, format_condition(rule)))
 
 
 def name_leaves(

@@ -11,6 +11,8 @@ from anyshape.verify.compare import OutputRule, compare_outputs
 from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.opened import FileNode
 
+_TYPES = {"float32": "float", "float64": "double", "str": "string", "object": "string"}
+
 
 def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
     """FILE if the reference gives for this node what onnxruntime gave, or stops there as it did.
@@ -47,9 +49,15 @@ def _is_defined(model: Any, node: Any, values: Mapping[str, Array]) -> bool:
     allowed = {each.type_param_str: set(each.allowed_type_strs) for each in schema.type_constraints}
     for place, name in enumerate(node.input):
         variable = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
-        if name and variable in allowed and f"tensor({values[name].dtype.name})" not in allowed[variable]:
+        if name and variable in allowed and _type_of(values[name]) not in allowed[variable]:
             return False
     return True
+
+
+def _type_of(array: Array) -> str:
+    """The type as ONNX's schemas write it."""
+    name = array.dtype.name
+    return f"tensor({_TYPES.get(name, name)})"
 
 
 def _reference(model: Any, node: Any, given: Mapping[str, Array], gives: list[str]) -> list[Array]:
