@@ -185,13 +185,18 @@ def broken_contract(name: str, count: int) -> Finding:
     )
 
 
-def run_failed(message: str, bindings: Mapping[str, str], sizes: Mapping[str, int]) -> Finding:
+def run_failed(
+    message: str, bindings: Mapping[str, str], sizes: Mapping[str, int], *, has_unknown_rule: bool = False
+) -> Finding:
+    at_sizes = "the model may raise at these sizes, too: no rule is known for the sizes at which it does. Try it there."
     return Finding(
         code="AS417",
         name="run-failed",
         what="the sizes of this call keep the contract, but onnxruntime could not run it.",
         why="\n".join(filter(None, (_known(bindings), f"onnxruntime says: {message}"))),
-        fix="look at the values: an index beyond its table, a length beyond its sequence.",
+        fix=at_sizes
+        if has_unknown_rule
+        else "look at the values: an index beyond its table, a length beyond its sequence.",
         alternative="if they are well, the file is not: anyshape check it, and please report it.",
         sizes=dict(sizes),
     )

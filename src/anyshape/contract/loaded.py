@@ -117,7 +117,8 @@ class Loaded:
         except RuntimeFailed as error:
             if refused := _REFUSED_VALUES.search(error.message):
                 raise PromiseBroken(say.values_refused(refused[1], sizes)) from error
-            raise PromiseBroken(say.run_failed(error.message, self._checker.bindings(feeds), sizes)) from error
+            bindings, is_unknown = self._checker.bindings(feeds), bool(self.contract.refused)
+            raise PromiseBroken(say.run_failed(error.message, bindings, sizes, has_unknown_rule=is_unknown)) from error
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, side)) for side in (self.contract.inputs, self.contract.outputs))

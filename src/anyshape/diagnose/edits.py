@@ -57,6 +57,9 @@ def propose_part(source: Source | None, held: str, shape: Sequence[int], pinned:
         if isinstance(node, ast.Attribute) and node.attr == attribute and id(node) not in taken
     ]
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    held_sizes = [size for size, _ in pinned.values()]
+    if any(held_sizes.count(size) > 1 for size in shape):  # which of two dims an axis follows is not known
+        return ""
     sizes = {size: _read_from(places, names) for size, places in pinned.values()}
     parts = [f": {sizes[size]}" if sizes.get(size, _ANY) != _ANY else ":" for size in shape]
     while parts and parts[-1] == ":":

@@ -266,7 +266,7 @@ def _rule_unknown(verdict: Verdict, inside: Sequence[Refusal]) -> Finding:
 def _refused_by_value(refused: Refusal) -> Finding:
     return Finding(
         code="AS316",
-        name="values-refused",
+        name="model-refuses-values",
         what="the model raises for some values of its inputs, at sizes at which it answers for others.",
         where=refused.source,
         why=(
