@@ -70,23 +70,23 @@ def try_module(
         has_legal_integers |= learn is learn_values
         try_again = trying(learned.declared, reference)
         if any(try_again(each.sizes) is None for each in refused[:_LOOKED_AT]):
-            again = look(learned.declared)
-            return replace(again, values=learned.texts, order=learned.order, has_legal_integers=has_legal_integers)
+            again = replace(look(learned.declared), values=learned.texts, order=learned.order)
+            return replace(_with_misfit(again, reference), has_legal_integers=has_legal_integers)
     by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
-    is_open = first.explored.pinned or not first.explored.is_explained
-    misfit = _misfit(declared, reference, refused) if is_open else None
-    explored = replace(first.explored, by_value=by_value, misfit=misfit)
-    return replace(first, explored=explored, has_legal_integers=has_legal_integers)
+    first = replace(first, explored=replace(first.explored, by_value=by_value))
+    return replace(_with_misfit(first, reference), has_legal_integers=has_legal_integers)
 
 
-def _misfit(declared: Declared, reference: Reference, refused: Sequence[Refusal]) -> Misfit | None:
-    """A tensor of the module's own that is in the way at one of these sizes."""
-    step = -(-len(refused) // _LOOKED_AT)
-    for each in refused[::step]:
-        found = find_misfit(reference.module, partial(reference.run, declared.make(each.sizes, 0)))
+def _with_misfit(tried: Tried, reference: Reference) -> Tried:
+    """The same with a tensor of the module's own that is in the way of other sizes, where no rule describes them."""
+    explored = tried.explored
+    if explored.is_explained and not explored.pinned:
+        return tried
+    for each in explored.refused[:: -(-len(explored.refused) // _LOOKED_AT)]:
+        found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0)))
         if found is not None:
-            return Misfit(found, each)
-    return None
+            return replace(tried, explored=replace(explored, misfit=Misfit(found, each)))
+    return tried
 
 
 def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
