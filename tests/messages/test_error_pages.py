@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from page_scripts import Page, Said, Workshop, parse_page, with_text
 from source_codes import codes_spoken_of, names_by_code
-from tests.sampled import sample
 
 from anyshape.findings import UsageError
 from anyshape.findings.pages import read_page
@@ -99,6 +98,7 @@ def test_a_page_says_what_it_is_about(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", PAGES)
+@pytest.mark.long_table
 def test_the_first_script_says_what_the_page_says(code: str, workshop: Workshop, tmp_path: Path) -> None:
     page = parse_page(PAGES[code])
     said = workshop.run(page.script, tmp_path).text
@@ -107,7 +107,8 @@ def test_the_first_script_says_what_the_page_says(code: str, workshop: Workshop,
     assert said == page.text
 
 
-@pytest.mark.parametrize("code", sample(PAGES))
+@pytest.mark.parametrize("code", PAGES)
+@pytest.mark.long_table
 def test_the_last_script_runs_without_the_finding(code: str, workshop: Workshop, tmp_path: Path) -> None:
     said = workshop.run(parse_page(PAGES[code]).fixed, tmp_path)
     assert not said.is_error, said.text

@@ -93,6 +93,7 @@ def encoder_in_eval_mode() -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long_table
 def test_a_callable_is_exported_under_the_names_of_its_parameters(name: str, tmp_path: Path) -> None:
     model = MODELS[name]
     result = anyshape.export(model, inputs, tmp_path / "m.onnx", where=["1 <= batch <= 32"], budget=5)

@@ -8,7 +8,6 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tests.sampled import sample
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -44,7 +43,8 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", sample(SIZES))
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.long_table
 def test_a_computed_size_is_what_python_computes(name, tmp_path) -> None:
     model, path = Sized(SIZES[name]), tmp_path / "m.onnx"
     anyshape.export(model, lambda n=9: torch.randn(n), path)
@@ -76,7 +76,8 @@ class Computed(nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", sample(NUMBERS))
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.long_table
 def test_a_float_of_a_size_stays_open_in_the_precision_of_the_tensors_it_meets(name, dtype, tmp_path) -> None:
     path = tmp_path / "m.onnx"
     result = anyshape.export(Computed(NUMBERS[name]), lambda n=9: torch.randn(n, dtype=dtype), path)
@@ -191,7 +192,8 @@ DOUBLES = {
 }
 
 
-@pytest.mark.parametrize("name", sample(DOUBLES))
+@pytest.mark.parametrize("name", DOUBLES)
+@pytest.mark.long_table
 def test_a_number_that_meets_doubles_is_a_double(name, tmp_path) -> None:
     path = tmp_path / "m.onnx"
     anyshape.export(Computed(DOUBLES[name]), lambda n=9: torch.randn(n, dtype=torch.float64), path)

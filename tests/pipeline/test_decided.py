@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tests.sampled import IS_THOROUGH
 from torch import nn
 
 import anyshape
@@ -134,6 +133,7 @@ def test_a_loop_that_a_value_may_end_early(tmp_path) -> None:
         assert_same(model, path, torch.randn(3, 4) * scale)
 
 
+@pytest.mark.thorough
 def test_a_number_of_steps_that_is_a_value(tmp_path) -> None:
     model, path = Repeated(), tmp_path / "m.onnx"
     export(model, lambda b, n=3: (torch.randn(b, 4), torch.tensor(n)), path)
@@ -141,12 +141,14 @@ def test_a_number_of_steps_that_is_a_value(tmp_path) -> None:
         assert_same(model, path, torch.randn(3, 4), torch.tensor(steps))
 
 
+@pytest.mark.thorough
 def test_a_number_of_steps_below_zero_is_no_step(tmp_path) -> None:
     model, path = Repeated(), tmp_path / "m.onnx"
     export(model, lambda b, n=3: (torch.randn(b, 4), torch.tensor(n)), path)
     assert_same(model, path, torch.randn(3, 4), torch.tensor(-1))
 
 
+@pytest.mark.thorough
 def test_a_while_that_asks_a_value_each_time(tmp_path) -> None:
     model, path = Halved(), tmp_path / "m.onnx"
     export(model, lambda b=2: torch.randn(b, 4), path)
@@ -196,7 +198,7 @@ def test_what_follows_from_weights_alone_is_no_question() -> None:
     assert result.strategy != "decided"
 
 
-@pytest.mark.skipif(not IS_THOROUGH, reason="half a minute: in a thorough run")
+@pytest.mark.thorough
 def test_a_number_that_other_values_must_agree_with(tmp_path) -> None:
     class Pooled(nn.Module):
         def forward(self, x, group):
@@ -256,6 +258,7 @@ def test_a_count_and_the_rows_that_were_counted_agree(tmp_path) -> None:
         assert_same(model, path, torch.randn(3, 5, 4), torch.rand(3, 5) < share)
 
 
+@pytest.mark.thorough
 def test_a_place_that_is_a_value_is_an_open_place_of_a_slice(tmp_path) -> None:
     model, path = Placed(), tmp_path / "m.onnx"
 

@@ -10,7 +10,6 @@ import copy
 import onnxruntime
 import pytest
 import torch
-from tests.sampled import sample
 from torch import nn
 
 import anyshape
@@ -183,7 +182,8 @@ def wrong_sizes(model: nn.Module, result: anyshape.Export, sizes: list[int]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", sample(LOOPS), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", LOOPS, ids=lambda kind: kind.__name__)
+@pytest.mark.long_table
 def test_a_loop_that_changes_after_a_far_number_is_right_beyond_it(kind) -> None:
     model = kind().eval()
     result = anyshape.export(copy.deepcopy(model), inputs, where=["batch <= 3", "seq <= 620"])
@@ -191,7 +191,8 @@ def test_a_loop_that_changes_after_a_far_number_is_right_beyond_it(kind) -> None
     assert wrong_sizes(model, result, far) == []
 
 
-@pytest.mark.parametrize("kind", sample(TABLES), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
+@pytest.mark.long_table
 def test_a_number_looked_up_by_length_is_right_far_beyond_its_threshold(kind) -> None:
     model = kind().eval()
     result = anyshape.export(copy.deepcopy(model), inputs, where=["batch <= 3", "seq <= 3000"])

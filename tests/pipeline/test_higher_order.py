@@ -195,6 +195,7 @@ CASES: list[tuple[type[nn.Module], tuple[torch.Tensor, ...], dict[str, str], str
 @pytest.mark.parametrize(
     ("kind", "inputs", "dynamic", "operator"), CASES, ids=lambda each: getattr(each, "__name__", "")
 )
+@pytest.mark.long_table
 def test_the_operator_is_kept(
     kind: Callable[[], nn.Module],
     inputs: tuple[torch.Tensor, ...],

@@ -102,6 +102,7 @@ def export(number: Number, path: Path | None = None, **options: object) -> anysh
 
 
 @pytest.mark.parametrize("number", MODELS, ids=lambda number: number.__name__)
+@pytest.mark.long_table
 def test_a_file_is_right_up_to_where_its_integers_end(number: Number, tmp_path: Path) -> None:
     end = MODELS[number]
     result = export(number, tmp_path / "m.onnx")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.sampled import IS_THOROUGH
 
 import anyshape
 
@@ -162,7 +161,7 @@ def test_many_open_axes_do_not_take_the_machine_down() -> None:
     assert int(growth) < 6000  # MB, of which a few hundred are libraries
 
 
-@pytest.mark.skipif(not IS_THOROUGH, reason="a minute: in a thorough run")
+@pytest.mark.thorough
 def test_a_model_that_takes_minutes_ends_in_time_and_leaves_torch_as_it_was() -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.LongformerConfig(

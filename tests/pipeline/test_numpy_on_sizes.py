@@ -81,6 +81,7 @@ class ThereAndBack(nn.Module):
 
 
 @pytest.mark.parametrize("model", [Remembered, Positions, Windows, Masks, Numbers, Indices, ThereAndBack])
+@pytest.mark.long_table
 def test_what_numpy_makes_of_sizes_follows_the_sizes(model) -> None:
     result = anyshape.export(model().eval(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)
     assert result.strategy == "symbolic"

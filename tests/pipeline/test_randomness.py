@@ -31,6 +31,7 @@ def test_a_random_model_is_refused_with_the_line_that_draws(made: Any) -> None:
 
 
 @pytest.mark.parametrize("made", models.RANDOM_IN_ONNX, ids=lambda made: made.__name__)
+@pytest.mark.long_table
 def test_torchs_random_operators_are_kept_and_told(made: Any) -> None:
     result = anyshape.export(made(), models.inputs, random="runtime", budget=5)
     assert result.contract.random

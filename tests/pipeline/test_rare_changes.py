@@ -63,6 +63,7 @@ def inputs(batch: int = 2, seq: int = 5) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("model", [ForValues(), ForLengths(), ByTorch()], ids=lambda model: type(model).__name__)
+@pytest.mark.long_table
 def test_rare_randomness_is_told_with_its_line(model: nn.Module, tmp_path: Path) -> None:
     with pytest.raises(anyshape.PromiseBroken, match="AS144") as broken:
         anyshape.export(model, inputs, tmp_path / "m.onnx")

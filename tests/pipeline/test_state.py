@@ -20,6 +20,7 @@ def refused(module: torch.nn.Module, **options: Any) -> Finding:
 
 
 @pytest.mark.parametrize("made", models.KEEPING, ids=lambda made: made.__name__)
+@pytest.mark.long_table
 def test_state_is_refused_with_the_line_that_writes_it(made: Any) -> None:
     finding = refused(made())
     assert finding.code == "AS143"
@@ -41,6 +42,7 @@ def test_identical_calls_that_differ_are_refused_with_the_line(made: Any) -> Non
 
 
 @pytest.mark.parametrize("made", models.CARRIED, ids=lambda made: made.__name__)
+@pytest.mark.long_table
 def test_carried_state_answers_as_the_model_does_in_a_row(made: Any, tmp_path: Path) -> None:
     module = made().eval()
     result = anyshape.export(module, models.inputs, tmp_path / "m.onnx", state="outputs")

@@ -16,7 +16,6 @@ import pytest
 import torch
 from masked_models import MASKED, WIDTH
 from signed_models import SIGNED
-from tests.sampled import sample
 from torch import nn
 
 import anyshape
@@ -94,14 +93,16 @@ def differences(result: anyshape.Export, module: nn.Module, calls: list[dict[str
     return found
 
 
-@pytest.mark.parametrize("name", sample(MASKED))
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.long_table
 def test_no_file_with_a_mask_is_kept_and_wrong(name: str) -> None:
     found = wrong_masks(name)
     assert not found
     assert found is not None or name in REFUSED
 
 
-@pytest.mark.parametrize("name", sample(SIGNED))
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.long_table
 def test_no_file_with_signs_and_zeros_is_kept_and_wrong(name: str) -> None:
     found = wrong_numbers(name)
     assert not found

@@ -20,5 +20,6 @@ def outcome(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", ZOO, ids=str)
+@pytest.mark.long_table
 def test_outcome(row: Row) -> None:
     assert outcome(row) == row.expect

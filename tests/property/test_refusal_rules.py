@@ -12,7 +12,7 @@ import onnxruntime
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.sampled import IS_THOROUGH
+from tests.thorough import IS_THOROUGH
 from torch import nn
 
 import anyshape

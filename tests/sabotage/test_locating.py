@@ -5,11 +5,11 @@ A tenth of the mutants is looked at in an ordinary run, all of them with ANYSHAP
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from random import Random
 
 import onnx
+import pytest
 from mutated import places
 from test_sabotage import QUICK, all_mutants, changes_results, flatten, results, verdict_on
 from twins import TWINS, Twin
@@ -17,7 +17,7 @@ from twins import TWINS, Twin
 from anyshape.verify import Reference
 
 LOCATING = replace(QUICK, locate_s=20.0)
-SHARE = 1.0 if os.environ.get("ANYSHAPE_THOROUGH") == "1" else 0.1
+SHARE = 1.0
 
 
 def chosen() -> list[tuple[Twin, str, onnx.ModelProto]]:
@@ -41,6 +41,7 @@ def is_located(twin: Twin, mutant: onnx.ModelProto) -> bool | None:
     return failure is not None and failure.located is not None and failure.located.node in places(good, mutant)
 
 
+@pytest.mark.thorough
 def test_the_mutated_node_or_one_that_reads_from_it_is_located() -> None:
     found = {f"{twin.name}: {what}": is_located(twin, mutant) for twin, what, mutant in chosen()}
     looked_at = {what: located for what, located in found.items() if located is not None}

@@ -8,7 +8,6 @@ import numpy as np
 import onnx
 import pytest
 from mutations import MUTATIONS, Mutants, harmless
-from tests.sampled import sample
 from tests.verify_calls import Everything
 from twins import TWINS, Twin
 
@@ -104,7 +103,8 @@ def changing_and_missed(twin: Twin, every: int) -> tuple[int, list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("twin", sample(TWINS), ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+@pytest.mark.long_table
 def test_every_mutation_that_changes_results_is_noticed(twin: Twin) -> None:
     changing, missed = changing_and_missed(twin, every=1)
     assert missed == []
@@ -119,6 +119,7 @@ def test_a_sample_of_mutations_is_noticed(twin: Twin) -> None:
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+@pytest.mark.long_table
 def test_the_good_file_and_harmless_changes_of_it_pass(twin: Twin) -> None:
     model = twin.file()
     with Reference(twin.build(), flatten) as reference:

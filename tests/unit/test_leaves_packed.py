@@ -210,6 +210,7 @@ BY_NAME = {variant.name: variant for variant in VARIANTS}
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@pytest.mark.long_table
 def test_is_right_at_every_size_and_for_all_lengths(variant: Variant) -> None:
     assert find_differences(variant, TWICE) == []
 

@@ -189,6 +189,7 @@ def exported(name: str) -> tuple[nn.Module, ir.Model]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@pytest.mark.long_table
 def test_is_right_at_every_size(variant: Variant) -> None:
     assert compare(*exported(variant.name), variant, SIZES) == []
 

@@ -83,6 +83,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 @pytest.mark.filterwarnings("ignore:The length of signal is shorter")  # eager's own
+@pytest.mark.long_table
 def test_is_right_at_every_size(row: Row) -> None:
     assert find_differences(row) == []
 

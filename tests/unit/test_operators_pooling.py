@@ -42,6 +42,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.long_table
 def test_is_right_at_every_size(row: Row) -> None:
     assert find_differences(row) == []
 

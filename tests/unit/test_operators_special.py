@@ -43,6 +43,7 @@ def places(*counts: int) -> list[tuple[torch.Tensor, ...]]:
     ],
     ids=lambda function: str(function.__name__),
 )
+@pytest.mark.long_table
 def test_is_right_near_and_far(function: Callable[..., torch.Tensor]) -> None:
     assert find_differences(Row("", function, places(15, 1, 9))) == []
 

@@ -38,6 +38,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long_table
 def test_the_file_has_opset_17_and_is_right(name: str) -> None:
     result = anyshape.export(Function(MODELS[name]), inputs, opset=17)
     proto = result.model_proto

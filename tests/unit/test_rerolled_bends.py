@@ -86,6 +86,7 @@ class PerhapsNone(nn.Module):
 @pytest.mark.parametrize(
     "model", [Remainder, Warmup, ChunkMask, ChangesLate, LastTwo, PerhapsNone], ids=lambda model: model.__name__
 )
+@pytest.mark.long_table
 def test_a_loop_that_bends_is_right_before_and_after_it_bends(model: type[nn.Module]) -> None:
     module = model()
     declared = declare(module, _inputs)

@@ -197,6 +197,7 @@ LOOPS = [
 
 
 @pytest.mark.parametrize("model", LOOPS, ids=lambda model: model.__name__)
+@pytest.mark.long_table
 def test_a_loop_is_right_at_lengths_that_were_never_traced(model: type[nn.Module]) -> None:
     learned = learn(capture_rerolled, model(), _inputs)
     assert learned.captured.strategy == "rerolled"
