@@ -44,7 +44,9 @@ for name in sys.argv[1:]:
 """
 NAMES = ("Recurrent", "Unsupported", "ByValues", "Baked", "Guarded")
 _PROGRESS = re.compile(r"anyshape: [a-z].*")
-_FINDING = re.compile(r"AS\d{3} [a-z-]+: .*|  (Where|Why|Fix|Or|Replay|More): .*|    .*|warning: .*|error: .*|")
+_FINDING = re.compile(
+    r"AS\d{3} [a-z-]+: .*|  (Where|Why|Fix|Fix \(not tried\)|Or|Replay|More): .*|    .*|warning: .*|error: .*|"
+)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -92,8 +92,6 @@ def test_auto_finds_what_is_tied(pack: Callable[[Any], Any]) -> None:
     assert len({axes[2] for axes in keys[::2]}) == 1
 
 
-def test_an_empty_past_must_be_declared() -> None:
-    from anyshape.findings import DeclarationError
-
-    with pytest.raises(DeclarationError, match="AS025"):
-        declare(Decoder(), function_of(tuples)(past=0), dynamic={"past_key_values": "batch 4 past 16"})
+def test_an_empty_past_starts_its_dim_at_0() -> None:
+    declared = declare(Decoder(), function_of(tuples)(past=0), dynamic={"past_key_values": "batch 4 past 16"})
+    assert declared.domain.dim("past").min == 0

@@ -20,6 +20,7 @@ from anyshape.diagnose.wording import first_line, say_promise, say_range, say_si
 from anyshape.domain import (
     Compare,
     Condition,
+    Dim,
     Domain,
     Number,
     Ref,
@@ -35,6 +36,8 @@ from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Misfit
 from anyshape.records.verdict import Refusal, Verdict
+
+_LOOKED_AT = 16
 
 
 def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, ...]:
@@ -69,9 +72,10 @@ def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored
 
 def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:
     written = declared_dims(declared.domain)
+    cut = {name for name in written if _is_cut(name, explored.narrow(declared.domain), declared.domain.dim(name))}
     for rule in explored.rules:
-        refused = _smallest(explored, rule.condition)
-        if written.issuperset(dims_of(rule.condition)) or _cuts_range(rule.condition, declared.domain, written):
+        refused, names = _smallest(explored, rule.condition), dims_of(rule.condition)
+        if written.issuperset(names) or cut.intersection(names):
             yield _not_kept(declared.domain, rule, refused)
         else:
             yield _narrowed(rule, refused)
@@ -83,19 +87,17 @@ def declared_dims(domain: Domain) -> set[str]:
     return related | {dim.name for dim in domain.dims if dim.declared}
 
 
-def _cuts_range(rule: Condition, domain: Domain, written: set[str]) -> bool:
-    """Whether no size of the bare dims lets a declared dim have its declared end."""
-    for name in written.intersection(dims_of(rule)):
-        dim = domain.dim(name)
-        ends = (dim.smallest, None if dim.max is None else dim.largest_up_to(dim.max))
-        if any(_is_empty_at(domain, rule, name, end) for end in ends if end is not None):
-            return True
-    return False
+def _is_cut(name: str, kept: Domain, dim: Dim) -> bool:
+    """Whether a declared dim has a size that no sizes of the other dims go with: its ends, and some sizes between."""
+    high = None if dim.max is None else dim.largest_up_to(dim.max)
+    last = dim.smallest + _LOOKED_AT * dim.multiple if high is None else high
+    sizes = list(range(dim.smallest, last + 1, dim.multiple))[:_LOOKED_AT]
+    return any(_is_empty_at(kept, name, size) for size in dict.fromkeys([*sizes, last]))
 
 
-def _is_empty_at(domain: Domain, rule: Condition, name: str, size: int) -> bool:
+def _is_empty_at(domain: Domain, name: str, size: int) -> bool:
     try:
-        return smallest_point(domain, rule, Compare("==", Ref(name), Number(size))) is None
+        return smallest_point(domain, Compare("==", Ref(name), Number(size))) is None
     except Undecided:
         return False
 
