@@ -19,7 +19,7 @@ import anyshape
 from anyshape.domain import holds, parse_condition
 
 Sizes = Mapping[str, int]
-_EXAMPLES = 300 if IS_THOROUGH else 10
+_EXAMPLES = 300 if IS_THOROUGH else 4
 _POINTS = 300
 _ABOUT_SIZES = ("AS102", "AS103", "AS104", "AS106", "AS142")
 
