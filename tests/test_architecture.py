@@ -23,7 +23,7 @@ TOP = (
     "last_rung",
     "decided",
     "constancy",
-    "trials",
+    "fix_trials",
     "pipeline",
     "signing",
     "api",

@@ -220,7 +220,7 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
 
 
 def _refuse_outside(exported: Exported, captured: Captured, site: Site) -> None:
-    """Put the nodes into the graph that refuse sizes, and where the user wants it values, outside the contract."""
+    """Add nodes to the graph that fail at sizes outside the contract, and with `enforce_values` at values outside it."""
     draft = build_contract(site.declared, site.explored, captured, exported)
     if site.options.enforce_values and not site.is_part:
         defend_values(exported.model, draft)

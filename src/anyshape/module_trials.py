@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from anyshape.diagnose.memories import diagnose_memory
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
-from anyshape.explore.legal_values import learn_values
+from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared
-from anyshape.inputs.calls import Inputs
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Misfit
 from anyshape.records.verdict import Refusal
@@ -54,27 +53,28 @@ def try_module(
         explored = explore(declared, trying(declared, reference), cost, known, seed=options.verify.seed)
         return Tried(declared, explored, cost)
 
-    def answers(inputs: Inputs) -> bool:
-        return not isinstance(reference.run(inputs), Refused)
-
     first = look(declared)
     if not first.explored.refused or not first.explored.answered:
         return first
     refused = sorted(first.explored.refused, key=lambda refused: sum(refused.sizes.values()))
-    calm = find_calm(declared, answers, [each.sizes for each in refused])
-    has_legal_integers = False
-    for learn in (learn_values, partial(learn_floats, calm=calm)):
-        learned = learn(declared, answers)
+
+    def look_again(learned: LegalValues | None) -> Tried | None:
+        """The same with values inside learned bounds; None where they change nothing at the refused sizes."""
         if learned is None:
-            continue
-        has_legal_integers |= learn is learn_values
+            return None
         try_again = trying(learned.declared, reference)
-        if any(try_again(each.sizes) is None for each in refused[:_LOOKED_AT]):
-            again = replace(look(learned.declared), values=learned.texts, order=learned.order)
-            return replace(_with_misfit(again, reference), has_legal_integers=has_legal_integers)
-    by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
-    first = replace(first, explored=replace(first.explored, by_value=by_value))
-    return replace(_with_misfit(first, reference), has_legal_integers=has_legal_integers)
+        if all(try_again(each.sizes) is not None for each in refused[:_LOOKED_AT]):
+            return None
+        return replace(look(learned.declared), values=learned.texts, order=learned.order)
+
+    integers = learn_values(declared, reference.answers)
+    found = look_again(integers)
+    if found is None:
+        calm = find_calm(declared, reference.answers, [each.sizes for each in refused])
+        by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
+        found = look_again(learn_floats(declared, reference.answers, calm))
+        found = found or replace(first, explored=replace(first.explored, by_value=by_value))
+    return replace(_with_misfit(found, reference), has_legal_integers=integers is not None)
 
 
 def _with_misfit(tried: Tried, reference: Reference) -> Tried:

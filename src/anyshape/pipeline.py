@@ -33,6 +33,7 @@ from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.explore.left_out import find_left_out
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.findings.paths import quoted
+from anyshape.fix_trials import Exporting, try_fixes
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.value_bounds import promised_values
 from anyshape.ladder import climb, climb_to_consent, in_time, telling
@@ -44,8 +45,7 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.site import Options, Site, Sizes, Tell
-from anyshape.trials import Exporting, try_fixes
-from anyshape.verify import Reference, Refused, VerifyOptions, verify
+from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 
 if TYPE_CHECKING:
@@ -151,8 +151,7 @@ class _Climbed:
             refused.sizes
             for attempt in self.attempts
             if attempt.verdict is not None and attempt.declared is not None
-            for refused in attempt.verdict.refused
-            if attempt.declared.domain.contains(refused.sizes)
+            for refused in attempt.verdict.refused_in(attempt.declared.domain)
         ]
 
 
@@ -195,7 +194,7 @@ def _refusals(declared: Declared, explored: Explored, reference: Reference) -> t
     """What the module's own refusals mean for the promise, axes that the declaration leaves out first."""
     if not explored.refused or not explored.answered:
         return diagnose_refusals(declared, explored)
-    left_out = find_left_out(declared, lambda inputs: not isinstance(reference.run(inputs), Refused))
+    left_out = find_left_out(declared, reference.answers)
     others = diagnose_refusals(declared, refusals_of_others(explored, left_out))
     return (*diagnose_left_out(left_out, explored), *others)
 
@@ -253,7 +252,7 @@ def check(
         )
         verdict = verify(request)
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
-    unpromised = [each for each in verdict.refused if promised is None or promised.domain.contains(each.sizes)]
+    unpromised = verdict.refused if promised is None else verdict.refused_in(promised.domain)
     differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))
     answers = diagnose_answers(unpromised, replay)
     if verdict.tried:

@@ -102,8 +102,8 @@ def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
 
 
 def _refused(declared: Declared, verdict: Verdict | None) -> tuple[Mapping[str, int], ...]:
-    refused = () if verdict is None else verdict.refused
-    return tuple(dict(each.sizes) for each in refused if declared.domain.contains(each.sizes))
+    refused = () if verdict is None else verdict.refused_in(declared.domain)
+    return tuple(dict(each.sizes) for each in refused)
 
 
 def _tested(captured: Captured, verdict: Verdict | None) -> Tested:

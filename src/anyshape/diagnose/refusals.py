@@ -59,7 +59,7 @@ def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, 
 
 def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored) -> tuple[Finding, ...]:
     """What it means that the module refused sizes of the contract while the file was compared."""
-    inside = [each for each in verdict.refused if domain.contains(each.sizes)]
+    inside = verdict.refused_in(domain)
     if not inside:
         return ()
     if explored.is_explained:
@@ -72,7 +72,9 @@ def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored
 
 def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:
     written = declared_dims(declared.domain)
-    cut = {name for name in written if _is_cut(name, explored.narrow(declared.domain), declared.domain.dim(name))}
+    kept = explored.narrow(declared.domain)
+    mentioned = {name for rule in explored.rules for name in dims_of(rule.condition)}
+    cut = {name for name in written & mentioned if _is_cut(name, kept, declared.domain.dim(name))}
     for rule in explored.rules:
         refused, names = _smallest(explored, rule.condition), dims_of(rule.condition)
         if written.issuperset(names) or cut.intersection(names):
@@ -91,7 +93,7 @@ def _is_cut(name: str, kept: Domain, dim: Dim) -> bool:
     """Whether a declared dim has a size that no sizes of the other dims go with: its ends, and some sizes between."""
     high = None if dim.max is None else dim.largest_up_to(dim.max)
     last = dim.smallest + _LOOKED_AT * dim.multiple if high is None else high
-    sizes = list(range(dim.smallest, last + 1, dim.multiple))[:_LOOKED_AT]
+    sizes = range(dim.smallest, last + 1, dim.multiple)[:_LOOKED_AT]
     return any(_is_empty_at(kept, name, size) for size in dict.fromkeys([*sizes, last]))
 
 

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Callable, Mapping, Sequence
 
-from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, Undecided, dims_of, negate, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
 
 Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
@@ -68,39 +67,6 @@ def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes],
                     inside = middle
                 else:
                     outside = middle
-
-
-def fresh_points(domain: Domain, rules: Sequence[Condition], tried: Sequence[Sizes]) -> Iterator[dict[str, int]]:
-    """For each rule, points that nobody tried: some inside all rules, some that break this one alone."""
-    seen = {tuple(sizes.items()) for sizes in tried}
-    for rule in rules:
-        others = [other for other in rules if other is not rule]
-        for extra in ([rule], [negate(rule)]):
-            near = _edges(rule)
-            for point in (_point(domain, *others, *extra, *edge) for edge in ([], *near)):
-                if point is not None and tuple(point.items()) not in seen:
-                    seen.add(tuple(point.items()))
-                    yield point
-
-
-def _edges(rule: Condition) -> list[list[Condition]]:
-    """Places beside a bound, where a rule that is off by one or by a factor shows."""
-    if not isinstance(rule, Compare) or not isinstance(rule.right, Number):
-        return []
-    if isinstance(rule.left, Ref):
-        return [[Compare("==", rule.left, Number(rule.right.value + step))] for step in (-1, 0, 1)]
-    dims = [Ref(name) for name in dims_of(rule)]
-    if isinstance(rule.left, Op) and rule.left.symbol == "*":
-        # One dim small and the other beside the bound: there a bound on each dim alone would show.
-        near = [rule.right.value + step for step in (-1, 0, 1)]
-        return [
-            [Compare("==", one, Number(small)), Compare("==", other, Number(size))]
-            for one, other in permutations(dims, 2)
-            for small in (1, 2)
-            for size in near
-        ]
-    multiple = rule.left.args[1] if isinstance(rule.left, Op) else Number(1)
-    return [[Compare("==", dim, multiple * step)] for dim in dims for step in (1, 3, 5)]
 
 
 def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int] | None:

@@ -48,8 +48,7 @@ class Attempt:
         """Of the sizes at which its file was compared, how many it is right at: 0 without a file, 1 if at all of them."""
         if self.verdict is None or not self.verdict.tried:
             return 0.0
-        wrong = {tuple(failure.sizes.items()) for failure in self.verdict.failures}
-        return 1.0 - len(wrong) / len(wrong | {tuple(sizes.items()) for sizes in self.verdict.tried})
+        return len(self.verdict.passed_sizes) / len(self.verdict.tried)
 
     @property
     def is_right_but_short(self) -> bool:

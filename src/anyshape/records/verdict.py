@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from anyshape.domain import Domain
 from anyshape.findings import Source
 
 Sizes = Mapping[str, int]
@@ -186,6 +187,10 @@ class Verdict:
     def passed(self) -> bool:
         """No failure, and at least one size at which there was something to compare."""
         return not self.failures and bool(self.tried)
+
+    def refused_in(self, domain: Domain) -> tuple[Refusal, ...]:
+        """The refusals at sizes that the domain contains."""
+        return tuple(refusal for refusal in self.refused if domain.contains(refusal.sizes))
 
     @property
     def passed_sizes(self) -> tuple[Sizes, ...]:

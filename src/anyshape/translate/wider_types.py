@@ -132,7 +132,7 @@ def _types(schema: onnx.defs.OpSchema, variable: str) -> frozenset[str]:
 
 
 def _is(formal: Sequence[onnx.defs.OpSchema.FormalParameter], place: int, variable: str) -> bool:
-    """Whether the type of this place is the variable; a last parameter may stand for any number of places."""
+    """Whether the schema gives this operand the type variable; further operands of a variadic operator have the last one."""
     return bool(formal) and formal[min(place, len(formal) - 1)].type_str == variable
 
 

@@ -96,6 +96,10 @@ class Reference:
         finally:
             self._note(inputs, has_drawn, self._state.restore())
 
+    def answers(self, inputs: CallInputs) -> bool:
+        """Whether the module answers, rather than raises."""
+        return not isinstance(self.run(inputs), Refused)
+
     def _note(self, inputs: CallInputs, has_drawn: bool, written: Written) -> None:
         if (has_drawn, written) not in self._known and len(self.noted) < _MOST_NOTED:
             self._known.add((has_drawn, written))

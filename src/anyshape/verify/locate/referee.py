@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from anyshape.records.verdict import Fault
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.dtypes import Array, dtype_of_ort_type
 from anyshape.verify.compare import OutputRule, compare_outputs
 from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.opened import FileNode
-
-_TYPES = {"float32": "float", "float64": "double", "str": "string", "object": "string"}
 
 
 def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
@@ -46,18 +44,14 @@ def _is_defined(model: Any, node: Any, values: Mapping[str, Array]) -> bool:
     if node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type, opset, ""):
         return True  # another domain has its own rules
     schema = onnx.defs.get_schema(node.op_type, opset, "")
-    allowed = {each.type_param_str: set(each.allowed_type_strs) for each in schema.type_constraints}
+    allowed = {
+        each.type_param_str: set(map(dtype_of_ort_type, each.allowed_type_strs)) for each in schema.type_constraints
+    }
     for place, name in enumerate(node.input):
         variable = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
-        if name and variable in allowed and _type_of(values[name]) not in allowed[variable]:
+        if name and variable in allowed and values[name].dtype.name not in allowed[variable]:
             return False
     return True
-
-
-def _type_of(array: Array) -> str:
-    """The type as ONNX's schemas write it."""
-    name = array.dtype.name
-    return f"tensor({_TYPES.get(name, name)})"
 
 
 def _reference(model: Any, node: Any, given: Mapping[str, Array], gives: list[str]) -> list[Array]:

@@ -15,10 +15,10 @@ from torch import nn
 import anyshape
 from anyshape.contract.metadata import find_contract
 from anyshape.findings import DeclarationError, Finding, PromiseBroken, Remedy
+from anyshape.fix_trials import Exporting, try_fixes
 from anyshape.inputs import declare
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.site import Options
-from anyshape.trials import Exporting, try_fixes
 
 FIX = Finding(
     code="AS103",
