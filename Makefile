@@ -46,8 +46,9 @@ operators: $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest
 	$(BIN)/python benchmarks/operators/audit.py
 
+# One process for each model and exporter; goes on where it stopped. BENCH="--only bert-base", "--small", "--again".
 bench: $(STAMP)
-	$(BIN)/python benchmarks/against_torch.py
+	$(BIN)/python benchmarks/speed/run.py $(BENCH)
 
 setup: $(STAMP)
 

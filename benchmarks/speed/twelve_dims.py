@@ -1,6 +1,6 @@
 """How long do choosing sizes and solving take for ten dynamic inputs with twelve dims and relations between them?
 
-python benchmarks/twelve_dims.py        writes benchmarks/results/twelve_dims.json
+python benchmarks/speed/twelve_dims.py        writes benchmarks/results/twelve_dims.json
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anyshape.domain import choose_sizes, decide, declare_domain, parse_condition
 
-RESULTS = Path(__file__).parent / "results" / "twelve_dims.json"
+RESULTS = Path(__file__).parents[1] / "results" / "twelve_dims.json"
 NAMES = [f"d{index}" for index in range(12)]
 WHERE = [
     *(f"1 <= d{index} <= {64 + index}" for index in range(8)),

@@ -1,6 +1,6 @@
 """A GRUCell decoder written as a Python loop: the rolled-up file beside the unrolled one, and beside a Scan.
 
-    python benchmarks/rerolled_decoder.py
+    python benchmarks/speed/rerolled_decoder.py
 
 Exported from traces of few steps, timed in onnxruntime at 200; the unrolled file is torch's of exactly 200 steps. The Scan
 is written by hand with the same weights: what a `Scan` in place of our `Loop` would give. Results go to results/.
@@ -25,7 +25,7 @@ from torch import nn
 import anyshape
 
 STEPS, BATCH, WIDTH, RUNS = 200, 4, 32, 30
-RESULTS = Path(__file__).parent / "results" / "rerolled_decoder.json"
+RESULTS = Path(__file__).parents[1] / "results" / "rerolled_decoder.json"
 
 
 class Decoder(nn.Module):

@@ -1,0 +1,99 @@
+"""Export seconds of torch's two exporters and of anyshape on real models; the home of `make bench`.
+
+    python benchmarks/speed/run.py [--only bert-base ...] [--small] [--again]
+
+Each model and exporter has a process of its own; exporters alternate. Figures go to results/speed.json after every
+process, so that a run that was interrupted goes on where it stopped; --again measures anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from one_export import EXPORTERS
+from process_memory import PeakMemory
+from zoo_models import CASES, Case
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results" / "speed.json"
+TIMEOUT_S = 1800
+
+
+def read_results() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"versions": {}, "models": {}}
+
+
+def write_results(results: dict[str, Any]) -> None:
+    results["versions"] = versions()
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    names = ("torch", "onnx", "onnxscript", "onnxruntime", "onnx-ir", "transformers", "numpy")
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
+    return {name: version(name) for name in names} | machine
+
+
+def in_child(script: str, *arguments: str) -> dict[str, Any]:
+    """What a script prints as its last line of JSON, with the peak memory of all its processes."""
+    command = [sys.executable, str(HERE / script), *arguments]
+    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=told, stderr=errors, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        memory = PeakMemory(process.pid)
+        if not memory.watch(process, TIMEOUT_S):
+            process.kill()
+            process.wait()
+            return {"error": f"took longer than {TIMEOUT_S} s"}
+        told.seek(0)
+        errors.seek(0)
+        lines = told.read().strip().splitlines()
+        if process.returncode or not lines:
+            last = (errors.read().strip().splitlines() or [""])[-1]
+            return {"error": f"exit status {process.returncode}: {last[:300]}"}
+        return json.loads(lines[-1]) | {"peak_mb": memory.peak_mb}
+
+
+def chosen_cases(only: list[str], small: bool) -> list[Case]:
+    cases = [case for case in CASES if not only or case.name in only]
+    return [case for case in cases if not (small and case.is_large)]
+
+
+def print_row(name: str, row: dict[str, Any]) -> None:
+    cells = []
+    for exporter in EXPORTERS:
+        first = row.get(exporter, {}).get("first", row.get(exporter, {}))
+        cells.append(
+            f"{exporter} {first['cpu_s']:7.1f}" if "cpu_s" in first and "error" not in first else f"{exporter}  refused"
+        )
+    print(f"{name:16} cpu s: {'   '.join(cells)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=[], choices=[case.name for case in CASES], metavar="MODEL")
+    parser.add_argument("--small", action="store_true", help="leave out the model of 2 GB")
+    parser.add_argument("--again", action="store_true", help="measure also what results/speed.json holds")
+    options = parser.parse_args()
+    results = read_results()
+    with tempfile.TemporaryDirectory(prefix="anyshape-bench-") as folder:
+        for case in chosen_cases(options.only, options.small):
+            row = results["models"].setdefault(case.name, {})
+            for exporter in EXPORTERS:
+                if options.again or exporter not in row:
+                    row[exporter] = in_child("one_export.py", case.name, exporter, folder)
+                    write_results(results)
+            print_row(case.name, row)
+
+
+if __name__ == "__main__":
+    main()
