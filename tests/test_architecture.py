@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,6 +93,61 @@ def test_a_file_fits_in_a_head(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 300, "which two nouns live here?"
     assert path.stem not in ("utils", "helpers", "common", "misc", "manager", "base")
+
+
+def decisions_on_findings(text: str, *, may_name_codes: bool = False) -> list[int]:
+    """Lines that decide by the code or the text of a finding: comparisons of them, and codes that are no `code=` argument."""
+    tree = ast.parse(text)
+    given = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg == "code"}
+    given |= {
+        id(side)
+        for each in ast.walk(tree)
+        if isinstance(each, ast.IfExp) and id(each) in given
+        for side in (each.body, each.orelse)
+    }
+    return sorted(
+        node.lineno
+        for node in ast.walk(tree)
+        if (
+            isinstance(node, ast.Compare) and _is_by_value(node) and any(map(_is_words, (node.left, *node.comparators)))
+        )
+        or (isinstance(node, ast.Attribute) and hasattr(str, node.attr) and _is_words(node.value))
+        or (not may_name_codes and _is_code(node) and id(node) not in given)
+    )
+
+
+def _is_by_value(node: ast.Compare) -> bool:
+    return not all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
+
+
+def _is_words(node: ast.AST) -> bool:
+    """Whether this is the code, the sentence or the explanation of something."""
+    return isinstance(node, ast.Attribute) and node.attr in ("code", "what", "why")
+
+
+def _is_code(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(re.fullmatch(r"AS\d{3}", node.value))
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_decision_hangs_on_the_code_or_text_of_a_finding(path: Path) -> None:
+    may_name_codes = "diagnose" in path.relative_to(SOURCE).parts
+    assert decisions_on_findings(path.read_text(encoding="utf-8"), may_name_codes=may_name_codes) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'finding.code == "AS112"',
+        "finding.code in KNOWN",
+        "each.what not in known",
+        'each.why.startswith("the comparisons")',
+        'codes = {"AS102", "AS103"}',
+    ],
+)
+def test_the_rule_about_decisions_can_fail(text: str) -> None:
+    assert decisions_on_findings(text) != []
+    assert decisions_on_findings('Finding(code="AS112", what="it is so")') == []
 
 
 def test_importing_anyshape_is_light() -> None:

@@ -21,7 +21,7 @@ from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.questions import refuses_somewhere, too_many_questions
 from anyshape.domain import is_about
 from anyshape.explore import costing, explore
-from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Source
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.numbers import with_numbers
 from anyshape.ladder import climb, judged
@@ -41,7 +41,6 @@ from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, 
 from anyshape.verify import Reference
 
 STRATEGY = "decided"
-_VALUES_DECIDE = ("AS111", "AS121")
 _MOST_PARTS = 24
 _DRAWS = 4
 _PLACES = 4
@@ -53,8 +52,8 @@ def asks_for_values(attempts: Sequence[Attempt], strategy: str | None) -> bool:
     """Whether the rungs below came to nothing because the model decides by values."""
     if strategy is not None:
         return strategy == STRATEGY
-    codes = {finding.code for attempt in attempts for finding in attempt.findings}
-    return not any(attempt.is_right for attempt in attempts) and any(code in codes for code in _VALUES_DECIDE)
+    is_right = any(attempt.is_right for attempt in attempts)
+    return not is_right and any(attempt.has(Reason.VALUES_DECIDE) for attempt in attempts)
 
 
 def decide_by_values(site: Site) -> Attempt:
@@ -252,7 +251,7 @@ class _Tree:
         new = [rule for rule in part.rules if rule not in self.rules and is_about(rule.condition, names)]
         self.rules.extend(new)
         if new:
-            self.findings.extend(finding for finding in part.findings if finding.code == "AS137")
+            self.findings.extend(finding for finding in part.findings if finding.reason is Reason.INTEGERS_END)
 
 
 def _smallest(numbers: Sequence[Mapping[str, int]]) -> Mapping[str, int]:

@@ -145,9 +145,10 @@ def _without_fix(finding: Finding) -> Finding:
 
 def _tried(finding: Finding, before: Sequence[Finding], after: Sequence[Finding]) -> Finding:
     """The finding, with what an export under its fix has shown; `after` are the errors of that export."""
-    known = {other.what for other in before if other is not finding}
-    if any(each.code == finding.code and each.what not in known for each in after):
+    others = [other for other in before if other is not finding]
+    new = [each for each in after if not any(each.repeats(other) for other in others)]
+    if any(each.reason is finding.reason for each in new):
         return _without_fix(finding)
-    following = next((each for each in after if each.what not in known), None)
+    following = next(iter(new), None)
     then = f"\nthat is not enough: next is {following.code} {following.name}: {following.what}" if following else ""
     return replace(finding, fix=finding.fix + then, is_fix_untried=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anyshape.diagnose.captures import diagnose_translation_error
-from anyshape.findings import AnyshapeError
+from anyshape.findings import AnyshapeError, Reason
 from anyshape.ladder import judged
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured
@@ -23,7 +23,7 @@ def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
         return options.strategy == LEGACY
     is_right = any(attempt.is_right or attempt.is_right_but_short for attempt in attempts)
     is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
-    is_named = any(finding.code == "AS112" for attempt in attempts for finding in attempt.findings)
+    is_named = any(attempt.has(Reason.OUTPUT_AXIS) for attempt in attempts)
     return not (is_right or is_translated or is_named)
 
 

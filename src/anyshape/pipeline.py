@@ -31,7 +31,7 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
 from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.explore.left_out import find_left_out
-from anyshape.findings import Finding, PromiseBroken, Severity
+from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.findings.paths import quoted
 from anyshape.fix_trials import Exporting, try_fixes
 from anyshape.inputs import Declared, flatten_outputs
@@ -211,7 +211,7 @@ def _best(attempts: tuple[Attempt, ...]) -> Attempt:
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:
     """Rungs that their time ended, as warnings: with more time another file might have been written."""
     before = attempts[: attempts.index(best)]
-    ended = [finding for attempt in before for finding in attempt.findings if finding.code == "AS130"]
+    ended = [finding for attempt in before for finding in attempt.findings if finding.reason is Reason.RUNG_OUT_OF_TIME]
     return [replace(finding, severity=Severity.WARNING) for finding in ended[:1]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import nn
 
 import anyshape
 from anyshape.contract.metadata import find_contract
-from anyshape.findings import DeclarationError, Finding, PromiseBroken, Remedy
+from anyshape.findings import DeclarationError, Finding, PromiseBroken, Reason, Remedy
 from anyshape.fix_trials import Exporting, try_fixes
 from anyshape.inputs import declare
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
@@ -23,6 +23,8 @@ from anyshape.site import Options
 FIX = Finding(
     code="AS103",
     name="promise-not-kept",
+    reason=Reason.ANSWERS_ON_LESS,
+    about=("n <= 16",),
     what="you promise n 1..64.",
     fix="where=['n <= 16']",
     remedy=Remedy(where=("n <= 16",)),
@@ -87,7 +89,7 @@ def test_a_fix_under_which_the_export_is_kept_is_shown() -> None:
 
 
 def test_a_fix_after_which_the_finding_comes_again_is_not_shown() -> None:
-    text, _ = told(broken(Finding(code="AS103", name="promise-not-kept", what="you promise n 1..16.")))
+    text, _ = told(broken(replace(FIX, what="you promise n 1..16.", about=("n % 2 == 0",), remedy=None)))
     assert "n <= 16'" not in text
     assert "  Fix (not tried): change the line." in text
 
@@ -132,9 +134,17 @@ def test_findings_without_a_remedy_are_not_tried() -> None:
 
 
 def test_several_fixes_are_tried_together_and_one_fails_alone() -> None:
-    second = Finding(code="AS102", name="size-baked-in", what="dim 'm'.", fix="state='outputs'", is_fix_untried=True)
-    second = Finding(**{**vars(second), "remedy": Remedy(options=(("state", "outputs"),))})
-    text, runs = told(broken(Finding(code="AS102", name="size-baked-in", what="dim 'm'.")), FIX, second)
+    second = Finding(
+        code="AS102",
+        name="size-baked-in",
+        reason=Reason.ANSWERS_AT_ONE_SIZE,
+        about=("m",),
+        what="dim 'm'.",
+        fix="state='outputs'",
+        remedy=Remedy(options=(("state", "outputs"),)),
+        is_fix_untried=True,
+    )
+    text, runs = told(broken(replace(second, what="dim 'm', other words.", remedy=None)), FIX, second)
     ((_, declared, options),) = runs.given
     assert options.state == "outputs" and declared.domain.dim("n").max == 16
     assert "  Fix:    where=['n <= 16']\n" in text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from anyshape.diagnose.wording import chain_of, first_line
 from anyshape.domain import format_condition
-from anyshape.findings import Finding, Source
+from anyshape.findings import Finding, Reason, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
 from anyshape.modules.quiet import LOG
 from anyshape.records.captured import Guard
@@ -28,6 +28,7 @@ def diagnose_capture_error(error: BaseException) -> Finding:
         return Finding(
             code="AS111",
             name="branch-on-values",
+            reason=Reason.VALUES_DECIDE,
             what="the model decides by the values of a tensor, which a file cannot follow.",
             where=source,
             why="Python asks for a value (if, int(), .item()) that differs from input to input.",

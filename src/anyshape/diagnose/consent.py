@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from anyshape.domain import Compare, Condition, Number, Ref, all_of, dims_of, format_condition, holds
-from anyshape.findings import Finding, Severity
+from anyshape.findings import REFUSED_SIZES, Finding, Severity
 from anyshape.records.captured import Guard
 from anyshape.records.explored import Explored
-
-_NARROWINGS = ("AS102", "AS103", "AS153")
 
 
 def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:
@@ -26,7 +24,7 @@ def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:
             narrows=True,
             is_fix_untried=finding.is_fix_untried and not (finding.remedy and finding.remedy.where),
         )
-        if finding.code in _NARROWINGS
+        if finding.reason in REFUSED_SIZES
         else finding
         for finding in findings
     ]

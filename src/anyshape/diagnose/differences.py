@@ -17,7 +17,7 @@ from anyshape.diagnose.low_integers import diagnose_lowest
 from anyshape.diagnose.nodes import say_fault, say_node, source_of
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
-from anyshape.findings import Finding, Remedy
+from anyshape.findings import Finding, Reason, Remedy
 from anyshape.records.captured import Guard, Region
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Verdict
 
@@ -70,6 +70,8 @@ def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
     return Finding(
         code="AS101",
         name="size-branch",
+        reason=Reason.SIZE_BRANCH,
+        about=(rule,),
         what=f"dim {promises}, but the captured program holds only where {rule}.",
         where=guard.source,
         why=f"at {say_sizes(failure.sizes)} the model takes another path: {say_failure(failure)}",

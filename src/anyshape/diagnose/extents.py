@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from anyshape.diagnose.wording import say_sizes
-from anyshape.findings import Finding, Remedy, Severity
+from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.extent import End
 from anyshape.records.verdict import Verdict
 
@@ -28,6 +28,8 @@ def _end_not_compared(end: End, accepted: bool) -> Finding:
     return Finding(
         code="AS131",
         name="end-not-compared",
+        reason=Reason.END_NOT_COMPARED,
+        about=(end.name,),
         severity=Severity.WARNING if accepted else Severity.ERROR,
         what=f"{end.name} is declared up to {end.declared}, and the file can be compared up to {end.largest} only.",
         why=f"the capture is not proved, so a size is promised only if the file was compared that far; {end.why}.",
@@ -60,7 +62,7 @@ def diagnose_clock(verdict: Verdict) -> tuple[Finding, ...]:
     """An error where the clock ended the comparisons before all planned sizes were compared."""
     if verdict.stopped_after is None:
         return ()
-    left = [each.sizes for each in verdict.untried if each.why.startswith("the comparisons had run")]
+    left = [each.sizes for each in verdict.untried if each.is_out_of_time]
     some = "; ".join(say_sizes(sizes) for sizes in left[:_SHOWN])
     more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
     return (

@@ -8,7 +8,7 @@ two identical calls answer otherwise                ->  AS145
 from __future__ import annotations
 
 from anyshape.diagnose.wording import say_sizes
-from anyshape.findings import Finding, Remedy, Severity
+from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.repeated import Repeated
 from anyshape.records.row import RowDifference
 
@@ -29,6 +29,7 @@ def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ..
         Finding(
             code="AS143",
             name="model-keeps-state",
+            reason=Reason.STATE_KEPT,
             what=f"the model keeps state in {names}, so later calls answer otherwise than the first.",
             where=repeated.written,
             why=f"at {say_sizes(repeated.sizes)} the answer after other calls is not a fresh model's; a file has no memory.",

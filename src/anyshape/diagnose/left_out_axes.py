@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from anyshape.findings import Finding, Remedy, Severity
+from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.explored import Explored
 from anyshape.records.left_out import LeftOut
 
@@ -37,6 +37,8 @@ def _left_out(each: LeftOut, explored: Explored) -> Finding:
     return Finding(
         code="AS153",
         name="axis-left-out",
+        reason=Reason.AXIS_LEFT_OUT,
+        about=tuple(f"{path}[{axis}]" for path, axis in each.places),
         severity=Severity.ERROR if is_error else Severity.WARNING,
         what=f"{axes} {stay} {each.size}: the model refuses other sizes of {each.dim!r} beside {them}.",
         why=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anyshape.findings import Finding, Remedy, Source
+from anyshape.findings import Finding, Reason, Remedy, Source
 
 _MORE_MEMORY = "free some memory, or give a smaller example."
 
@@ -16,6 +16,7 @@ def diagnose_memory(sizes: Mapping[str, int], source: Source | None, example: Ma
     return Finding(
         code="AS141",
         name="out-of-memory",
+        reason=Reason.OUT_OF_MEMORY,
         what=f"the model needs more memory than there is at {_written(sizes)}.",
         where=source,
         why="one call may take a quarter of the memory that is free, or 1 GiB where that is more.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from anyshape.domain import Domain, Expr, Number, dims_of, format_expr, simplify
-from anyshape.findings import Finding, Remedy
+from anyshape.findings import Finding, Reason, Remedy
 from anyshape.records.exported import Exported
 
 
@@ -42,6 +42,8 @@ def _otherwise(name: str, axis: int, promised: Expr, actual: Expr | None) -> Fin
     return Finding(
         code="AS112",
         name="output-axis",
+        reason=Reason.OUTPUT_AXIS,
+        about=(f"{name}[{axis}]",),
         what=f"you call axis {axis} of output {name!r} {format_expr(promised)!r}, but it {really}.",
         why="a name on an output is a promise to whoever reads the file.",
         fix=fix,
@@ -54,6 +56,8 @@ def _no_axis(name: str, axis: int, rank: int) -> Finding:
     return Finding(
         code="AS112",
         name="output-axis",
+        reason=Reason.OUTPUT_AXIS,
+        about=(f"{name}[{axis}]",),
         what=f"you name axis {axis} of output {name!r}, which has {rank} axes.",
         fix=f"name axes 0 to {rank - 1}." if rank else "leave it out.",
     )

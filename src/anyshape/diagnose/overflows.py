@@ -8,7 +8,7 @@ no bound of a dim keeps it inside        ->  AS139, a warning: the capture is no
 from __future__ import annotations
 
 from anyshape.domain import Condition, format_condition
-from anyshape.findings import Finding, Remedy, Severity, Source
+from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 
 
 def diagnose_end(text: str, source: Source | None, condition: Condition) -> Finding:
@@ -17,6 +17,8 @@ def diagnose_end(text: str, source: Source | None, condition: Condition) -> Find
     return Finding(
         code="AS137",
         name="range-ends-at-integers",
+        reason=Reason.INTEGERS_END,
+        about=(text,),
         severity=Severity.WARNING,
         what=f"the file holds where {rule}: beyond it {_short(text)} does not fit.",
         where=source,
@@ -32,6 +34,8 @@ def diagnose_promise_beyond(text: str, source: Source | None, condition: Conditi
     return Finding(
         code="AS138",
         name="integers-too-large",
+        reason=Reason.INTEGERS_TOO_LARGE,
+        about=(text,),
         what=f"{_short(text)} does not fit into a file's integers on all declared sizes.",
         where=source,
         why=f"it fits where {rule}. Python's integers have no end; a file's have 64 bits (53 in floats).",

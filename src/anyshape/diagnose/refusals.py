@@ -30,7 +30,7 @@ from anyshape.domain import (
     holds,
     smallest_point,
 )
-from anyshape.findings import Finding, Remedy, Severity
+from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
@@ -137,6 +137,8 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
     return Finding(
         code="AS102",
         name="size-baked-in",
+        reason=Reason.ANSWERS_AT_ONE_SIZE,
+        about=(name,),
         what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}{' or 1' if broadcasts else ''}.",
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}{_say_held(held)}",
@@ -186,6 +188,8 @@ def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
     return Finding(
         code="AS103",
         name="promise-not-kept",
+        reason=Reason.ANSWERS_ON_LESS,
+        about=(format_condition(rule.condition),),
         what=f"you promise {promised}, but the model answers only where {format_condition(rule.condition)}.",
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anyshape.findings import Finding
+from anyshape.findings import Finding, Reason
 from anyshape.records.export import Attempt
 
 _FIX = "give it more: time_limit=1200 (--time-limit 20m)."
@@ -19,6 +19,7 @@ def diagnose_time(stage: str) -> Finding:
     return Finding(
         code="AS130",
         name="rung-out-of-time",
+        reason=Reason.RUNG_OUT_OF_TIME,
         what="this way of capturing the model took more than its share of time_limit.",
         why=f"it was ended while {stage or 'it began'}; a rung gets half of the time that is left.",
         fix=_FIX,

@@ -11,9 +11,11 @@ from anyshape.findings.errors import (
 )
 from anyshape.findings.finding import Finding, Remedy, Severity, Source
 from anyshape.findings.narrowed import NarrowedWarning
+from anyshape.findings.reasons import REFUSED_SIZES, Reason
 from anyshape.findings.render import render, render_all
 
 __all__ = [
+    "REFUSED_SIZES",
     "AnyshapeError",
     "ContractBroken",
     "DeclarationError",
@@ -21,6 +23,7 @@ __all__ = [
     "InternalError",
     "NarrowedWarning",
     "PromiseBroken",
+    "Reason",
     "Remedy",
     "Severity",
     "Source",

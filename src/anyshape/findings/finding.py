@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from anyshape.findings.paths import shorten_paths
+from anyshape.findings.reasons import Reason
 
 
 class Severity(Enum):
@@ -71,7 +72,8 @@ class Finding:
     and stands alone; the others are the labelled lines under it, each left out when empty. `source` is the user's line
     where `where` speaks of something else, such as a node of the file. `narrows`: the contract is smaller than the declared
     domain for this reason, and `anyshape.export` issues a warning. `remedy` is what `fix` changes, where an export can try
-    it; `is_fix_untried` is True for a fix that is code, and that nothing has tried.
+    it; `is_fix_untried` is True for a fix that is code, and that nothing has tried. `reason` is what a decision may compare,
+    `about` the dims, rules or axes that distinguish it from other findings of the same reason.
     """
 
     code: str
@@ -89,12 +91,19 @@ class Finding:
     narrows: bool = field(default=False, compare=False)
     remedy: Remedy | None = field(default=None, compare=False)
     is_fix_untried: bool = False
+    reason: Reason | None = field(default=None, compare=False)
+    about: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         # Messages of torch and Python quote absolute paths.
         object.__setattr__(self, "why", shorten_paths(self.why))
         if isinstance(self.where, str):
             object.__setattr__(self, "where", shorten_paths(self.where))
+
+    def repeats(self, other: Finding) -> bool:
+        """Whether this is the other finding once more: for the same reason, about the same things."""
+        is_same_reason = self.reason is not None and self.reason is other.reason
+        return self == other or (is_same_reason and self.about == other.about)
 
     def __str__(self) -> str:
         from anyshape.findings.render import render

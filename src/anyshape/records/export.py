@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.findings import Finding, Severity, Source
+from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Captured, Guard, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
@@ -53,8 +53,12 @@ class Attempt:
     @property
     def is_right_but_short(self) -> bool:
         """Whether all that speaks against the file is that it could not be compared up to a declared end."""
-        codes = {finding.code for finding in self.findings if finding.severity is Severity.ERROR}
-        return self.verdict is not None and self.verdict.passed and codes == {"AS131"}
+        reasons = {finding.reason for finding in self.findings if finding.severity is Severity.ERROR}
+        return self.verdict is not None and self.verdict.passed and reasons == {Reason.END_NOT_COMPARED}
+
+    def has(self, reason: Reason) -> bool:
+        """Whether one of its findings was made for this reason."""
+        return any(finding.reason is reason for finding in self.findings)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,10 +137,14 @@ class RoundedOtherwise:
 
 @dataclass(frozen=True)
 class Untried:
-    """Sizes that were planned and not compared, and why: nothing is said about them."""
+    """Sizes that were planned and not compared, and why: nothing is said about them.
+
+    `is_out_of_time`: the time for comparisons was over before them.
+    """
 
     sizes: Sizes = field(hash=False)
     why: str
+    is_out_of_time: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -66,14 +66,14 @@ class Tally:
             refused = outcome.refused
             self._refused[key] = Refusal(dict(trial.sizes), refused.message, refused.source, outcome.file_answers)
 
-    def give_up(self, sizes: Sizes, why: str) -> None:
-        self._untried.setdefault(_key(sizes), Untried(dict(sizes), why))
+    def give_up(self, sizes: Sizes, why: str, *, is_out_of_time: bool = False) -> None:
+        self._untried.setdefault(_key(sizes), Untried(dict(sizes), why, is_out_of_time))
 
     def stop_clock(self, trials: Iterable[Trial], seconds: float) -> None:
         """Give up all of these trials: the verification has run for so long."""
         self._stopped_after = seconds
         for trial in trials:
-            self.give_up(trial.sizes, f"the comparisons had run for {seconds:g} s")
+            self.give_up(trial.sizes, f"the comparisons had run for {seconds:g} s", is_out_of_time=True)
 
     def _note_errors(self, outcome: Equal) -> None:
         names = self._request.output_names

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from anyshape.capture.generalized.fit_steps import find_break
-from anyshape.capture.generalized.refusals import PATH_DEPENDS_ON_SIZE, CaptureRefused
+from anyshape.capture.generalized.refusals import CaptureRefused
 from anyshape.domain import Condition, Undecided, all_of, find_point, negate
+from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer, Captured
 
@@ -34,7 +35,7 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
 
 def _side(refusal: CaptureRefused, declared: Declared, find_side: FindSide) -> Condition | None:
     """Where to cut: where the traces begin to differ, or where a number without a rule jumps."""
-    if refusal.finding.code == PATH_DEPENDS_ON_SIZE:
+    if refusal.finding.reason is Reason.PATH_DEPENDS_ON_SIZES:
         return find_side(declared)
     found = find_break(refusal.seen, declared.domain.names)
     return found if found is not None and _cuts(declared, found) else None

@@ -22,7 +22,7 @@ from anyshape.capture.generalized.refusals import (
 from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
-from anyshape.findings import AnyshapeError
+from anyshape.findings import AnyshapeError, Reason
 from anyshape.inputs import Declared
 
 LayOver = Callable[[Sequence[Trace]], Template]
@@ -74,7 +74,8 @@ class Learner:
             try:
                 explained = explain(self._laid(traces))
             except CaptureRefused as refusal:
-                more = self._more_traces(traces) if refusal.finding.code == "AS120" and turn < _MORE_TRACES else []
+                has_no_rule = refusal.finding.reason is Reason.NUMBER_WITHOUT_RULE
+                more = self._more_traces(traces) if has_no_rule and turn < _MORE_TRACES else []
                 if not more:
                     raise
                 traces += more

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyshape.capture.generalized.trace import ANSWER, Step
-from anyshape.findings import Finding, PromiseBroken, Source
+from anyshape.findings import Finding, PromiseBroken, Reason, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
 
 Sizes = Mapping[str, int]
-
-PATH_DEPENDS_ON_SIZE = "AS122"
 
 
 class CaptureRefused(PromiseBroken):
@@ -45,6 +43,7 @@ def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRef
         Finding(
             code="AS120",
             name="number-without-rule",
+            reason=Reason.NUMBER_WITHOUT_RULE,
             what=f"a number in {name_of(step)} follows no rule of the sizes that anyshape knows.",
             where=where(step),
             why=f"it was {shown}.",
@@ -60,6 +59,7 @@ def value_asked(source: Source | None, asked: str) -> CaptureRefused:
         Finding(
             code="AS121",
             name="value-asked",
+            reason=Reason.VALUES_DECIDE,
             what="Python asks for a value that depends on the values of the inputs.",
             where=source,
             why=f"{asked.strip('_')}() of a tensor decides what runs; a trace would bake in what one input gave.",
@@ -72,8 +72,9 @@ def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others:
     step = second or first
     return CaptureRefused(
         Finding(
-            code=PATH_DEPENDS_ON_SIZE,
+            code="AS122",
             name="path-depends-on-size",
+            reason=Reason.PATH_DEPENDS_ON_SIZES,
             what=f"the model does other things at {at(sizes)} than at {at(others)}.",
             where=where(step),
             why=f"one runs {name_of(first)}, the other {name_of(second)}.",

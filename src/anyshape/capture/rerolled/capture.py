@@ -22,6 +22,7 @@ from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.sides import find_side
 from anyshape.capture.rerolled.suspects import choose_suspects
 from anyshape.domain import Condition
+from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
@@ -83,7 +84,7 @@ class _Rerolling:
                 return Learner(self.recorder, declared, self.answers, plan).learn()
             except CaptureRefused as refusal:
                 refusals.append(refusal)
-                if refusal.finding.code == "AS121" or self._is_long(declared, largest):
+                if refusal.finding.reason is Reason.VALUES_DECIDE or self._is_long(declared, largest):
                     break
         raise refusals[0]
 
