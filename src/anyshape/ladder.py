@@ -40,7 +40,7 @@ from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import FailureKind, Verdict
-from anyshape.saving import save_model
+from anyshape.saving import save_to_run
 from anyshape.site import Site, Sizes, Tell
 from anyshape.translate.join import join_regions
 from anyshape.translate.opsets import convert_opset
@@ -235,7 +235,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         options = replace(options, most_failures=_MOST_FAILURES)
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
-        save_model(exported.model, path)
+        save_to_run(exported.model, path)
         request = request_for(path, exported.output_names, site.declared, site.reference)
         suspects = [] if captured.strategy == SYMBOLIC else site.suspects
         plan = plan_comparisons(captured, promised, site.explored, suspects, site.cost, options.seed)
@@ -246,7 +246,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         if verdict.lowest and site.options.enforce_values and not site.is_part:
             contract = build_contract(site.declared, site.explored, captured, exported, verdict)
             defend_values(exported.model, contract, verdict.lowest)
-            save_model(exported.model, path)  # another file, which is compared again
+            save_to_run(exported.model, path)  # another file, which is compared again
             verdict = verify_from_lowest(request)
         if verdict.passed and captured.strategy == SYMBOLIC:
             return replace(verdict, sides=verify_cond_sides(request))

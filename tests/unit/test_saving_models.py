@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 from anyshape.findings import UsageError
-from anyshape.saving import model_bytes, models, save_model
+from anyshape.saving import model_bytes, models, save_model, save_to_run
 
 ROWS = 300
 
@@ -166,6 +166,65 @@ def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
     assert (tmp_path / "m.onnx.data").stat().st_size == 2 * ROWS * 4
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     assert session.run(None, {"c": np.array(True)})[0][0] == -1.0
+
+
+def test_weights_of_a_branch_stay_inside_one_file(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 18]> g (bool c) => (float[{ROWS}] y) {{ y = If(c) '
+        f"<then_branch = a () => (float[{ROWS}] p) {{ p = Neg(w) }}, "
+        f"else_branch = b () => (float[{ROWS}] q) {{ q = Abs(w) }}> }}"
+    )
+    for attribute in proto.graph.node[0].attribute:
+        attribute.g.initializer.append(onnx.numpy_helper.from_array(np.ones(ROWS, np.float32), "w"))
+    save_model(proto, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    assert session.run(None, {"c": np.array(True)})[0][0] == -1.0
+
+
+def many_fields() -> ir.Model:
+    """A model that has every field beside the weights: metadata, doc strings, functions, types of inner values."""
+    model = made()
+    model.metadata_props["key"] = "value"
+    model.doc_string = model.graph.doc_string = "words"
+    model.producer_name = "somebody"
+    model.graph.metadata_props["of"] = "graph"
+    next(iter(model.graph)).metadata_props["of"] = "node"
+    model.functions[("d", "f", "")] = ir.Function("d", "f", graph=ir.Graph([], [], nodes=[]), attributes=[])
+    tensor = model.graph.initializers["w"].const_value
+    assert tensor is not None
+    held = ir.Tensor(tensor.numpy(), name="w", doc_string="of a weight", metadata_props={"of": "weight"})
+    model.graph.initializers["w"].const_value = held
+    model.graph.initializers["b"].const_value = ir.Tensor(np.ones(1, np.float32), name="b")
+    return model
+
+
+def test_a_file_has_the_bytes_of_protobuf_whatever_fields_there_are(tmp_path: Path) -> None:
+    save_model(many_fields(), tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").read_bytes() == ir.to_proto(many_fields()).SerializeToString(deterministic=True)
+
+
+def test_weights_are_written_from_their_own_memory(tmp_path: Path) -> None:
+    class Uncopied(ir.Tensor):  # type: ignore[misc]
+        def tobytes(self) -> bytes:
+            raise AssertionError("a copy")
+
+    for save in (
+        lambda each: save_model(each, tmp_path / "m.onnx"),
+        lambda each: save_to_run(each, tmp_path / "r.onnx"),
+    ):
+        model = made()
+        tensor = model.graph.initializers["w"].const_value
+        assert tensor is not None
+        model.graph.initializers["w"].const_value = Uncopied(tensor.numpy(), name="w")
+        save(model)
+    assert run(tmp_path / "m.onnx") == run(tmp_path / "r.onnx") == 2.0
+
+
+def test_a_file_that_is_only_run_has_large_weights_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_RUN_INSIDE", 1000)
+    save_to_run(made(), tmp_path / "m.onnx")
+    assert sorted(content(tmp_path)) == ["m.onnx", "m.onnx.data"]
+    assert run(tmp_path / "m.onnx") == 2.0
 
 
 ERRORS = [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]

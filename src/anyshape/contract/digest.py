@@ -16,6 +16,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from anyshape.graphs.tensor_bytes import bytes_of
 from anyshape.records.contract import Digest
 
 _WEIGHT_BYTES = 1024
@@ -41,7 +42,7 @@ def digest_weights(model: ir.Model) -> str:
             tensor = value.const_value
             if tensor is not None and _is_weight(tensor):
                 found.update(f"{name}\0{tensor.nbytes}\0".encode())
-                found.update(tensor.tobytes())
+                found.update(bytes_of(tensor))
     return _hex(found)
 
 

@@ -1,6 +1,6 @@
 """Writing files: whole or not at all."""
 
 from anyshape.saving.atomic import check_writable, write_atomically
-from anyshape.saving.models import model_bytes, save_model
+from anyshape.saving.models import model_bytes, save_model, save_to_run
 
-__all__ = ["check_writable", "model_bytes", "save_model", "write_atomically"]
+__all__ = ["check_writable", "model_bytes", "save_model", "save_to_run", "write_atomically"]

@@ -6,9 +6,7 @@ of by its name alone: both can be moved together.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from anyshape.findings import UsageError
 from anyshape.saving.atomic import Writer, fill, replace, reporting, resolve, temporary, write_atomically
 from anyshape.saving.messages import too_large
+from anyshape.saving.streamed import Streamed, replaced_weights, stream_model
 from anyshape.saving.weights import Layout, inlined, lay_out
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 PROTOBUF_LIMIT = 2**31 - 1
 _ROOM_FOR_GRAPH = 2**26
+_RUN_INSIDE = 2**20  # weights of up to so many bytes lie inside a file that is written only to be run
 
 
 def model_bytes(model: ir.Model | onnx.ModelProto) -> bytes:
@@ -32,7 +32,7 @@ def model_bytes(model: ir.Model | onnx.ModelProto) -> bytes:
 
     if not isinstance(model, ir.Model):
         return _serialized(model, "the model in memory")
-    with _in_place(model, inlined(model)):
+    with replaced_weights(model, inlined(model)):
         return _serialized(ir.to_proto(model), "the model in memory")
 
 
@@ -51,20 +51,45 @@ def save_model(
     """
     import onnx_ir as ir
 
+    loaded = model if isinstance(model, ir.Model) else ir.from_proto(model)
     if external_data is None:
-        loaded = model if isinstance(model, ir.Model) else ir.from_proto(model)
         external_data = lay_out(loaded, "").weights > limit
     if not external_data:
-        data = model_bytes(model)
-        write_atomically(path, lambda stream: stream.write(data))
+        write_atomically(path, _streamed(loaded, path).write)
         return
     target = resolve(path)
-    loaded = model if isinstance(model, ir.Model) else ir.from_proto(model)
     layout = lay_out(loaded, f"{target.name}.data")
-    with _in_place(loaded, layout.replacements):
+    with replaced_weights(loaded, layout.replacements):
         data = _serialized(ir.to_proto(loaded), path)
     with reporting(path):
         _write_pair(target, data, layout)
+
+
+def save_to_run(model: ir.Model, path: Path) -> None:
+    """Write a temporary file that is only run: large weights lie beside it, from where a runtime maps them into memory.
+
+    Nobody waits until the disk has it.
+    """
+    import onnx_ir as ir
+
+    layout = lay_out(model, f"{path.name}.data")
+    if layout.weights <= _RUN_INSIDE:
+        with path.open("wb") as stream:
+            _streamed(model, path).write(stream)
+        return
+    with path.with_name(layout.location).open("wb") as stream:
+        layout.write(stream)
+    with replaced_weights(model, layout.replacements):
+        path.write_bytes(_serialized(ir.to_proto(model), path))
+
+
+def _streamed(model: ir.Model, path: str | PathLike[str]) -> Streamed:
+    """The pieces of one file. Raises UsageError above 2 GB."""
+    with replaced_weights(model, inlined(model)):
+        found = stream_model(model, lay_out(model, "").of_graph(model.graph))
+    if found.size > PROTOBUF_LIMIT:
+        raise UsageError(too_large(path, found.size))
+    return found
 
 
 def _serialized(proto: onnx.ModelProto, path: str | PathLike[str]) -> bytes:
@@ -76,19 +101,6 @@ def _serialized(proto: onnx.ModelProto, path: str | PathLike[str]) -> bytes:
         raise UsageError(too_large(path, size))
     data: bytes = proto.SerializeToString(deterministic=True)
     return data
-
-
-@contextlib.contextmanager
-def _in_place(model: ir.Model, replacements: Mapping[ir.Value, ir.TensorProtocol]) -> Iterator[None]:
-    """The model with other tensors for some of its weights, as long as the block runs."""
-    originals = {value: value.const_value for value in replacements}
-    try:
-        for value, tensor in replacements.items():
-            value.const_value = tensor
-        yield
-    finally:
-        for value, original in originals.items():
-            value.const_value = original
 
 
 def _write_pair(target: Path, model: bytes, layout: Layout) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from anyshape.graphs.tensor_bytes import bytes_of
+
 if TYPE_CHECKING:
     import onnx_ir as ir
 
@@ -25,11 +27,15 @@ class Layout:
     tensors: tuple[tuple[int, ir.TensorProtocol], ...]
     weights: int
 
+    def of_graph(self, graph: ir.Graph) -> dict[ir.Value, ir.ExternalTensor]:
+        """Those of the replacements that are for initializers of this graph, not of one inside it."""
+        return {value: tensor for value, tensor in self.replacements.items() if value.graph is graph}
+
     def write(self, stream: BinaryIO) -> None:
         """The content of the file."""
         for offset, tensor in self.tensors:
             stream.write(bytes(offset - stream.tell()))
-            stream.write(tensor.tobytes())
+            stream.write(bytes_of(tensor))
 
 
 def lay_out(model: ir.Model, location: str) -> Layout:
@@ -46,7 +52,14 @@ def lay_out(model: ir.Model, location: str) -> Layout:
         end = offset + tensor.nbytes
         tensors.append((offset, tensor))
         replacements[value] = ir.ExternalTensor(
-            location, offset, tensor.nbytes, tensor.dtype, shape=_shape(tensor), name=value.name or ""
+            location,
+            offset,
+            tensor.nbytes,
+            tensor.dtype,
+            shape=_shape(tensor),
+            name=value.name or "",
+            doc_string=tensor.doc_string,
+            metadata_props=dict(tensor.metadata_props),
         )
     return Layout(location, replacements, tuple(tensors), end)
 
