@@ -13,11 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.diagnose.memories import diagnose_memory
+from anyshape.diagnose.varying_outputs import describe_outputs, find_smallest_varying
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared
+from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Misfit
 from anyshape.records.verdict import Refusal
@@ -53,10 +55,11 @@ def try_module(
         explored = explore(declared, trying(declared, reference), cost, known, seed=options.verify.seed)
         return Tried(declared, explored, cost)
 
-    first = look(declared)
-    if not first.explored.refused or not first.explored.answered:
+    first = _with_return_line(look(declared), reference)
+    raised = [each for each in first.explored.refused if each.outputs is None]
+    if not raised or not first.explored.answered:
         return first
-    refused = sorted(first.explored.refused, key=lambda refused: sum(refused.sizes.values()))
+    refused = sorted(raised, key=lambda refused: sum(refused.sizes.values()))
 
     def look_again(learned: LegalValues | None) -> Tried | None:
         """The same with values inside learned bounds; None where they change nothing at the refused sizes."""
@@ -65,7 +68,8 @@ def try_module(
         try_again = trying(learned.declared, reference)
         if all(try_again(each.sizes) is not None for each in refused[:_LOOKED_AT]):
             return None
-        return replace(look(learned.declared), values=learned.texts, order=learned.order)
+        again = _with_return_line(look(learned.declared), reference)
+        return replace(again, values=learned.texts, order=learned.order)
 
     integers = learn_values(declared, reference.answers)
     found = look_again(integers)
@@ -82,21 +86,41 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
     explored = tried.explored
     if explored.is_explained and not explored.pinned:
         return tried
-    for each in explored.refused[:: -(-len(explored.refused) // _LOOKED_AT)]:
+    raised = [each for each in explored.refused if each.outputs is None]
+    for each in raised[:: max(1, -(-len(raised) // _LOOKED_AT))]:
         found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0)))
         if found is not None:
             return replace(tried, explored=replace(explored, misfit=Misfit(found, each)))
     return tried
 
 
+def _with_return_line(tried: Tried, reference: Reference) -> Tried:
+    """The same with the line that returns other outputs than at the example's sizes, for refusals and rules."""
+    explored = tried.explored
+    smallest = find_smallest_varying(explored.refused)
+    if smallest is None:
+        return tried
+    source = find_return(partial(reference.run, tried.declared.make(smallest.sizes, 0)))
+    refused = tuple(each if each.outputs is None else replace(each, source=source) for each in explored.refused)
+    rules = tuple(replace(rule, source=rule.source or source) for rule in explored.rules)
+    return replace(tried, explored=replace(explored, refused=refused, rules=rules))
+
+
 def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
-    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory."""
+    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
+
+    Other outputs than at the example's sizes count as a refusal: a file always has the same ones.
+    """
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
         answer = reference.run(declared.make(sizes, 0))
-        refusal = Refusal(dict(sizes), answer.message, answer.source) if isinstance(answer, Refused) else None
-        if isinstance(answer, Refused) and answer.memory:
-            raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
-        return refusal
+        if isinstance(answer, Refused):
+            if answer.memory:
+                raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
+            return Refusal(dict(sizes), answer.message, answer.source)
+        expected = reference.paths_at_example(lambda: declared.make(declared.example_sizes, 0))
+        if answer.paths == expected:
+            return None
+        return Refusal(dict(sizes), describe_outputs(answer.paths, expected), outputs=answer.paths)
 
     return try_sizes

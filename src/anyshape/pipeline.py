@@ -144,14 +144,20 @@ class _Climbed:
 
     @property
     def refused_inside(self) -> list[Sizes]:
-        """Sizes of a file's contract that the module refused although rules were known: the rules are not the true ones."""
+        """Sizes of a file's contract that the module refused although rules were known: the rules are not the true ones.
+
+        Sizes at which it has another number of outputs are such as well.
+        """
         if not self.site.explored.is_explained:
             return []
         return [
-            refused.sizes
+            sizes
             for attempt in self.attempts
             if attempt.verdict is not None and attempt.declared is not None
-            for refused in attempt.verdict.refused_in(attempt.declared.domain)
+            for sizes in (
+                *(refused.sizes for refused in attempt.verdict.refused_in(attempt.declared.domain)),
+                *attempt.verdict.sizes_of_other_structure,
+            )
         ]
 
 

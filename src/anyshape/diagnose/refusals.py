@@ -7,7 +7,7 @@ refusals of a declared dim without a rule     ->  AS104; also such as no learned
 refusals of bare dims without a rule          ->  AS142, a warning, if the file raises there too; else AS104
 values are refused, not sizes                 ->  AS316
 the example itself refused                    ->  AS105
-
+other outputs at other sizes                  ->  `varying_outputs`
 A dim is declared if a bound or a relation that the user wrote mentions it; the others are bare.
 """
 
@@ -16,19 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from anyshape.diagnose.edits import propose_edit, propose_part
+from anyshape.diagnose.promised_dims import declared_dims, is_cut
+from anyshape.diagnose.varying_outputs import find_smallest_varying, narrowed_to_outputs, outputs_vary
 from anyshape.diagnose.wording import first_line, say_promise, say_range, say_sizes
 from anyshape.domain import (
-    Compare,
     Condition,
-    Dim,
     Domain,
-    Number,
     Ref,
-    Undecided,
     dims_of,
     format_condition,
     holds,
-    smallest_point,
 )
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared
@@ -36,8 +33,6 @@ from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Misfit
 from anyshape.records.verdict import Refusal, Verdict
-
-_LOOKED_AT = 16
 
 
 def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, ...]:
@@ -51,6 +46,8 @@ def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, 
     if explored.pinned:
         return tuple(_baked_in(declared, explored, name, size) for name, size in explored.pinned.items())
     if not explored.is_explained:
+        if (varying := find_smallest_varying(explored.refused)) is not None:
+            return (outputs_vary(varying),)
         if explored.misfit is not None:
             return (_held_in_one_size(explored, explored.misfit),)
         return (_unexplained(explored),) if _is_promise_refused(declared.domain, explored) else ()
@@ -74,34 +71,13 @@ def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:
     written = declared_dims(declared.domain)
     kept = explored.narrow(declared.domain)
     mentioned = {name for rule in explored.rules for name in dims_of(rule.condition)}
-    cut = {name for name in written & mentioned if _is_cut(name, kept, declared.domain.dim(name))}
+    cut = {name for name in written & mentioned if is_cut(name, kept, declared.domain.dim(name))}
     for rule in explored.rules:
         refused, names = _smallest(explored, rule.condition), dims_of(rule.condition)
         if written.issuperset(names) or cut.intersection(names):
             yield _not_kept(declared.domain, rule, refused)
         else:
             yield _narrowed(rule, refused)
-
-
-def declared_dims(domain: Domain) -> set[str]:
-    """The dims that a bound or a relation of the user's mentions."""
-    related = {name for relation in domain.relations for name in dims_of(relation)}
-    return related | {dim.name for dim in domain.dims if dim.declared}
-
-
-def _is_cut(name: str, kept: Domain, dim: Dim) -> bool:
-    """Whether a declared dim has a size that no sizes of the other dims go with: its ends, and some sizes between."""
-    high = None if dim.max is None else dim.largest_up_to(dim.max)
-    last = dim.smallest + _LOOKED_AT * dim.multiple if high is None else high
-    sizes = range(dim.smallest, last + 1, dim.multiple)[:_LOOKED_AT]
-    return any(_is_empty_at(kept, name, size) for size in dict.fromkeys([*sizes, last]))
-
-
-def _is_empty_at(domain: Domain, name: str, size: int) -> bool:
-    try:
-        return smallest_point(domain, Compare("==", Ref(name), Number(size))) is None
-    except Undecided:
-        return False
 
 
 def _is_promise_refused(domain: Domain, explored: Explored) -> bool:
@@ -126,6 +102,8 @@ def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> F
         if all(refused.sizes[other] == fixed for other, fixed in explored.pinned.items() if other != name)
     ]
     refused = min(alone or others, key=lambda refused: sum(refused.sizes.values()))
+    if refused.outputs is not None:
+        return outputs_vary(refused, f"{name} == {size}")
     promise = say_promise(declared.domain, name)
     sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
     misfit = explored.misfit
@@ -183,6 +161,8 @@ def _fixed_words(declared: Declared, name: str, size: int) -> str:
 
 
 def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
+    if refused.outputs is not None:
+        return outputs_vary(refused, format_condition(rule.condition))
     names = dims_of(rule.condition)
     promised = ", ".join(f"{name} {say_range(domain.dim(name))}" for name in names)
     return Finding(
@@ -202,6 +182,8 @@ def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
 
 
 def _narrowed(rule: Rule, refused: Refusal) -> Finding:
+    if refused.outputs is not None:
+        return narrowed_to_outputs(rule, refused)
     return Finding(
         code="AS106",
         name="contract-narrowed",

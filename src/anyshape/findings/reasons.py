@@ -15,6 +15,7 @@ class Reason(Enum):
     INTEGERS_END = "an open range ends where the integers of a file end"
     INTEGERS_TOO_LARGE = "a declared range goes beyond the integers of a file"
     NUMBER_WITHOUT_RULE = "a number of the traces follows no rule"
+    OUTPUTS_VARY = "the module returns other outputs at sizes that were declared, by a known rule"
     OUTPUT_AXIS = "an axis of an output is not what its name says"
     OUT_OF_MEMORY = "a call needs more memory than there is"
     PATH_DEPENDS_ON_SIZES = "the traces run different operations at different sizes"
@@ -24,5 +25,7 @@ class Reason(Enum):
     VALUES_DECIDE = "Python reads a value of a tensor"
 
 
-REFUSED_SIZES = frozenset({Reason.ANSWERS_AT_ONE_SIZE, Reason.ANSWERS_ON_LESS, Reason.AXIS_LEFT_OUT})
-"""The module itself raises at sizes that were declared: `accept_narrower` leaves those sizes out."""
+REFUSED_SIZES = frozenset(
+    {Reason.ANSWERS_AT_ONE_SIZE, Reason.ANSWERS_ON_LESS, Reason.AXIS_LEFT_OUT, Reason.OUTPUTS_VARY}
+)
+"""The module raises at declared sizes, or returns other outputs there: `accept_narrower` leaves those sizes out."""

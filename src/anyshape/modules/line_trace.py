@@ -49,6 +49,11 @@ def trace_lines(call: Callable[[], Any], visit: Visit) -> None:
         is_followed = event == "call" and visited < _MOST_LINES and is_users(frame.f_code.co_filename)
         return follow if is_followed else None
 
+    _run_traced(call, enter)
+
+
+def _run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], Any]) -> None:
+    """Run the call under this tracing function, then set the former one again. What the call raises is dropped."""
     before = sys.gettrace()
     sys.settrace(enter)
     try:
@@ -56,6 +61,29 @@ def trace_lines(call: Callable[[], Any], visit: Visit) -> None:
             call()
     finally:
         sys.settrace(before)
+
+
+def find_return(call: Callable[[], Any]) -> Source | None:
+    """The last line of the user's outermost function: the one that returns what the call gives."""
+    found: list[tuple[CodeType, int]] = []
+    outermost: FrameType | None = None
+
+    def follow(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal outermost
+        if event == "return":
+            found[:] = [(frame.f_code, frame.f_lineno)]
+            outermost = None
+        return follow
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal outermost
+        if event != "call" or outermost is not None or not is_users(frame.f_code.co_filename):
+            return None
+        outermost = frame
+        return follow
+
+    _run_traced(call, enter)
+    return _source(found[0]) if found else None
 
 
 def find_writer(call: Callable[[], Any], slots: Sequence[Slot]) -> Source | None:

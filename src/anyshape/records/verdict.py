@@ -108,13 +108,15 @@ class Refusal:
     """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one.
 
     `file_answers` says whether the file gave an answer there all the same; None where there is no file, or it was not
-    waited for.
+    waited for. `outputs` are the paths of the outputs at sizes at which the module did not raise, but returned other outputs
+    than at the example's sizes: another number of them, or others of their names.
     """
 
     sizes: Sizes = field(hash=False)
     message: str
     source: Source | None = None
     file_answers: bool | None = None
+    outputs: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,15 @@ class Verdict:
     def refused_in(self, domain: Domain) -> tuple[Refusal, ...]:
         """The refusals at sizes that the domain contains."""
         return tuple(refusal for refusal in self.refused if domain.contains(refusal.sizes))
+
+    @property
+    def sizes_of_other_structure(self) -> tuple[Sizes, ...]:
+        """The sizes at which module and file have another number of outputs."""
+        return tuple(
+            failure.sizes
+            for failure in self.failures
+            if failure.difference is not None and failure.difference.mismatch is Mismatch.STRUCTURE
+        )
 
     @property
     def passed_sizes(self) -> tuple[Sizes, ...]:
