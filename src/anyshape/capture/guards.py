@@ -18,6 +18,7 @@ from anyshape.capture.sympy_terms import condition_of
 from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
+from anyshape.modules import needless_conditions
 from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
 from anyshape.modules.stands_for import standing
 from anyshape.records.captured import Guard
@@ -66,7 +67,7 @@ def _asked_by_user() -> bool:
 
     from anyshape.capture.leaves import mode, squeezed
 
-    machinery = {*uninteresting_files(), __file__, squeezed.__file__, mode.__file__}
+    machinery = {*uninteresting_files(), __file__, squeezed.__file__, mode.__file__, needless_conditions.__file__}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in machinery:
         frame = frame.f_back

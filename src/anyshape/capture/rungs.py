@@ -14,7 +14,7 @@ from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
-from anyshape.capture.rerolled.growth import check_growth, find_growing
+from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.symbolic import Decompose, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import Compare, dims_of
@@ -84,6 +84,13 @@ def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]
     # torch asks again in the program that it has captured, where no line of the user's runs: one with a line goes before.
     ranked = sorted((*apart, *guards), key=lambda guard: guard.source is not None)
     by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
+    unproved = [guard.condition for guard in (*apart, *first.guards) if guard.condition and guard.status != "proved"]
+    traced_at = first.regions[0].traced_at
+    by_dim = {
+        name: guard
+        for name, guard in by_dim.items()
+        if may_grow(name, traced_at[name], unproved, workshop.declared.domain)
+    }
     if by_dim:
         recorder = workshop.recorder()
         growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)

@@ -19,6 +19,7 @@ from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
+from anyshape.modules.needless_conditions import only_needed_conditions
 from anyshape.modules.open_numbers import run_open
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.state import kept
@@ -56,7 +57,7 @@ def capture_symbolically(
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module):
+    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions():
         return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
 
 

@@ -8,14 +8,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.refusals import traces_differ
 from anyshape.capture.generalized.sizes import first_sizes
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
 from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
+_FAR = 4
 _PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16))
 
 
@@ -30,6 +32,22 @@ def find_growing(
             if len(counts) == len(sizes) and len(steps) == 1 and steps.pop() > 0:
                 return dim
     return None
+
+
+def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: Domain) -> bool:
+    """Whether a program that holds under these conditions, traced at this size of the dim, may have a loop over the dim.
+
+    It has none where it also holds at a size several times as large: there a loop would have more steps, and the program
+    has the same number at both. Loops over every second size or that double end before that.
+    """
+    largest = domain.dim(dim).max
+    far = _FAR * traced_at if largest is None else min(_FAR * traced_at, largest)
+    if far < 2 * traced_at:
+        return True
+    try:
+        return smallest_point(domain, *conditions, Compare(">=", Ref(dim), Number(far))) is None
+    except Undecided:
+        return True
 
 
 def check_growth(recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]) -> None:
