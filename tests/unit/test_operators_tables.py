@@ -102,6 +102,16 @@ def indices(x: torch.Tensor) -> Any:
     )
 
 
+def chosen(x: torch.Tensor) -> Any:
+    row = x[0, :, 0]
+    return (
+        torch.combinations(row),
+        torch.combinations(row, with_replacement=True),
+        torch.combinations(row, 3),
+        torch.combinations(input=row, r=1),
+    )
+
+
 def spans(x: torch.Tensor) -> Any:
     size = x.shape[1]
     return (
@@ -117,6 +127,7 @@ def spans(x: torch.Tensor) -> Any:
 BATCHES = ((2, 4), (1, 1), (3, 6))
 ROWS = [
     Row("indices", indices, sizes(*SHAPES)),
+    Row("chosen", chosen, sizes(*SHAPES)),
     Row("spans", spans, sizes(*SHAPES)),
     Row("take-along", lambda x: torch.take_along_dim(x, x[:, :, :1].argsort(1), 1), sizes(*SHAPES)),
     Row("kron", lambda x: torch.kron(x[0], x[0, :, :2]), sizes(*SHAPES), {0: (2,)}),

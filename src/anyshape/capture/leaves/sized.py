@@ -6,6 +6,7 @@ inside torch: with an open size they get the traced one (seen to torch 2.13). Ca
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
         torch.fft.rfftfreq: _rfftfreq,
         torch.tril_indices: _tril_indices,
         torch.triu_indices: _triu_indices,
+        torch.combinations: _combinations,
         F.affine_grid: _affine_grid,
         F.pad: _pad,
         torch.take_along_dim: _take_along_dim,
@@ -125,6 +127,25 @@ def _count_lower(row: Size, col: Size, offset: Size) -> Size:
     growing = last - first + 1
     full = torch.sym_max(0, torch.sym_max(0, torch.sym_min(row, row + offset)) - growing)
     return (first + last) * growing // 2 + full * col
+
+
+def _combinations(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The rows of places that ascend, as many as sizes alone tell; torch's own counts them in a mask."""
+    given = {"r": 2, "with_replacement": False, **kwargs}
+    x, r, with_replacement = _given(("input", "r", "with_replacement"), args, given)
+    if x.dim() != 1 or not _is_open(*x.shape) or not isinstance(r, int) or r < 1:
+        return func(*args, **kwargs)
+    size = x.shape[0]
+    number = torch.arange(size, device=x.device)
+    places = [number.reshape([-1 if other == axis else 1 for other in range(r)]) for axis in range(r)]
+    mask = torch.ones([size] * r, dtype=torch.bool, device=x.device)
+    for one, other in itertools.pairwise(places):
+        mask = mask & (one <= other if with_replacement else one < other)
+    drawn = size + r - 1 if with_replacement else size
+    count = math.prod(drawn - taken for taken in range(r)) // math.factorial(r)
+    if r > 2:  # torch 2.13 raises an error of its own where it has to prove that a longer product is not negative
+        count = torch.sym_max(count, 0)
+    return x[torch.nonzero_static(mask, size=count)]
 
 
 def _affine_grid(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
