@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anyshape.capture.guard_candidates import find_candidates
 from anyshape.diagnose.memories import diagnose_memory
 from anyshape.diagnose.varying_outputs import describe_outputs, find_smallest_varying
 from anyshape.explore import Costing, costing, explore
@@ -52,7 +53,14 @@ def try_module(
 
     def look(declared: Declared) -> Tried:
         cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
-        explored = explore(declared, trying(declared, reference), cost, known, seed=options.verify.seed)
+        explored = explore(
+            declared,
+            trying(declared, reference),
+            cost,
+            known,
+            seed=options.verify.seed,
+            candidates=partial(find_candidates, module, declared),
+        )
         return Tried(declared, explored, cost)
 
     first = _with_return_line(look(declared), reference)

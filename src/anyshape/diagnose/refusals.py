@@ -90,7 +90,9 @@ def _is_promise_refused(domain: Domain, explored: Explored) -> bool:
 
 def _smallest(explored: Explored, rule: Condition) -> Refusal:
     breaking = [refused for refused in explored.refused if not holds(rule, refused.sizes)]
-    return min(breaking or explored.refused, key=lambda refused: sum(refused.sizes.values()))
+    others = [other.condition for other in explored.rules if other.condition != rule]
+    alone = [refused for refused in breaking if all(holds(other, refused.sizes) for other in others)]
+    return min(alone or breaking or explored.refused, key=lambda refused: sum(refused.sizes.values()))
 
 
 def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> Finding:

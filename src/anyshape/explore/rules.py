@@ -27,9 +27,14 @@ _BOX = {1: 200, 2: 48, 3: 14}  # dims -> the largest size of each
 _VALUES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17, 20, 24, 28, 30, 32, 33, 40, 48, 60, 64, 96, 128)
 
 
-def explain(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> Rules | None:
-    """The simplest rules that hold where the module answered and fail where it refused; None where there are none."""
-    for candidates in candidate_tiers(answered, refused):
+def explain(answered: Sequence[Sizes], refused: Sequence[Sizes], captured: Sequence[Condition] = ()) -> Rules | None:
+    """The simplest rules that hold where the module answered and fail where it refused; None where there are none.
+
+    `captured` are rules that captures have shown: they are exact, and come before those of the grammar.
+    """
+    exact = [rule for rule in dict.fromkeys(captured) if all(holds(rule, sizes) for sizes in answered)]
+    for candidates in ([], *candidate_tiers(answered, refused)):
+        candidates = [*exact, *candidates]
         if (found := _cover(candidates, refused)) is not None:
             return found
     return None

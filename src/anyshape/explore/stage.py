@@ -20,6 +20,7 @@ from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal, Untried
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
+Candidates = Callable[[], Sequence[Condition]]
 
 _ROUNDS = 12
 _WORK = 30  # times the work of an ordinary point that learning a rule may take in all
@@ -56,11 +57,18 @@ class Diary:
 
 
 def explore(
-    declared: Declared, try_sizes: Try, cost: Costing, known: Sequence[Mapping[str, int]] = (), *, seed: int = 0
+    declared: Declared,
+    try_sizes: Try,
+    cost: Costing,
+    known: Sequence[Mapping[str, int]] = (),
+    *,
+    seed: int = 0,
+    candidates: Candidates = tuple,
 ) -> Explored:
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all.
 
-    `known` are further points to try: such as refuted the rules that were learned without them.
+    `known` are further points to try: such as refuted the rules that were learned without them. `candidates` gives conditions
+    of a capture, where the grammar alone has no rules that explain the refusals.
     """
     domain = declared.domain
     diary = Diary(try_sizes)
@@ -74,14 +82,16 @@ def explore(
     for sizes in (*points, *corners, *known):
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
-    rules = _learn(domain, diary, cost)
+    rules = _learn(domain, diary, cost, ())
+    if rules is None and (captured := candidates()):
+        rules = _learn(domain, diary, cost, captured)
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
 
 
-def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...] | None:
-    """Rules that also predicted points which they had not seen; None when there are none."""
+def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condition]) -> tuple[Condition, ...] | None:
+    """Rules that also predicted points which they had not seen; None when there are none. `captured` come from captures."""
     if not diary.refused:
         return ()
     allowed = _Allowance(domain, cost)
@@ -93,7 +103,7 @@ def _learn(domain: Domain, diary: Diary, cost: Costing) -> tuple[Condition, ...]
     gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
     for turn in range(_ROUNDS):
         sharpen(domain, diary.answered, diary.refused_sizes, answers)
-        rules = explain(diary.answered, diary.refused_sizes)
+        rules = explain(diary.answered, diary.refused_sizes, captured)
         if rules is None:
             return None
         told = len(diary.refused)

@@ -1,0 +1,68 @@
+"""Rules that no grammar has come from a capture: its guards, and the tables that its program reads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import anyshape
+from anyshape.capture.guard_candidates import find_candidates
+from anyshape.inputs import declare
+
+
+class PairsOfSteps(nn.Module):
+    """A convolution of stride 3 gives n // 3 steps, which have to be even."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(2, 2, 3, stride=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        return x.view(x.shape[0], 2, x.shape[2] // 2, 2).amax(-1)
+
+
+class Groups(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.group_norm(x, 4)
+
+
+class Patches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Embedding(36, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        tokens = F.avg_pool2d(x, 4).flatten(2).transpose(1, 2)
+        return tokens + self.positions(1 + torch.arange(tokens.shape[1]))
+
+
+class Written(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return x * 2
+        return x
+
+
+@pytest.mark.parametrize(
+    ("module", "x", "words", "rules"),
+    [
+        (PairsOfSteps(), torch.randn(2, 2, 12), "b 2 n", {"n//3 == 2*(n//6)", "n >= 3"}),
+        (Groups(), torch.randn(2, 8, 6), "b c n", {"c % 4 == 0", "n*(b*c//4) != 1"}),
+        (Patches(), torch.randn(2, 2, 12, 16), "b 2 h w", {"h//4*(w//4) <= 35", "h >= 4", "w >= 4"}),
+    ],
+)
+def test_a_rule_that_the_grammar_lacks_is_learned(
+    module: nn.Module, x: torch.Tensor, words: str, rules: set[str]
+) -> None:
+    with pytest.warns(anyshape.NarrowedWarning):
+        result = anyshape.export(module, x, dynamic={"x": words})
+    assert result.is_kept
+    assert {str(rule.condition) for rule in result.contract.rules} == rules
+    assert all(rule.origin == "found by trying" for rule in result.contract.rules)
+
+
+def test_a_module_that_torch_cannot_follow_has_no_candidates() -> None:
+    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"})) == ()
