@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.inputs.tree import flatten
+from anyshape.findings import DeclarationError
+from anyshape.inputs import Inputs, declare
+from anyshape.inputs.tree import flatten, flatten_outputs
 
 cache_utils = pytest.importorskip("transformers.cache_utils")
 
@@ -108,3 +110,56 @@ def test_a_model_output_is_named_by_its_fields() -> None:
     assert [path for path, _ in leaves] == ["last_hidden_state", "past_key_values.0.key", "past_key_values.0.value"]
     built = structure.rebuild([leaf for _, leaf in leaves])
     assert type(built) is BaseModelOutputWithPast and built.past_key_values.get_seq_length() == 3
+
+
+@pytest.mark.parametrize("length", [5, 9])
+def test_a_sliding_layer_answers_with_keys_and_values_within_its_window_and_beyond(length: int) -> None:
+    cache = cache_utils.Cache(layers=[cache_utils.DynamicSlidingWindowLayer(sliding_window=8)])
+    cache.update(*pairs(1, length)[0], 0)
+    assert [path for path, _ in flatten_outputs((cache,))] == ["output.0.0.key", "output.0.0.value"]
+
+
+class Cached(torch.nn.Module):
+    def forward(self, cache: Any) -> Any:
+        return cache.layers[0].keys
+
+
+WIDE, NARROW = {0: "batch", 2: "past"}, {0: "batch"}
+MIXED = {"cache.0.key": "past", "cache.0.value": "past", "cache.1.key": "6", "cache.1.value": "6"}
+
+
+def lengths(layers: int, form: Any) -> dict[str, str]:
+    """The tensors of a cache of this many layers, each with its axis 2 as declared."""
+    cache = cache_utils.DynamicCache([*pairs(1, 5), *pairs(layers - 1, 6)])
+    declared = declare(Cached(), Inputs((cache,)), dynamic={"cache": form})
+    return {leaf.path: str(leaf.axes[2]) for leaf in declared.tensor_leaves}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param([WIDE, NARROW], id="one part for a layer"),
+        pytest.param([[WIDE, WIDE], [NARROW, NARROW]], id="by layer"),
+        pytest.param([[WIDE, NARROW], [WIDE, NARROW]], id="by kind"),
+        pytest.param({"key_cache": [WIDE, NARROW], "value_cache": [WIDE, NARROW]}, id="lists by name"),
+        pytest.param([WIDE, WIDE, NARROW, NARROW], id="flat"),
+        pytest.param([["batch", None, "past", None]] * 2 + [NARROW] * 2, id="flat, an axis after the other"),
+    ],
+)
+def test_a_declaration_mirrors_a_cache_by_layer_by_kind_or_flat(form: Any) -> None:
+    assert lengths(2, form) == MIXED
+
+
+def test_a_cache_of_one_layer_is_mirrored_flat_and_by_kind() -> None:
+    expected = {"cache.0.key": "past", "cache.0.value": "past"}
+    assert lengths(1, [WIDE, WIDE]) == lengths(1, [[WIDE], [WIDE]]) == lengths(1, [[WIDE, WIDE]]) == expected
+
+
+def test_a_cache_of_three_layers_is_mirrored_by_kind() -> None:
+    found = lengths(3, [[WIDE, NARROW, NARROW], [WIDE, NARROW, NARROW]])
+    assert found == {**MIXED, "cache.2.key": "6", "cache.2.value": "6"}
+
+
+def test_a_list_of_another_length_is_no_mirror_of_a_cache() -> None:
+    with pytest.raises(DeclarationError, match="AS018"):
+        lengths(2, [WIDE, WIDE, NARROW])

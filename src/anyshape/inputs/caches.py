@@ -26,11 +26,16 @@ def is_cache(value: Any) -> bool:
     )
 
 
-def cache_structure(cache: Any, path: str, walk: Walk) -> Structure:
-    """The structure of a cache; `walk(value, path)` takes each of its leaves."""
+def cache_structure(cache: Any, path: str, walk: Walk, *, is_answer: bool = False) -> Structure:
+    """The structure of a cache; `walk(value, path)` takes each of its leaves.
+
+    The counter of a dynamic layer is a leaf of an input that does not follow the keys, and never one of an answer: it equals
+    the length of the keys up to a layer's window and not beyond, so the sizes would decide how many outputs there are.
+    """
     if hasattr(cache, "self_attention_cache"):
-        return _pair(cache, path, walk)
-    layers = Layers(tuple(_layer(layer, join(path, str(index)), walk) for index, layer in enumerate(cache.layers)))
+        return _pair(cache, path, walk, is_answer)
+    named = [(join(path, str(index)), layer) for index, layer in enumerate(cache.layers)]
+    layers = Layers(tuple(_layer(layer, place, walk, is_answer) for place, layer in named))
     taken_over = {name: value for name, value in vars(cache).items() if name != "layers"}
     return _Cache(type(cache), (("layers", None),), ("layers",), (layers,), taken_over)
 
@@ -42,20 +47,22 @@ class _Cache(Attributes):
         return self.children[0].items()
 
 
-def _pair(cache: Any, path: str, walk: Walk) -> Structure:
+def _pair(cache: Any, path: str, walk: Walk, is_answer: bool) -> Structure:
     names = ("self_attention_cache", "cross_attention_cache")
-    children = tuple(cache_structure(getattr(cache, name), join(path, name), walk) for name in names)
+    children = tuple(
+        cache_structure(getattr(cache, name), join(path, name), walk, is_answer=is_answer) for name in names
+    )
     taken_over = {name: value for name, value in vars(cache).items() if name not in names}
     return Attributes(type(cache), tuple((name, None) for name in names), names, children, taken_over)
 
 
-def _layer(layer: Any, path: str, walk: Walk) -> Structure:
+def _layer(layer: Any, path: str, walk: Walk, is_answer: bool) -> Structure:
     lengths: list[str] = []
     found: list[tuple[tuple[str, str | int | None], str, Structure]] = []
     taken_over: dict[str, Any] = {}
     for name, value in vars(layer).items():
         spoken = _SPOKEN.get(name, name)
-        if _follows_keys(layer, name, value):
+        if _is_dynamic_counter(layer, name, value) and (is_answer or _equals_length(layer, value)):
             lengths.append(name)
         elif _is_leaf(name, value):
             found.append(((name, None), spoken, walk(value, f"{path}.{spoken}")))
@@ -80,8 +87,13 @@ def _is_leaf(name: str, value: Any) -> bool:
     return name.startswith(_COUNTER) and isinstance(value, int)
 
 
-def _follows_keys(layer: Any, name: str, value: Any) -> bool:
-    """Whether a dynamic layer's counter is no more than the length of its keys, and so no input of its own."""
+def _is_dynamic_counter(layer: Any, name: str, value: Any) -> bool:
+    """Whether this is the number of positions that a layer without a fixed length has seen."""
+    is_int = isinstance(value, (int, torch.SymInt))
+    return name.startswith(_COUNTER) and is_int and not hasattr(layer, "max_cache_len")
+
+
+def _equals_length(layer: Any, value: int) -> bool:
+    """Whether a counter is the length of the layer's keys, and so no input of its own."""
     keys = getattr(layer, "keys", None)
-    is_dynamic_counter = name.startswith(_COUNTER) and isinstance(value, int) and not hasattr(layer, "max_cache_len")
-    return is_dynamic_counter and isinstance(keys, torch.Tensor) and keys.ndim >= 2 and keys.shape[-2] == value
+    return isinstance(keys, torch.Tensor) and keys.ndim >= 2 and keys.shape[-2] == value

@@ -16,6 +16,7 @@ import torch
 from anyshape.domain import Dim, Expr, Number
 from anyshape.findings import DeclarationError
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
+from anyshape.inputs.cache_forms import Pairs, match_cache_lists, match_cache_parts
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.near import counted
@@ -94,6 +95,8 @@ class _Reader:
             return
         if place.is_leaf:
             self._read_leaf(place.path, form)
+        elif isinstance(form, Mapping) and (pairs := match_cache_lists(place, form)) is not None:
+            self._read_pairs(pairs)
         elif isinstance(form, Mapping) and not _is_axis_map(form):
             for key, inner in form.items():
                 child = find_place(place, str(key), {})
@@ -109,12 +112,18 @@ class _Reader:
 
     def _read_mirror(self, place: Place, form: Sequence[Any]) -> None:
         children = list(place.children.values())
+        if (pairs := match_cache_parts(place, form)) is not None:
+            self._read_pairs(pairs)
+            return
         if len(form) != len(children):
             why = f"it has {counted(len(form), 'part')}, and {place.path or 'the call'} has {len(children)}."
             finding = unreadable_form(place.path, form, why) if place.path else unreadable_whole(form, why)
             raise DeclarationError(finding)
-        for child, inner in zip(children, form, strict=True):
-            self._read(child, inner)
+        self._read_pairs(list(zip(children, form, strict=True)))
+
+    def _read_pairs(self, pairs: Pairs) -> None:
+        for place, form in pairs:
+            self._read(place, form)
 
     def _read_leaf(self, path: str, form: Any) -> None:
         value = self.values[path]

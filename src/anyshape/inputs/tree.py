@@ -47,7 +47,9 @@ def flatten_outputs(value: Any) -> Leaves:
     named = (
         isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
     )
-    return [(path, _in_pairs(leaf)) for path, leaf in flatten(value, "" if named else "output")[0]]
+    walker = _Walker([], is_answer=True)
+    walker.walk(value, "" if named else "output")
+    return [(path, _in_pairs(leaf)) for path, leaf in walker.leaves]
 
 
 def _in_pairs(leaf: Any) -> Any:
@@ -58,8 +60,9 @@ def _in_pairs(leaf: Any) -> Any:
 class _Walker:
     """One walk over a value, collecting its leaves."""
 
-    def __init__(self, leaves: Leaves) -> None:
+    def __init__(self, leaves: Leaves, *, is_answer: bool = False) -> None:
         self.leaves = leaves
+        self.is_answer = is_answer
 
     def walk(self, value: Any, path: str) -> Structure:
         if value is None:
@@ -91,7 +94,7 @@ class _Walker:
         return Record(type(value), names, self._children([(name, getattr(value, name)) for name in names], path))
 
     def cache(self, value: Any, path: str) -> Structure:
-        return cache_structure(value, path, self.walk)
+        return cache_structure(value, path, self.walk, is_answer=self.is_answer)
 
     def registered(self, value: Any, path: str) -> Structure:
         node = torch.utils._pytree.SUPPORTED_NODES[type(value)]

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from anyshape.modules.user_code import names_attribute
+
 Rebuild = Callable[[Sequence[Any]], Any]
 Call = Callable[[torch.nn.Module, Any], Any]
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
@@ -26,7 +28,8 @@ class FlatModule(torch.nn.Module):
     """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens what it answers.
 
     `seen.paths` tells, after a call, the path of each answer. Answers that are no tensors become 0-d tensors, except
-    sizes, which the capture must see as sizes.
+    sizes, which the capture must see as sizes. A module that calls `set_` gets copies of its inputs: torch.export has no way
+    to write down that an input becomes another tensor.
     """
 
     def __init__(self, module: torch.nn.Module, rebuild: Rebuild, call: Call, flatten: Flatten) -> None:
@@ -35,9 +38,12 @@ class FlatModule(torch.nn.Module):
         self._rebuild = rebuild
         self._call = call
         self._flatten = flatten
+        self._copies = names_attribute(module, "set_")
         self.seen = Seen()
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        if self._copies:
+            leaves = tuple(leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
         answers = [
             (path, leaf)
             for path, leaf in self._flatten(self._call(self.module, self._rebuild(leaves)))

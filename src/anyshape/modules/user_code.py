@@ -82,6 +82,11 @@ def codes_of(function: FunctionType) -> list[CodeType]:
     return found
 
 
+def names_attribute(module: torch.nn.Module, name: str) -> bool:
+    """Whether the user's code behind a module has this name, as an attribute or a global one."""
+    return any(name in code.co_names for function in user_functions(module) for code in codes_of(function))
+
+
 class _Reader:
     """Functions, each read once."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from anyshape.capture.leaves import checked, hinted, pieces, pooled, sized, spectra, squeezed
+from anyshape.capture.leaves import checked, hinted, pieces, pooled, ranged, sized, spectra, squeezed
 from anyshape.capture.leaves.packed import PackedSequences
 from anyshape.capture.leaves.recurrent import RecurrentNetworks
 
@@ -31,6 +31,7 @@ class LeafMode(TorchFunctionMode):
             **checked.answers(),
             **hinted.answers(),
             **pooled.answers(),
+            **ranged.answers(),
             **spectra.answers(),
             **sequences.answers(),
             **RecurrentNetworks(sequences).answers(),
