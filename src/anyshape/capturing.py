@@ -18,7 +18,7 @@ def capture_or_findings(
     """What the rung captures, `alone`: its first region for all of the domain. An Attempt where it cannot."""
     try:
         captured = rung.capture(workshop, apart)
-        return first_alone(captured, workshop.declared.domain) if alone else captured
+        return first_alone(captured, captured.regions, workshop.declared.domain) if alone else captured
     except AnyshapeError as error:
         return Attempt(rung.name, error.findings)
     except EndlessRegions as error:

@@ -91,6 +91,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
             attempts.append(in_time(site, rung.name, partial(_attempt, rung, workshop, site, translator)))
             if attempts[-1].is_right or attempts[-1].is_right_but_short or site.limit.left <= 0:
                 break
+            if attempts[-1].refused_parts:
+                break  # the rules are not the true ones: no rung can keep them
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):
                 site = replace(site, told=(*site.told, *against))
@@ -237,7 +239,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         path = Path(folder) / "model.onnx"
         save_to_run(exported.model, path)
         request = request_for(path, exported.output_names, site.declared, site.reference)
-        suspects = [] if captured.strategy == SYMBOLIC else site.suspects
+        suspects = [] if captured.is_seen_whole else site.suspects
         plan = plan_comparisons(captured, promised, site.explored, suspects, site.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}

@@ -22,7 +22,7 @@ from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
-from anyshape.records.explored import Explored, Misfit
+from anyshape.records.explored import Explored, Lesson, Misfit
 from anyshape.records.verdict import Refusal
 from anyshape.site import Options, Sizes
 from anyshape.verify import Reference, Refused
@@ -47,9 +47,9 @@ class Tried:
 
 
 def try_module(
-    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, known: Sequence[Sizes] = ()
+    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, lessons: Sequence[Lesson] = ()
 ) -> Tried:
-    """Where the module answers; where it refuses values that were drawn, with such as it takes. `known`: see `explore`."""
+    """Where the module answers; where it refuses values that were drawn, with such as it takes. `lessons`: see `explore`."""
 
     def look(declared: Declared) -> Tried:
         cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
@@ -57,7 +57,7 @@ def try_module(
             declared,
             trying(declared, reference),
             cost,
-            known,
+            lessons,
             seed=options.verify.seed,
             candidates=partial(find_candidates, module, declared),
         )

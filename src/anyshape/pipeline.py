@@ -29,6 +29,7 @@ from anyshape.diagnose.made_values import diagnose_made_values
 from anyshape.diagnose.modes import diagnose_training
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.times import diagnose_out_of_time
+from anyshape.domain import negate
 from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.explore.left_out import find_left_out
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
@@ -41,7 +42,7 @@ from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
 from anyshape.module_trials import try_module
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
-from anyshape.records.explored import Explored
+from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
 from anyshape.records.verdict import Verdict
 from anyshape.site import Options, Site, Sizes, Tell
@@ -143,15 +144,17 @@ class _Climbed:
     findings: tuple[Finding, ...]
 
     @property
-    def refused_inside(self) -> list[Sizes]:
+    def lessons(self) -> list[Lesson]:
         """Sizes of a file's contract that the module refused although rules were known: the rules are not the true ones.
 
         Sizes at which it has another number of outputs are such as well.
         """
         if not self.site.explored.is_explained:
             return []
-        return [
-            sizes
+        parts = [part for attempt in self.attempts for part in attempt.refused_parts]
+        shown = [Lesson(part.sizes, negate(part.condition)) for part in parts]
+        return shown or [
+            Lesson(sizes)
             for attempt in self.attempts
             if attempt.verdict is not None and attempt.declared is not None
             for sizes in (
@@ -163,20 +166,20 @@ class _Climbed:
 
 def _climb_until_settled(job: _Job) -> _Climbed:
     """The ladder; where comparing meets a refusal inside the contract, the rules are learned again with that point."""
-    known: list[Sizes] = []
+    lessons: list[Lesson] = []
     for _ in range(_MOST_LESSONS):
-        climbed = _climb_once(job, known)
-        fresh = [sizes for sizes in climbed.refused_inside if sizes not in known]
+        climbed = _climb_once(job, lessons)
+        fresh = [lesson for lesson in climbed.lessons if lesson not in lessons]
         if not fresh or job.limit.left <= 0:
             break
-        known += fresh
+        lessons += fresh
     return climbed
 
 
-def _climb_once(job: _Job, known: Sequence[Sizes]) -> _Climbed:
+def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     options, limit = job.options, job.limit
     job.tell("trying the model", 0, 0)
-    tried = try_module(job.module, job.declared, job.reference, options, known)
+    tried = try_module(job.module, job.declared, job.reference, options, lessons)
     declared, explored = tried.declared, tried.explored
     made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
     refusals = made or _refusals(declared, explored, job.reference)
@@ -189,6 +192,8 @@ def _climb_once(job: _Job, known: Sequence[Sizes]) -> _Climbed:
     declared = replace(declared, domain=domain)
     site = Site(job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=limit)
     attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
+    if any(attempt.refused_parts for attempt in attempts):
+        return _Climbed(site, attempts, (*findings, *narrowings))
     if asks_for_values(attempts, options.strategy) and limit.left > 0:
         attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
     if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):

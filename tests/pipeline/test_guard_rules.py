@@ -65,4 +65,4 @@ def test_a_rule_that_the_grammar_lacks_is_learned(
 
 
 def test_a_module_that_torch_cannot_follow_has_no_candidates() -> None:
-    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"})) == ()
+    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"}), [{"n": 5}]) == ()

@@ -8,27 +8,41 @@ becomes a rule only if it holds at every answered point and predicts further one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from anyshape.capture.symbolic import capture_symbolically
+from anyshape.capture.refused_parts import find_refused_parts
+from anyshape.capture.symbolic import Stopped, capture_symbolically
 from anyshape.capture.table_limits import find_table_limits
-from anyshape.domain import Compare, Condition, Domain, Ref, conjuncts
+from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, conjuncts, negate
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.inputs import Declared
+from anyshape.records.captured import Captured
 
 if TYPE_CHECKING:
     import torch
 
+_MOST_REFUSED = 6
 
-def find_candidates(module: torch.nn.Module, declared: Declared) -> tuple[Condition, ...]:
-    """Conditions on the sizes under which the module's program holds; none where torch.export cannot follow the module."""
-    try:
-        captured = capture_symbolically(module, declared, declared.example_sizes, lambda program: program)
-        limits = [limit for region in captured.regions for limit in find_table_limits(region)]
-    except Exception:  # whatever torch raises: a module without a symbolic capture has no guards
+
+def find_candidates(
+    module: torch.nn.Module, declared: Declared, refused: Sequence[Mapping[str, int]]
+) -> tuple[Condition, ...]:
+    """Conditions under which the module's program holds, and those outside of which it raises at the refused sizes.
+
+    None where torch.export cannot follow the module.
+    """
+    captured = capture_symbolically(module, declared, declared.example_sizes, lambda program: program)
+    if isinstance(captured, Stopped):
         return ()
+    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED])
+    outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
+    return (*outside, *_conditions_of_program(captured, declared))
+
+
+def _conditions_of_program(captured: Captured, declared: Declared) -> tuple[Condition, ...]:
+    limits = [limit for region in captured.regions for limit in find_table_limits(region)]
     conditions = [*(guard.condition for guard in captured.guards if guard.status != "proved"), *limits]
     parts = [part for condition in conditions if condition is not None for part in conjuncts(condition)]
     return tuple(dict.fromkeys(_shortened(part, declared.domain) for part in parts))
@@ -43,7 +57,20 @@ def _shortened(condition: Condition, domain: Domain) -> Condition:
     left, right = left - number, right - number
     factor, atoms = left.common_factor(right) if left.terms and right.terms else (1, ())
     shared = tuple(_positive(atoms, domain))
-    return Compare(condition.op, left.without(shared, factor).to_expr(), right.without(shared, factor).to_expr())
+    short = Compare(condition.op, left.without(shared, factor).to_expr(), right.without(shared, factor).to_expr())
+    return _without_division(short)
+
+
+def _without_division(condition: Compare) -> Compare:
+    """`h//4 >= 1` as `h >= 4`, `h//4 <= 1` as `h <= 7`."""
+    left, right = condition.left, condition.right
+    if not (isinstance(left, Op) and left.symbol == "//" and isinstance(right, Number)):
+        return condition
+    whole, part = left.args
+    if not isinstance(part, Number) or part.value < 1 or condition.op not in (">=", "<="):
+        return condition
+    beyond = part.value - 1 if condition.op == "<=" else 0
+    return Compare(condition.op, whole, Number(right.value * part.value + beyond))
 
 
 def _positive(atoms: tuple[object, ...], domain: Domain) -> Iterator[Ref]:

@@ -83,15 +83,20 @@ def _source_of_current_node() -> Any:
 
 def shape_environment(program: ExportedProgram) -> Any | None:
     """The shape environment of a program; None when nothing in it has a symbolic size."""
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    return environment_of(
+        item for value in values for item in (value if isinstance(value, (tuple, list)) else (value,))
+    )
+
+
+def environment_of(values: Iterable[Any]) -> Any | None:
+    """The shape environment of these tensors and sizes; None when none of them is symbolic."""
     import torch
 
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            sizes = item.shape if isinstance(item, torch.Tensor) else (item,)
-            for size in sizes:
-                if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                    return size.node.shape_env
+    for value in values:
+        for size in value.shape if isinstance(value, torch.Tensor) else (value,):
+            if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                return size.node.shape_env
     return None
 
 

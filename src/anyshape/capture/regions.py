@@ -2,17 +2,20 @@
 
 before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
 
-Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop
-over a size makes a region for each size: such a family has no end, and another rung takes over.
+Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A side on
+which the module raises has no program: the guards on the way to the error tell where it is. A loop over a size makes a
+region for each size: such a family has no end, and another rung takes over.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.capture.guards import decide_guard
+from anyshape.capture.refused_parts import refused_part
+from anyshape.capture.symbolic import Stopped
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import (
     TRUE,
@@ -23,7 +26,9 @@ from anyshape.domain import (
     Number,
     Op,
     Ref,
+    Undecided,
     all_of,
+    any_of,
     conjuncts,
     dims_of,
     holds,
@@ -31,27 +36,24 @@ from anyshape.domain import (
     smallest_point,
 )
 from anyshape.inputs import Declared
-from anyshape.records.captured import Captured, Guard, Region
+from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 
 FEW_REGIONS = 2
 MOST_REGIONS = 16
+_MOST_NODES = 6000  # of all captures that only look for further conditions
 _MOST_PINNED = 2
 _FEW_SIZES = 12
 
 Sizes = Mapping[str, int]
-Capture = Callable[[Sizes], Captured]
+Capture = Callable[[Sizes], Captured | Stopped]
 
 
 class EndlessRegions(Exception):
-    """The regions do not cover the domain: too many, one for each size, or the other side cannot be traced.
+    """There is a region for each size: the condition `guard`, which separates them, is that of a loop."""
 
-    `guard` is the condition that separates them; `is_loop` says that there is a region for each size.
-    """
-
-    def __init__(self, guard: Guard, *, is_loop: bool = False) -> None:
+    def __init__(self, guard: Guard) -> None:
         super().__init__(guard.text)
         self.guard = guard
-        self.is_loop = is_loop
 
 
 def cover_domain(
@@ -61,42 +63,97 @@ def cover_domain(
     answers: Callable[[Sizes], bool],
     also: tuple[Guard, ...] = (),
 ) -> Captured:
-    """Regions that cover the domain. Raises EndlessRegions; whatever capture raises on the other side goes through.
+    """Programs for all of the domain; the first one alone where there would be too many. Raises EndlessRegions.
 
-    `also` are conditions that verification has shown to separate answers. Without any, only few regions are made: many
-    conditions in a model's code choose between ways to the same answer, and each region is a program in the file.
+    `also` are conditions that verification has shown to separate answers. Without any, the file gets only few programs:
+    many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
+    as that is affordable, since each may have conditions of its own.
     """
-    most = MOST_REGIONS if also else FEW_REGIONS
-    extra = {guard.condition for guard in also}
-    regions = [_bounded(first.regions[0], extra)]
-    while (left := _uncovered(declared, regions)) is not None:
-        blamed = next(guard for region in reversed(regions) for guard in _separating(region, extra))
-        is_loop = _pins_size_by_size(regions, declared.domain)
-        if len(regions) >= most or is_loop:
-            raise EndlessRegions(blamed, is_loop=is_loop)
-        outside = [negate(region.condition) for region in regions]
-        sizes = choose_trace_sizes(declared, answers, *outside) or left
-        other = capture(sizes)
-        if [answer.path for answer in other.answers] != [answer.path for answer in first.answers]:
-            raise EndlessRegions(blamed)  # another structure: no one file can answer both
-        region = _bounded(other.regions[0], extra)
-        if not holds(region.condition, sizes):
-            raise EndlessRegions(blamed)
-        regions.append(replace(region, answers=other.answers))
-    if len(regions) == 1:
-        return first
+    parts = _Parts(first, declared, frozenset(guard.condition for guard in also))
+    is_whole = parts.find_all(capture, answers)
+    refused = tuple(parts.refused)
+    if len(parts.regions) == 1 and is_whole:
+        return replace(first, refused=refused)
+    if not is_whole or len(parts.regions) > (MOST_REGIONS if also else FEW_REGIONS):
+        alone = first_alone(first, (*parts.regions, *parts.refused), declared.domain)
+        return replace(alone, refused=refused, leaves_unseen=not is_whole)
     domain = declared.domain
-    return replace(
-        first, regions=tuple(_redecided(region, domain.with_relations(region.condition)) for region in regions)
-    )
+    regions = tuple(_redecided(region, domain.with_relations(region.condition)) for region in parts.regions)
+    return replace(first, regions=regions, refused=refused)
 
 
-def first_alone(captured: Captured, domain: Domain) -> Captured:
-    """The first region for the whole domain, its guards decided there: verification has the last word."""
-    return replace(captured, regions=(_redecided(replace(captured.regions[0], condition=TRUE), domain),))
+def first_alone(first: Captured, parts: Sequence[Region | RefusedPart], domain: Domain) -> Captured:
+    """The first region for the whole domain, its guards decided there: comparisons decide whether it is right everywhere.
+
+    The conditions of the other parts are kept as guards, so that the file is compared on both sides of each.
+    """
+    alone = replace(first.regions[0], condition=TRUE)
+    elsewhere: list[Guard] = []
+    for at, part in enumerate(parts[1:], 1):
+        before = [part.condition for part in parts[:at]]
+        if isinstance(part, RefusedPart):
+            elsewhere.append(Guard(negate(part.condition), "", None, by_user=True))
+            continue
+        guards = [(guard, guard.condition) for guard in _separating(part, frozenset()) if guard.condition is not None]
+        elsewhere += [replace(guard, condition=any_of([*before, condition])) for guard, condition in guards]
+    region = _redecided(replace(alone, guards=(*alone.guards, *elsewhere)), domain)
+    return replace(first, regions=(region,))
 
 
-def _bounded(region: Region, extra: set[Condition | None]) -> Region:
+class _Parts:
+    """The parts of a domain that captures have shown: regions with a program, and those in which the module raises."""
+
+    def __init__(self, first: Captured, declared: Declared, extra: frozenset[Condition | None]) -> None:
+        self._paths = [answer.path for answer in first.answers]
+        self._declared = declared
+        self._extra = extra
+        self.regions = [_bounded(first.regions[0], extra)]
+        self.refused: list[RefusedPart] = []
+
+    def find_all(self, capture: Capture, answers: Callable[[Sizes], bool]) -> bool:
+        """Capture part after part. Whether they cover the domain; False where one cannot be captured."""
+        nodes = len(self.regions[0].program.graph.nodes)
+        most = MOST_REGIONS if self._extra else max(FEW_REGIONS, min(MOST_REGIONS, _MOST_NODES // nodes))
+        try:
+            while (left := self._uncovered()) is not None:
+                self._stop_at_loop()
+                if len(self.regions) + len(self.refused) >= most:
+                    return False
+                outside = map(negate, self._conditions())
+                sizes = choose_trace_sizes(self._declared, answers, *outside) or left
+                if not self._add(capture(sizes), sizes, answers):
+                    return False
+        except Undecided:
+            return False
+        return True
+
+    def _uncovered(self) -> dict[str, int] | None:
+        """Sizes that no part has; None when the parts cover the domain. Raises Undecided: not knowing is not covering."""
+        return smallest_point(self._declared.domain, *map(negate, self._conditions()))
+
+    def _conditions(self) -> list[Condition]:
+        return [*(region.condition for region in self.regions), *(part.condition for part in self.refused)]
+
+    def _stop_at_loop(self) -> None:
+        is_decisive = len(self.regions) <= FEW_REGIONS or self._extra
+        if is_decisive and _pins_size_by_size(self.regions, self._declared.domain):
+            separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._extra))
+            raise EndlessRegions(next(separating))
+
+    def _add(self, found: Captured | Stopped, sizes: Sizes, answers: Callable[[Sizes], bool]) -> bool:
+        """Whether the capture at these sizes gave another part of the domain."""
+        if isinstance(found, Stopped):
+            part = None if answers(sizes) else refused_part(found, sizes)
+            self.refused += [part] if part is not None else []
+            return part is not None
+        region = _bounded(found.regions[0], self._extra)
+        if [answer.path for answer in found.answers] != self._paths or not holds(region.condition, sizes):
+            return False  # with another structure, no one file can answer both
+        self.regions.append(replace(region, answers=found.answers))
+        return True
+
+
+def _bounded(region: Region, extra: frozenset[Condition | None]) -> Region:
     conditions = [guard.condition for guard in _separating(region, extra) if guard.condition is not None]
     return replace(region, condition=all_of(conditions))
 
@@ -106,7 +163,7 @@ def _redecided(region: Region, domain: Domain) -> Region:
     return replace(region, guards=tuple(decide_guard(guard, domain) for guard in region.guards))
 
 
-def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
+def _separating(region: Region, extra: frozenset[Condition | None]) -> list[Guard]:
     return [
         guard
         for guard in region.guards
@@ -114,11 +171,6 @@ def _separating(region: Region, extra: set[Condition | None]) -> list[Guard]:
         and guard.status != "proved"
         and (guard.by_user or guard.condition in extra or negate(guard.condition) in extra)
     ]
-
-
-def _uncovered(declared: Declared, regions: list[Region]) -> dict[str, int] | None:
-    """Sizes that no region has; None when the regions cover the domain. Raises Undecided: not knowing is not covering."""
-    return smallest_point(declared.domain, *(negate(region.condition) for region in regions))
 
 
 def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:

@@ -15,7 +15,7 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
-from anyshape.capture.symbolic import Decompose, capture_symbolically
+from anyshape.capture.symbolic import Decompose, Stopped, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
@@ -57,22 +57,15 @@ class Rung:
 
 
 def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
-    def capture(sizes: Mapping[str, int]) -> Captured:
+    def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
         return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
     first = capture(sizes)
+    if isinstance(first, Stopped):
+        raise first.error
     _stop_at_loops(first, workshop, apart)
-    try:
-        return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
-    except EndlessRegions as endless:
-        if endless.is_loop:
-            raise
-        return first
-    except Exception:
-        # The other side cannot be captured. The first program may serve it all the same: its guards stay unproved, and
-        # verification runs on both sides of each.
-        return first
+    return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
 
 
 def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]) -> None:
@@ -95,7 +88,7 @@ def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]
         recorder = workshop.recorder()
         growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)
         if growing is not None:
-            raise EndlessRegions(by_dim[growing], is_loop=True)
+            raise EndlessRegions(by_dim[growing])
 
 
 def _is_pin(guard: Guard) -> bool:

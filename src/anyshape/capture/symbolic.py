@@ -9,9 +9,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.guards import collect_guards, decide_pins, shape_environment, user_lines
+from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
 from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
@@ -23,7 +24,7 @@ from anyshape.modules.needless_conditions import only_needed_conditions
 from anyshape.modules.open_numbers import run_open
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.state import kept
-from anyshape.records.captured import Answer, Captured, Region
+from anyshape.records.captured import Answer, Captured, Guard, Region
 
 if TYPE_CHECKING:
     import torch
@@ -32,26 +33,56 @@ if TYPE_CHECKING:
 Decompose = Callable[["ExportedProgram"], "ExportedProgram"]
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """A capture that ended with an error, and the guards that it met on its way there."""
+
+    error: Exception
+    guards: tuple[Guard, ...] = ()
+
+
 def capture_symbolically(
     module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int], decompose: Decompose
-) -> Captured:
-    """One program for the whole domain, with its guards decided. Raises what torch.export raises."""
+) -> Captured | Stopped:
+    """One program for the whole domain, with its guards decided; Stopped where torch.export or the module raises."""
     import torch
 
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
+    stops: list[Stopped] = []
+
+    def export() -> ExportedProgram:
+        try:
+            return _export(flat, values, declared)
+        except Exception as error:  # whatever torch raises; Ctrl-C goes through
+            stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared)))
+            raise
+
     with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
-        program = run_open(module, lambda: _export(flat, values, declared))
-        paths = flat.seen.paths
-        decomposed = decompose(program)
+        try:
+            program = run_open(module, export)
+            paths = flat.seen.paths
+            decomposed = decompose(program)
+        except Exception as error:
+            alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
+            return Stopped(error, next(alike, Stopped(error)).guards)
     environment = shape_environment(decomposed) or shape_environment(program)
-    symbols, pinned = _symbols(program, declared)
+    symbols, pinned = _symbols(_placeholders(program), declared)
     guards = (
         *decide_pins(pinned, declared.domain),
         *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
     )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), _answers(program, paths, symbols))
+
+
+def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guard, ...]:
+    """The guards of the shape environment that the inputs of the failed call belong to."""
+    environment = environment_of(leaves)
+    if environment is None or len(leaves) != len(declared.open_leaves):
+        return ()
+    symbols, pinned = _symbols(leaves, declared)
+    return (*decide_pins(pinned, declared.domain), *collect_guards(environment, symbols, declared.domain))
 
 
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
@@ -112,15 +143,19 @@ def _size(size: Any, symbols: Mapping[str, Expr]) -> Expr | None:
     return Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols)
 
 
-def _symbols(program: ExportedProgram, declared: Declared) -> tuple[dict[str, Expr], list[Condition]]:
-    """Each size symbol of the program's inputs in the user's dims, and what holds where an open axis got no symbol."""
+def _placeholders(program: ExportedProgram) -> list[Any]:
+    """The values of the program's inputs, as torch.export saw them."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return [nodes[str(name)].meta["val"] for name in program.graph_signature.user_inputs]
+
+
+def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr], list[Condition]]:
+    """Each size symbol of these inputs in the user's dims, and what holds where an open axis got no symbol."""
     import torch
 
-    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     symbols: dict[str, Expr] = {}
     pinned: list[Condition] = []
-    for name, leaf in zip(program.graph_signature.user_inputs, declared.open_leaves, strict=True):
-        value = placeholders[str(name)].meta["val"]
+    for value, leaf in zip(values, declared.open_leaves, strict=True):
         pairs = zip(value.shape, leaf.axes, strict=True) if isinstance(value, torch.Tensor) else [(value, leaf.number)]
         for size, expression in pairs:
             # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.

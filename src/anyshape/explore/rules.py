@@ -33,8 +33,8 @@ def explain(answered: Sequence[Sizes], refused: Sequence[Sizes], captured: Seque
     `captured` are rules that captures have shown: they are exact, and come before those of the grammar.
     """
     exact = [rule for rule in dict.fromkeys(captured) if all(holds(rule, sizes) for sizes in answered)]
-    for candidates in ([], *candidate_tiers(answered, refused)):
-        candidates = [*exact, *candidates]
+    for tier in ([], *candidate_tiers(answered, refused)):
+        candidates = [*exact, *tier]
         if (found := _cover(candidates, refused)) is not None:
             return found
     return None
@@ -55,8 +55,15 @@ def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules |
         others = [other for other in rules if other is not rule]
         if len(frozenset().union(*(broken[other] for other in others))) == len(refused):
             rules = others
-    holes = sum(isinstance(rule, Compare) and rule.op == "!=" for rule in rules)
+    holes = sum(find_hole(rule) is not None for rule in rules)
     return tuple(rules) if len(rules) <= _MOST_RULES and holes <= _MOST_HOLES else None
+
+
+def find_hole(rule: Condition) -> int | None:
+    """The single size that the rule leaves out, which may be one of a rare series; None for other rules."""
+    if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number):
+        return rule.right.value
+    return None
 
 
 def fresh_points(
@@ -103,6 +110,9 @@ def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, 
         yield from _boundary_points(rule, answered)
         if isinstance(rule, AnyOf) and len(names) == 1:  # a list of single sizes may be the beginning of a series
             yield from ({**answered[0], names[0]: size} for size in range(1, _SERIES + 1))
+        if (hole := find_hole(rule)) is not None:
+            near = range(max(1, hole - _SERIES), hole + _SERIES + 1)
+            yield from ({**answered[0], names[0]: size} for size in near)
 
 
 def _boundary_points(rule: Condition, answered: Sequence[Sizes]) -> Iterator[dict[str, int]]:

@@ -12,15 +12,15 @@ from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, hol
 from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
-from anyshape.explore.rules import explain, fresh_points, pinned_dims
+from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
-from anyshape.records.explored import Explored
+from anyshape.records.explored import Explored, Lesson
 from anyshape.records.verdict import Refusal, Untried
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
-Candidates = Callable[[], Sequence[Condition]]
+Candidates = Callable[[Sequence[Mapping[str, int]]], Sequence[Condition]]
 
 _ROUNDS = 12
 _WORK = 30  # times the work of an ordinary point that learning a rule may take in all
@@ -60,15 +60,15 @@ def explore(
     declared: Declared,
     try_sizes: Try,
     cost: Costing,
-    known: Sequence[Mapping[str, int]] = (),
+    lessons: Sequence[Lesson] = (),
     *,
     seed: int = 0,
-    candidates: Candidates = tuple,
+    candidates: Candidates = lambda refused: (),
 ) -> Explored:
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all.
 
-    `known` are further points to try: such as refuted the rules that were learned without them. `candidates` gives conditions
-    of a capture, where the grammar alone has no rules that explain the refusals.
+    `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
+    show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well.
     """
     domain = declared.domain
     diary = Diary(try_sizes)
@@ -79,12 +79,14 @@ def explore(
     ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
-    for sizes in (*points, *corners, *known):
+    for sizes in (*points, *corners, *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
-    rules = _learn(domain, diary, cost, ())
-    if rules is None and (captured := candidates()):
-        rules = _learn(domain, diary, cost, captured)
+    shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
+    rules = _learn(domain, diary, cost, shown)
+    if rules is None or any(find_hole(rule) is not None for rule in rules):
+        captured = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
+        rules = _learn(domain, diary, cost, [*shown, *captured]) if captured else rules
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))

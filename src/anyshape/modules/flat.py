@@ -19,8 +19,9 @@ Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 
 
 class Seen:
-    """The paths of the answers of the last call. Not an attribute of the module: torch.export puts those back."""
+    """The last call's inputs, and the paths of its answers. No attributes of the module: torch.export puts those back."""
 
+    leaves: tuple[Any, ...] = ()
     paths: tuple[str, ...] = ()
 
 
@@ -42,6 +43,7 @@ class FlatModule(torch.nn.Module):
         self.seen = Seen()
 
     def forward(self, *leaves: Any) -> tuple[Any, ...]:
+        self.seen.leaves = leaves
         if self._copies:
             leaves = tuple(leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
         answers = [

@@ -90,16 +90,28 @@ class Region:
 
 
 @dataclass(frozen=True)
+class RefusedPart:
+    """A part of the domain in which the module raises: the condition of a capture that ended there, and its sizes."""
+
+    condition: Condition
+    sizes: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True)
 class Captured:
     """Regions that together answer for the domain, the rung that found them, and what is answered.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
+    `refused` are parts of the domain in which the module raises. `leaves_unseen` is true where the user's code goes
+    another way at some sizes, and that way was not captured: it may have further conditions.
     """
 
     strategy: str
     regions: tuple[Region, ...]
     answers: tuple[Answer, ...]
     decisions: tuple[Source, ...] = ()
+    refused: tuple[RefusedPart, ...] = ()
+    leaves_unseen: bool = False
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -122,7 +134,8 @@ class Captured:
     def is_proved(self) -> bool:
         """Whether the domain implies every condition of the capture. Without a program, nothing is known of any; where
         values decide between programs, the conditions on the sizes are not all."""
-        return bool(self.regions) and not self.decisions and all(guard.status == "proved" for guard in self.guards)
+        is_whole = bool(self.regions) and not self.decisions and not self.refused
+        return is_whole and all(guard.status == "proved" for guard in self.guards)
 
     @property
     def is_seen_whole(self) -> bool:
@@ -131,4 +144,5 @@ class Captured:
         Such a capture has no size that only a trace shows: it is promised on all of its domain.
         """
         is_known = all(guard.status == "proved" or guard.condition is not None for guard in self.guards)
-        return self.is_proved or (self.strategy == "symbolic" and bool(self.regions) and is_known)
+        is_symbolic = self.strategy == "symbolic" and bool(self.regions)
+        return self.is_proved or (is_symbolic and is_known and not self.leaves_unseen and not self.refused)

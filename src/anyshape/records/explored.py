@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.domain import Domain
+from anyshape.domain import Condition, Domain
 from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
@@ -19,6 +19,14 @@ class Misfit:
 
     held: HeldTensor
     refused: Refusal
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Sizes that the module refused although the rules admit them; `rule` excludes them, where a capture has shown it."""
+
+    sizes: Mapping[str, int] = field(hash=False)
+    rule: Condition | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Reason, Severity, Source
-from anyshape.records.captured import Captured, Guard, Region
+from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
 from anyshape.records.untried_text import describe_untried
@@ -42,6 +42,11 @@ class Attempt:
         """Whether the rung gave a file against which nothing speaks."""
         broken = any(finding.severity is Severity.ERROR for finding in self.findings)
         return self.verdict is not None and self.verdict.passed and not broken
+
+    @property
+    def refused_parts(self) -> tuple[RefusedPart, ...]:
+        """Parts of the domain in which the module raises, as a capture has shown."""
+        return self.captured.refused if self.captured is not None else ()
 
     @property
     def share_right(self) -> float:
