@@ -208,7 +208,8 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
             for region in captured.regions
         ]
         if options.optimize:
-            parts = [optimize(part) for part in parts]
+            never_empty = frozenset(dim.name for dim in declared.domain.dims if dim.min > 0)
+            parts = [optimize(part, never_empty) for part in parts]
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
         exported = convert_opset(widen_types(round_inside(joined)), options.opset)
     except AnyshapeError:

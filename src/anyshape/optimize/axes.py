@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from anyshape.optimize.constants import add_integers
+
 _CASTS = ("Cast", "CastLike")
 
 
@@ -25,7 +27,7 @@ def count_axes_from_the_front(model: ir.Model) -> int:
         if (counted >= 0).all():
             continue
         positive = np.where(counted < 0, counted + rank, counted)
-        node.replace_input_with(1, _constant(model, positive))
+        node.replace_input_with(1, add_integers(model, "axes", positive.reshape(-1)))
         changed += 1
     return changed
 
@@ -36,14 +38,3 @@ def _rank(value: ir.Value | None) -> int | None:
         maker = value.producer()
         value = maker.inputs[0] if maker is not None and maker.op_type in _CASTS else None
     return None if value is None or value.shape is None else len(value.shape)
-
-
-def _constant(model: ir.Model, axes: np.ndarray) -> ir.Value:
-    name = f"axes_{'_'.join(str(axis) for axis in axes.reshape(-1))}"
-    known = model.graph.initializers.get(name)
-    if known is not None:
-        return known
-    tensor = ir.Tensor(axes.astype(np.int64), name=name)
-    value = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(axes.shape), const_value=tensor)
-    model.graph.register_initializer(value)
-    return value

@@ -6,8 +6,11 @@ neighbouring slices for a split though one may be empty (onnxscript 0.7). Runtim
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.optimize.axes import count_axes_from_the_front
+from anyshape.optimize.plain_nodes import simplify_nodes
 from anyshape.records.exported import Exported
 
 _LARGEST_FOLDED_INPUT = 64 * 1024
@@ -15,8 +18,8 @@ _LARGEST_FOLDED_OUTPUT = 64 * 1024 * 1024
 _ROUNDS = 2
 
 
-def optimize(exported: Exported) -> Exported:
-    """The same answers from fewer nodes. The model is changed in place, and given back."""
+def optimize(exported: Exported, never_empty: Collection[str] = ()) -> Exported:
+    """The same answers from fewer nodes. The model is changed in place, and given back. `never_empty`: dims from 1 on."""
     import onnx_ir.passes.common as passes
     from onnx_ir.passes import Sequential
     from onnxscript.optimizer import fold_constants
@@ -28,6 +31,8 @@ def optimize(exported: Exported) -> Exported:
         for _ in range(_ROUNDS):
             fold_constants(model, input_size_limit=_LARGEST_FOLDED_INPUT, output_size_limit=_LARGEST_FOLDED_OUTPUT)
             passes.RemoveUnusedNodesPass()(model)
+        simplify_nodes(model, never_empty)
+        passes.RemoveUnusedNodesPass()(model)
         Sequential(
             passes.RemoveUnusedFunctionsPass(),
             passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),

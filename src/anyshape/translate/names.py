@@ -60,7 +60,7 @@ def name_dims(model: ir.Model, symbols: Mapping[str, Expr]) -> None:
                 continue
             text = size.value
             if text is not None and text not in known:
-                known[text] = _in_dims(text, symbols)
+                known[text] = in_dims(text, symbols)
             sizes.append(known[text] if text is not None else None)
         value.shape = ir.Shape(sizes)
 
@@ -73,7 +73,8 @@ def all_values(model: ir.Model) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
-def _in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
+def in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
+    """A size in torch's symbols as an expression of the dims; None where a symbol has none."""
     if any(symbol not in symbols for symbol in _SYMBOL.findall(text)):
         return None
     replaced = _SYMBOL.sub(lambda match: f"({format_expr(symbols[match[0]])})", text)

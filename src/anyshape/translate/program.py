@@ -32,7 +32,7 @@ def translate(
 
     The domain says whether sizes may be 0, which onnxruntime's recurrent kernels do not survive and its means do not see.
     """
-    model = translator.translate(region.program)
+    model = translator.translate(region.program, region.symbols)
     build_loops(model, region.loops, translator)
     fold_leaf_weights(model)
     if any(dim.min == 0 for dim in domain.dims):

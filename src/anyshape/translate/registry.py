@@ -19,6 +19,7 @@ from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
+from anyshape.translate.fewer_nodes import take_out_idle_nodes
 from anyshape.translate.floats import WITH_ATTRIBUTES, constants_in_double, has_doubles, write_floats
 from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
 from anyshape.translate.leaves import leaf_translations
@@ -101,11 +102,12 @@ class Translator:
             target._schema.is_mutable,
         )
 
-    def translate(self, program: ExportedProgram) -> ir.Model:
-        """A decomposed program as an ONNX model. Raises what torch.onnx raises."""
+    def translate(self, program: ExportedProgram, names: Mapping[str, Any] | None = None) -> ir.Model:
+        """A decomposed program as an ONNX model; `names` has torch's symbols in dims. Raises what torch.onnx raises."""
         from torch.fx.experimental import _config
         from torch.onnx._internal.exporter import _building, _core, _fx_passes
 
+        take_out_idle_nodes(program, names or {})
         _view_as_reshape(program)
         gather_whole_numbers(program)
         mark_floors(program)

@@ -1,7 +1,7 @@
-"""aten::scaled_dot_product_attention with a mask: a row that is masked all over gives zeros, as in torch.
+"""aten::scaled_dot_product_attention: a row whose mask hides every key gives zeros, as in torch.
 
-torch.onnx (to 2.13) gives such a row the mean of the values, and takes tensors of four axes only. Without a mask and with four
-axes its own translation is used.
+torch.onnx (to 2.13) takes tensors of four axes only. What depends on the mask alone (the bias, the rows without a key) is
+computed from the mask: layers with one mask share these nodes, and nothing but one addition reads all scores once more.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -27,18 +27,29 @@ def translate_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> ir.Value:
-    if attn_mask is None and rank(query) == 4:
-        from onnxscript.function_libs.torch_lib.ops.nn import aten_scaled_dot_product_attention
-
-        return aten_scaled_dot_product_attention(
-            query, key, value, None, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
     if enable_gqa:
         groups = op.Div(size_scalar(query, -3), size_scalar(key, -3))
         key, value = (_typed(translate_repeat_interleave(heads, groups, -3), heads) for heads in (key, value))
+    scores = _scores(query, key, scale)
+    dtype, axis = dtype_of(query), rank(query) - 1
     if attn_mask is None:
-        attn_mask = _causal(query, key) if is_causal else _known(constant(True, ir.DataType.BOOL), 0)
-    return _attend(query, key, value, attn_mask, scale)
+        # The first key is seen from every row, also under a causal mask.
+        seen = op.Add(scores, _bias(_causal(query, key), dtype)) if is_causal else scores
+        return op.MatMul(op.Softmax(seen, axis=axis), value)
+    axis = max(axis, rank(attn_mask) - 1)
+    bias = _bias(attn_mask, dtype)
+    answer = op.MatMul(op.Softmax(op.Add(scores, bias), axis=axis), value)
+    if rank(attn_mask) == 0:
+        return answer
+    is_hidden = op.Equal(op.ReduceMax(bias, ints(rank(attn_mask) - 1), keepdims=1), constant(lowest(dtype), dtype))
+    return op.Where(is_hidden, constant(0, dtype), answer)
+
+
+def _bias(mask: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """What is added to the scores: a mask of booleans as 0 and minus infinity, one of numbers as it is."""
+    if mask.dtype == ir.DataType.BOOL:
+        return op.Where(mask, constant(0, dtype), constant(lowest(dtype), dtype))
+    return op.Cast(mask, to=dtype) if mask.dtype != dtype else mask
 
 
 def _causal(query: ir.Value, key: ir.Value) -> ir.Value:
@@ -60,20 +71,10 @@ def _typed(heads: ir.Value, like: ir.Value) -> ir.Value:
     return heads
 
 
-def _attend(query: ir.Value, key: ir.Value, value: ir.Value, mask: ir.Value, scale: float | None) -> ir.Value:
-    dtype = dtype_of(query)
-    minus_infinity = constant(lowest(dtype), dtype)
+def _scores(query: ir.Value, key: ir.Value, scale: float | None) -> ir.Value:
     last = rank(key)
     turned = op.Transpose(key, perm=[*range(last - 2), last - 1, last - 2])
-    scores = op.Mul(op.MatMul(query, turned), _scale(query, scale, dtype))
-    if mask.dtype == ir.DataType.BOOL:
-        scores = op.Where(mask, scores, minus_infinity)
-    else:
-        scores = op.Add(scores, op.Cast(mask, to=dtype) if mask.dtype != dtype else mask)
-    axis = max(rank(query), rank(mask)) - 1
-    is_seen = op.Greater(op.ReduceMax(scores, ints(axis), keepdims=1), minus_infinity)
-    weights = op.Where(is_seen, op.Softmax(scores, axis=axis), constant(0, dtype))
-    return op.MatMul(weights, value)
+    return op.Mul(op.MatMul(query, turned), _scale(query, scale, dtype_of(query)))
 
 
 def _scale(query: ir.Value, scale: float | None, dtype: ir.DataType) -> ir.Value:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anyshape.translate.operators import (
+    activations,
     angles,
     attention,
     bessel,
@@ -55,6 +56,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "adaptive_max_pool1d": pooling.adaptive_max_pool(1),
     "adaptive_max_pool2d": pooling.adaptive_max_pool(2),
     "adaptive_max_pool3d": pooling.adaptive_max_pool(3),
+    "gelu": activations.translate_gelu,
+    "rsqrt": activations.translate_rsqrt,
     "roll": shifting.translate_roll,
     "bernoulli": drawing.translate_bernoulli,
     "bernoulli.p": drawing.translate_bernoulli_p,

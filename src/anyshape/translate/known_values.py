@@ -1,0 +1,115 @@
+"""What is known about the values of an fx node without running it: one number everywhere, a lower bound, or a count.
+
+Masks of transformers are computed from such values: `ones() & (arange(seq) >= 0)` is True everywhere, at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from anyshape.translate.names import in_dims
+
+_aten = torch.ops.aten
+_VIEWS = frozenset(
+    {
+        _aten.alias.default,
+        _aten.clone.default,
+        _aten.expand.default,
+        _aten.permute.default,
+        _aten.reshape.default,
+        _aten.slice.Tensor,
+        _aten.squeeze.dim,
+        _aten.transpose.int,
+        _aten.unsqueeze.default,
+        _aten.view.default,
+    }
+)
+_ONES = frozenset({_aten.new_ones.default, _aten.ones.default, _aten.ones_like.default})
+ANDS = frozenset({_aten.bitwise_and.Tensor, _aten.logical_and.default})
+_INTEGERS = (torch.int64, torch.int32)
+
+
+@dataclass(frozen=True)
+class Count:
+    """0, 1, 2, ... along one axis of a tensor whose other axes have the size 1."""
+
+    axis: int
+
+
+def value_of(node: Any) -> torch.Tensor | None:
+    """The fake tensor of a node."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def is_true_everywhere(node: Any) -> bool:
+    """Whether a tensor of booleans holds nothing but True, at every size."""
+    value = value_of(node)
+    if value is None or value.dtype is not torch.bool:
+        return False
+    if node.target in _VIEWS:
+        return is_true_everywhere(node.args[0])
+    if node.target in _ONES:
+        return True
+    if node.target in ANDS:
+        return all(is_true_everywhere(each) for each in node.args)
+    if node.target is _aten.ge.Scalar:
+        lowest = find_lower_bound(node.args[0])
+        return lowest is not None and isinstance(node.args[1], int) and lowest >= node.args[1]
+    return False
+
+
+def find_lower_bound(node: Any) -> int | None:
+    """A number that no element of an integer tensor is below, where the node shows one."""
+    value = value_of(node)
+    if value is None or value.dtype not in _INTEGERS:
+        return None
+    if node.target in _VIEWS:
+        return find_lower_bound(node.args[0])
+    if node.target is _aten.arange.default:
+        return 0
+    if node.target is _aten.add.Tensor and not node.kwargs:
+        base, added = find_lower_bound(node.args[0]), node.args[1]
+        return base + added if base is not None and isinstance(added, int) else None
+    return None
+
+
+def find_count(node: Any) -> Count | None:
+    """The axis along which an integer tensor counts its places, where the node shows that it does."""
+    value = value_of(node)
+    if value is None or value.dtype not in _INTEGERS:
+        return None
+    if node.target is _aten.arange.default:
+        return Count(0)
+    if node.target is _aten.unsqueeze.default:
+        inner = find_count(node.args[0])
+        place = node.args[1] % value.dim()
+        return None if inner is None else Count(inner.axis + (place <= inner.axis))
+    return None
+
+
+def same_shape(one: torch.Tensor, other: torch.Tensor, names: Mapping[str, Any] | None = None) -> bool:
+    """Whether two shapes have the same sizes by their expressions. Adds no guard."""
+    return one.dim() == other.dim() and all(
+        same_size(left, right, names) for left, right in zip(one.shape, other.shape, strict=True)
+    )
+
+
+def same_size(left: Any, right: Any, names: Mapping[str, Any] | None = None) -> bool:
+    """`names` maps torch's symbols to expressions of the dims; two symbols of one dim are the same size."""
+    one, other = _expression(left), _expression(right)
+    if one == other:
+        return True
+    if isinstance(one, int) or isinstance(other, int) or not names:
+        return False
+    named = in_dims(str(one), names)
+    return named is not None and named == in_dims(str(other), names)
+
+
+def _expression(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
