@@ -38,7 +38,7 @@ _CHEAP = 200_000
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One call: its sizes, and the inputs made anew each time."""
+    """One call: its sizes, the call itself, and the reply of a fresh module."""
 
     sizes: Sizes
     call: Call
@@ -108,12 +108,16 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
 
 
 def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
-    """A call at these sizes, its inputs made anew each time."""
+    """A call at these sizes. Its inputs are made here, outside of what is called and traced; each call gets copies of them."""
+    try:
+        inputs = declared.make(sizes, seed)
+    except Exception as error:
+        return partial(_raise, error)
+    return partial(_call_again, declared, inputs)
 
-    def call(module: torch.nn.Module) -> Any:
-        return _call_again(declared, declared.make(sizes, seed), module)
 
-    return call
+def _raise(error: Exception, module: torch.nn.Module) -> Any:
+    raise error
 
 
 def _own(value: Any) -> Any:
