@@ -102,13 +102,15 @@ class Costing:
 
     @cached_property
     def cheap(self) -> int:
-        """The most work of an ordinary comparison: more for a large model, whose every call is dear."""
-        return max(CHEAP, 8 * self(self._declared.example_sizes))
+        """The most work of an ordinary comparison: more for a large model, but no multiple of an example that takes long."""
+        example = self(self._declared.example_sizes)
+        return max(CHEAP, min(8 * example, max(example, AFFORDABLE)))
 
     @cached_property
     def affordable(self) -> int:
         """The most work of one of a few comparisons. A larger budget allows more; `thorough` allows any."""
-        usual = max(AFFORDABLE, 16 * self(self._declared.example_sizes))
+        example = self(self._declared.example_sizes)
+        usual = max(AFFORDABLE, min(16 * example, 4 * max(example, AFFORDABLE)))
         return _NO_LIMIT if self.is_thorough else int(usual * max(1.0, self._budget_s / USUAL_BUDGET_S))
 
     @cached_property

@@ -104,7 +104,7 @@ def _linspace(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
 
 
 def _two_values(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] | None:
-    if tensors[0].is_complex():
+    if tensors[0].is_complex() or any(len(torch.unique(tensor.flatten()[:_MANY])) > 2 for tensor in tensors):
         return None
     seen = torch.unique(torch.cat([tensor.flatten() for tensor in tensors]))
     return (seen[0], seen[1]) if len(seen) == 2 else None
@@ -219,16 +219,22 @@ def _within_range(tensors: Sequence[torch.Tensor]) -> ValueKind:
     finite = seen[seen.isfinite()]
     if not len(finite):
         return ValueKind("constant", lambda shape, random: seen[0].expand(shape).clone())
-    return ValueKind("floats", lambda shape, random: _draw_floats(shape, random, finite))
+    return ValueKind("floats", _float_drawer(finite))
 
 
-def _draw_floats(shape: Shape, random: torch.Generator, seen: torch.Tensor) -> torch.Tensor:
-    """Normal with the example's mean and spread; what would leave its range is drawn evenly within it."""
+def _float_drawer(seen: torch.Tensor) -> Draw:
     low, high = seen.min(), seen.max()
-    spread = seen.std(correction=0)
-    normal = seen.mean() + spread * torch.randn(shape, generator=random, dtype=torch.float64)
-    even = low + (high - low) * torch.rand(shape, generator=random, dtype=torch.float64)
-    return torch.where((normal < low) | (normal > high), even, normal)
+    mean, spread = seen.mean(), seen.std(correction=0)
+
+    def draw(shape: Shape, random: torch.Generator) -> torch.Tensor:
+        """Normal with the example's mean and spread; what would leave its range is drawn evenly within it."""
+        normal = torch.randn(shape, generator=random, dtype=torch.float64).mul_(spread).add_(mean)
+        if not normal.numel() or bool((normal.min() >= low) & (normal.max() <= high)):
+            return normal
+        even = torch.rand(shape, generator=random, dtype=torch.float64).mul_(high - low).add_(low)
+        return torch.where((normal < low) | (normal > high), even, normal)
+
+    return draw
 
 
 _RULES = (_constant, _arange, _linspace, _triangle, _prefix, _permutation, _sorted, _few_values)
