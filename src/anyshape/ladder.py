@@ -25,6 +25,7 @@ from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.cond_functions import diagnose_cond_sides
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.exporting_questions import QUESTIONS, name_exporting_question
 from anyshape.diagnose.extents import diagnose_clock
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
@@ -34,6 +35,7 @@ from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
 from anyshape.module_trials import trying
 from anyshape.modules.time_limit import OutOfTime
+from anyshape.modules.user_code import find_line_of
 from anyshape.operators.registered import collect_operators
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
@@ -176,6 +178,8 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
         *_diagnose_refused(verdict, site),
         *diagnose_cond_sides(verdict),
     )
+    if verdict.failures:
+        findings = name_exporting_question(findings, find_line_of(site.module, QUESTIONS))
     blamed = blamed_guard(verdict, captured.regions)
     rules = (*exact.rules, *promised.rules)
     return Attempt(captured.strategy, findings, captured, exported, verdict, blamed, site.declared, rules)

@@ -5,15 +5,17 @@ Found by reading, not by running: a line that did not run at the example's sizes
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import _lru_cache_wrapper, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
-from anyshape.modules.frames import is_users
+from anyshape.findings import Source
+from anyshape.modules.frames import is_users, make_source
 
 
 def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
@@ -85,6 +87,17 @@ def codes_of(function: FunctionType) -> list[CodeType]:
 def names_attribute(module: torch.nn.Module, name: str) -> bool:
     """Whether the user's code behind a module has this name, as an attribute or a global one."""
     return any(name in code.co_names for function in user_functions(module) for code in codes_of(function))
+
+
+def find_line_of(module: torch.nn.Module, names: Collection[str]) -> tuple[str, Source] | None:
+    """The first of these attributes or functions that the user's code has, with its line."""
+    for function in functions_beside(module):
+        for code in codes_of(function):
+            for instruction in dis.get_instructions(code) if set(names).intersection(code.co_names) else ():
+                if instruction.argval in names and instruction.positions is not None:
+                    line = instruction.positions.lineno or code.co_firstlineno
+                    return instruction.argval, make_source(code.co_filename, line, code.co_qualname)
+    return None
 
 
 class _Reader:
