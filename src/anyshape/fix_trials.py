@@ -1,6 +1,7 @@
 """Fixes are tried before they are shown: by an export under all of them together, within the time limit of the first.
 
-    the file was right, and compared so far   ->  a rule that ends there is shown, without another export
+    the file was right, and compared so far   ->  a rule that ends there, or the true name of an output's axis, is shown,
+                                                  without another export
     the export under them is kept             ->  the fixes are shown
     a finding comes again                     ->  its fix is not shown
     another finding comes                     ->  the fix is shown, with the finding that comes next
@@ -56,7 +57,8 @@ class Exporting:
 
 def try_fixes(broken: PromiseBroken, exporting: Exporting) -> None:
     """Try the fixes of the error's findings, and let its findings show what became of them."""
-    compared = {finding for attempt in broken.attempts if attempt.is_right_but_short for finding in attempt.findings}
+    right = [attempt for attempt in broken.attempts if attempt.is_right_but_declared_otherwise]
+    compared = {finding for attempt in right for finding in attempt.findings}
     broken.set_findings(
         replace(finding, is_fix_untried=False) if finding in compared else finding for finding in broken.findings
     )

@@ -91,7 +91,7 @@ def climb(site: Site) -> tuple[Attempt, ...]:
     for rung in RUNGS:
         if site.options.strategy in (None, rung.name):
             attempts.append(in_time(site, rung.name, partial(_attempt, rung, workshop, site, translator)))
-            if attempts[-1].is_right or attempts[-1].is_right_but_short or site.limit.left <= 0:
+            if attempts[-1].is_right or attempts[-1].is_right_but_declared_otherwise or site.limit.left <= 0:
                 break
             if attempts[-1].refused_parts:
                 break  # the rules are not the true ones: no rung can keep them

@@ -21,7 +21,7 @@ def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
     """Whether the last rung is tried. It can use neither the user's translations nor the sizes of an output's axes."""
     if options.strategy is not None:
         return options.strategy == LEGACY
-    is_right = any(attempt.is_right or attempt.is_right_but_short for attempt in attempts)
+    is_right = any(attempt.is_right or attempt.is_right_but_declared_otherwise for attempt in attempts)
     is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
     is_named = any(attempt.has(Reason.OUTPUT_AXIS) for attempt in attempts)
     return not (is_right or is_translated or is_named)

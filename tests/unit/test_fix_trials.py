@@ -220,6 +220,22 @@ def test_an_edit_that_frees_two_dims_is_one_line() -> None:
     assert not any(finding.is_fix_untried for finding in error.findings)
 
 
+def test_the_true_name_of_an_axis_needs_neither_another_rung_nor_another_export() -> None:
+    stages: list[str] = []
+    with pytest.raises(PromiseBroken) as caught:
+        anyshape.export(
+            Twice(),
+            torch.randn(3, 10),
+            dynamic={"x": "n 10", "y": {0: "n"}},
+            output_names=["y"],
+            progress=lambda stage, done, total: stages.append(stage),
+        )
+    assert caught.value.finding.fix == "{'y': {0: '2*n'}}"
+    assert not caught.value.finding.is_fix_untried
+    assert [attempt.strategy for attempt in caught.value.attempts] == ["symbolic"]
+    assert "trying the fix" not in stages
+
+
 def test_a_fix_that_was_forced_past_is_shown_as_not_tried() -> None:
     result = anyshape.export(
         Twice(), torch.randn(3, 10), dynamic={"x": "n 10", "y": {0: "n"}}, output_names=["y"], force=True

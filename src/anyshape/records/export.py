@@ -56,10 +56,11 @@ class Attempt:
         return len(self.verdict.passed_sizes) / len(self.verdict.tried)
 
     @property
-    def is_right_but_short(self) -> bool:
-        """Whether all that speaks against the file is that it could not be compared up to a declared end."""
-        reasons = {finding.reason for finding in self.findings if finding.severity is Severity.ERROR}
-        return self.verdict is not None and self.verdict.passed and reasons == {Reason.END_NOT_COMPARED}
+    def is_right_but_declared_otherwise(self) -> bool:
+        """Whether all that speaks against the file is the declaration: names of output axes, or ends that are too far."""
+        found = {finding.reason for finding in self.findings if finding.severity is Severity.ERROR}
+        is_declaration = bool(found) and found <= {Reason.END_NOT_COMPARED, Reason.OUTPUT_AXIS}
+        return self.verdict is not None and self.verdict.passed and is_declaration
 
     def has(self, reason: Reason) -> bool:
         """Whether one of its findings was made for this reason."""
