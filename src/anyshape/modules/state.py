@@ -7,9 +7,10 @@ the random numbers of torch, numpy and Python, those of generators that the modu
 
 from __future__ import annotations
 
+import operator
 import random
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -240,6 +241,8 @@ def _refill(content: Any) -> Callable[[], frozenset[Any]]:
         items = dict(content)
 
         def undo() -> frozenset[Any]:
+            if len(content) == len(items) and _are_same(content, items) and _are_same(content.values(), items.values()):
+                return _NOTHING
             written = {key for key in items if content.get(key, content) is not items[key]}
             if len(content) != len(items) or written:
                 written |= {_NEW} if content.keys() - items.keys() else set()
@@ -251,13 +254,17 @@ def _refill(content: Any) -> Callable[[], frozenset[Any]]:
     kept = list(content)
 
     def undo_sequence() -> frozenset[Any]:
-        is_other = len(content) != len(kept) or any(one is not other for one, other in zip(content, kept, strict=True))
+        is_other = len(content) != len(kept) or not _are_same(content, kept)
         if is_other:
             content.clear()
             (content.update if isinstance(content, set) else content.extend)(kept)
         return _WRITTEN if is_other else _NOTHING
 
     return undo_sequence
+
+
+def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    return all(map(operator.is_, some, others))
 
 
 def _version(tensor: torch.Tensor) -> int:

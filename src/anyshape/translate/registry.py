@@ -1,7 +1,7 @@
 """torch.onnx's operator library, built once a process, with our own translations in front.
 
 Building it costs most of a second, and torch.onnx builds it anew in every call; here it is kept. These are torch's
-private modules: nothing else in the package touches them, so that a change of theirs is mended here.
+private modules: only this file and `promotions` touch them, so that a change of theirs is mended here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
 from anyshape.records.untranslatable import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
+from anyshape.translate.decomposed_nodes import decompose_nodes
 from anyshape.translate.fewer_nodes import take_out_idle_nodes
 from anyshape.translate.floats import WITH_ATTRIBUTES, constants_in_double, has_doubles, write_floats
 from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
@@ -31,6 +32,7 @@ from anyshape.translate.operators import (
     operator_translations,
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
+from anyshape.translate.promotions import insert_promotions
 from anyshape.translate.size_numbers import mark_floors, size_translations
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 
@@ -70,8 +72,10 @@ class Translator:
     def decompose(self, program: ExportedProgram) -> ExportedProgram:
         """The program in the operators that have a translation. Guards may appear here: look at them afterwards."""
         self._seen |= dict.fromkeys(target.name() for target in operators_of(program))
-        more = self._of_doubles if has_doubles(program) else {}
-        return self._inliner.decompose(program, self._decompositions | more)
+        table = self._decompositions | (self._of_doubles if has_doubles(program) else {})
+        if decompose_nodes(program, table, self._registry.is_registered):
+            return program
+        return self._inliner.decompose(program, table)
 
     def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
         """Operators of a decomposed program that have no translation, each once."""
@@ -113,7 +117,7 @@ class Translator:
         mark_floors(program)
         # Some operators on complex numbers refuse to be differentiated, which nobody asks of them here.
         with _config.patch(backed_size_oblivious=True), torch.no_grad():  # type: ignore[attr-defined]
-            _fx_passes.insert_type_promotion_nodes(program.graph_module)
+            insert_promotions(program.graph_module)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
             with constants_in_double(program, _building):

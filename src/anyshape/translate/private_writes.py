@@ -1,0 +1,138 @@
+"""Operators that change a tensor in place  ->  operators that return a new one, where nothing else sees that tensor.
+
+    y = aten.conv2d(x, w); aten.relu_(y); z = aten.add(y, 1)   ->   y = aten.conv2d(x, w); r = aten.relu(y); z = aten.add(r, 1)
+
+The tensor must be the result of an operator that returns new memory, and no operator before the change may have returned a
+view of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+_NEW_MEMORY = (
+    "batch_norm",
+    "bilinear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "linear",
+    "matmul",
+    "scaled_dot_product_attention",
+)
+"""Composite operators of aten that never return their input or a view of it, although nothing but their code says so."""
+
+
+class Unsuited(Exception):
+    """A program that single operators cannot be decomposed in."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(str(node.target))
+
+
+def is_composite(target: OpOverload) -> bool:
+    """Whether an operator is a function of other operators, which torch's own pass takes apart."""
+    name = target.name()
+    return bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+        or torch._C.DispatchKey.CompositeImplicitAutograd in target.py_kernels
+    )
+
+
+def remove_writes(program: torch.export.ExportedProgram) -> None:
+    """In place, with each step exact by itself. Raises Unsuited where a change may be seen by others."""
+    order = {node: place for place, node in enumerate(program.graph.nodes)}
+    for node in list(program.graph.nodes):
+        if _is_idle_dropout(node):
+            _replace(node, node.args[0], order)
+        elif isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
+            changed = node.args[0]
+            _check_private(node, changed, order)
+            if node.target is not torch.ops.aten.detach_.default:
+                _check_same_result(node)
+                node.target = _functional(node)
+                _redirect(changed, node, order)
+            else:
+                _replace(node, changed, order)
+
+
+def _is_idle_dropout(node: Node) -> bool:
+    is_dropout = node.target is torch.ops.aten.dropout.default
+    return is_dropout and len(node.args) > 2 and node.args[2] is False and not _is_answered(node)
+
+
+def _is_answered(node: Node) -> bool:
+    return any(user.op == "output" for user in node.users)
+
+
+def _replace(node: Node, other: Any, order: dict[Node, int]) -> None:
+    if not isinstance(other, Node) or (other.op == "placeholder" and _is_answered(node)):
+        raise Unsuited(node)
+    node.replace_all_uses_with(other)
+    node.graph.erase_node(node)
+    order.pop(node)
+
+
+def _check_private(node: Node, changed: Any, order: dict[Node, int]) -> None:
+    """Raise Unsuited unless the changed tensor is new memory of which there is no view yet."""
+    if not isinstance(changed, Node) or not _returns_new_memory(changed):
+        raise Unsuited(node)
+    before = [user for user in changed.users if user is not node and order[user] < order[node]]
+    if any(not _returns_new_memory(user) for user in before):
+        raise Unsuited(node)
+
+
+def _returns_new_memory(node: Node) -> bool:
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, OpOverload) or not target._schema.returns:
+        return False
+    is_known = target.namespace == "aten" and target._opname in _NEW_MEMORY
+    says_so = all(returned.alias_info is None for returned in target._schema.returns)
+    return says_so and (is_known or not is_composite(target)) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _functional(node: Node) -> OpOverload:
+    """The operator that returns what this one writes."""
+    target = node.target
+    assert isinstance(target, OpOverload)
+    name = target._opname
+    packet = getattr(torch.ops.aten, name[:-1], None) if name.endswith("_") and target.namespace == "aten" else None
+    found = getattr(packet, target._overloadname, None)
+    if found is None or found._schema.is_mutable:
+        raise Unsuited(node)
+    written = [(argument.name, str(argument.type)) for argument in target._schema.arguments]
+    if written != [(argument.name, str(argument.type)) for argument in found._schema.arguments]:
+        raise Unsuited(node)
+    assert isinstance(found, OpOverload)
+    return found
+
+
+def _check_same_result(node: Node) -> None:
+    """Raise Unsuited where the other operator would return another dtype or shape than that of the changed tensor."""
+    changed = node.args[0]
+    assert isinstance(changed, Node)
+    own = changed.meta["val"]
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+    with own.fake_mode:
+        found = _functional(node)(*args, **kwargs)
+    is_same = isinstance(found, torch.Tensor) and found.dtype == own.dtype and found.dim() == own.dim()
+    if not is_same or not all(map(operator.eq, map(str, found.shape), map(str, own.shape))):
+        raise Unsuited(node)
+
+
+def _redirect(changed: Node, node: Node, order: dict[Node, int]) -> None:
+    """Whoever reads the changed tensor after the change reads the new one."""
+    for user in list(changed.users):
+        if user is not node and order[user] > order[node]:
+            user.replace_input_with(changed, node)

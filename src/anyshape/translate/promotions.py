@@ -1,0 +1,40 @@
+"""Write the casts of type promotion into a program (int64 + float32 -> Cast, Add), looking only at operators that promote.
+
+torch.onnx's pass runs every node again on fake tensors, which takes three times as long as the translation. Every node has
+its value from the capture already; only nodes whose inputs are cast are run again.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.onnx._internal.fx.passes import type_promotion
+
+
+class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
+    """torch's interpreter, which takes the values of nodes that stay as they are from the capture."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if n.op != "call_function" or "val" not in n.meta:
+            return super().run_node(n)
+        rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
+        if rule is not None:
+            with self._set_current_node(n):
+                self._maybe_promote_node(n, rule)
+        return n.meta["val"]
+
+
+@lru_cache(maxsize=1)
+def _rules() -> Any:
+    return type_promotion.TypePromotionTable()
+
+
+def insert_promotions(graph_module: torch.fx.GraphModule) -> None:
+    """In place, through nested modules: explicit casts where an operator promotes its inputs."""
+    for module in graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            promotion = type_promotion.InsertTypePromotion(module, _rules())
+            promotion.interpreter = _PromotingInterpreter(module, _rules())
+            promotion.run()

@@ -1,0 +1,148 @@
+"""Single operators are decomposed in place; programs in which that could be wrong are left to torch's own pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+
+from anyshape.translate import registry
+from anyshape.translate.decomposed_nodes import decompose_nodes
+
+Forward = Callable[[nn.Module, torch.Tensor], Any]
+
+
+class _Model(nn.Module):
+    def __init__(self, forward: Forward) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.drop = nn.Dropout()
+        self._forward = forward
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self._forward(self, x)
+
+
+def exported(forward: Forward) -> tuple[nn.Module, ExportedProgram]:
+    model = _Model(forward).eval()
+    with torch.no_grad():
+        return model, torch.export.export(model, (torch.randn(3, 4),), dynamic_shapes=({0: Dim.AUTO},), strict=False)
+
+
+def is_decomposed(program: ExportedProgram) -> bool:
+    return decompose_nodes(program, registry._decompositions(), registry._registry().is_registered)
+
+
+def operators(program: ExportedProgram) -> list[str]:
+    return [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+
+
+def changed_after_reading(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    before = y * 2
+    y.relu_()
+    return before + y
+
+
+def changed_twice(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    y += x
+    y *= 3
+    return y, y - 1
+
+
+def flat_sizes(model: Any, x: torch.Tensor) -> Any:
+    return model.drop(x[:, None]).flatten(1).to(torch.float64) + 1
+
+
+def several_results(model: Any, x: torch.Tensor) -> Any:
+    one, two = x.chunk(2, dim=1)
+    return torch.min(one, two), (x > 0) & (x < 1)
+
+
+def dropped(model: Any, x: torch.Tensor) -> Any:
+    return model.drop(model.linear(model.drop(x))) + 1
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [changed_after_reading, changed_twice, flat_sizes, several_results, dropped],
+    ids=lambda each: each.__name__,
+)
+def test_a_program_decomposed_in_place_computes_the_same(forward: Forward) -> None:
+    model, program = exported(forward)
+    assert is_decomposed(program)
+    program.graph.lint()
+    is_registered = registry._registry().is_registered
+    for node in program.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and "assert" not in str(node.target):
+            assert is_registered(node.target) and not node.target._schema.is_mutable
+    for batch in (2, 5):
+        x = torch.randn(batch, 4)
+        torch.testing.assert_close(program.module()(x), model(x))
+
+
+def view_before_change(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    view = y.transpose(0, 1)
+    y.relu_()
+    return view
+
+
+def change_through_view(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    y[:, 0].relu_()
+    return y
+
+
+def change_of_the_input(model: Any, x: torch.Tensor) -> Any:
+    return x.relu_() + 1
+
+
+def change_of_what_dropout_returns(model: Any, x: torch.Tensor) -> Any:
+    y = torch.relu(x)
+    z = torch.nn.functional.dropout(y, 0.5, False)
+    z.add_(1)
+    return y + z
+
+
+def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
+    y = torch.relu(x.half())
+    y.add_(x)
+    return y
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [view_before_change, change_through_view, change_of_the_input, change_of_narrower_numbers],
+    ids=lambda each: each.__name__,
+)
+def test_a_change_that_others_may_see_is_left_to_torch(forward: Forward) -> None:
+    model, program = exported(forward)
+    assert not is_decomposed(program)
+    decomposed = registry.Translator().decompose(program)
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(decomposed.module()(x.clone()), model(x.clone()))
+
+
+def test_what_dropout_returns_is_its_input() -> None:
+    model, program = exported(change_of_what_dropout_returns)
+    decomposed = registry.Translator().decompose(program)
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(decomposed.module()(x), model(x))
+
+
+def test_equal_operators_of_several_layers_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.fx.experimental import proxy_tensor
+
+    traced: list[Any] = []
+    own = proxy_tensor.make_fx
+    _, program = exported(lambda model, x: [x := torch.min(model.linear(x), x) for _ in range(6)][-1])
+    monkeypatch.setattr(proxy_tensor, "make_fx", lambda *args, **kwargs: traced.append(args) or own(*args, **kwargs))
+    assert is_decomposed(program)
+    assert operators(program).count("aten.minimum.default") == 6
+    assert len(traced) == 1
