@@ -44,6 +44,9 @@ DEFAULT_OPSET = 18
 ENFORCEMENTS = ("graph", "load")
 STATES = ("outputs", "frozen")
 RANDOMS = ("runtime",)
+VERIFICATIONS = ("quick",)
+_QUICK_SIZES = 8
+_BUDGET_S = 60.0
 
 
 @warns_where_narrowed
@@ -75,7 +78,8 @@ def export(
     time_limit: float = 600.0,
     rtol: float | None = None,
     atol: float | None = None,
-    budget: float = 60.0,
+    budget: float | None = None,
+    verify: Literal["quick"] | None = None,
     seed: int = 0,
     values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
@@ -103,9 +107,10 @@ def export(
     `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
     compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
 
-    What is not proved is promised only as far as the file was compared. `budget` is the time in seconds that all
-    comparisons are estimated to take; the estimate is the same on every machine. `thorough=True` lifts it, so that every
-    declared end is compared that fits into memory.
+    What is not proved is promised only as far as the file was compared. The comparisons of a large model are kept in
+    proportion to the export: by default to half of the rest of it, with all sizes that decide whatever they take; what was
+    left out stands in the result. `budget` is another time for them in seconds, estimated, the same on every machine.
+    `verify="quick"` compares at eight sizes, `thorough=True` at every size and declared end that fits into memory.
     """
     module = as_module(model)
     _check_opset(opset)
@@ -116,6 +121,8 @@ def export(
     if random is not None:
         check_choice("random", random, RANDOMS)
     _check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
+    if verify is not None:
+        check_choice("verify", verify, VERIFICATIONS)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -141,7 +148,7 @@ def export(
         random=random,
         strategy=strategy,
         time_limit_s=time_limit,
-        verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=max(time_limit, budget), seed=seed),
+        verify=_comparing(budget, verify, time_limit, rtol=rtol, atol=atol, seed=seed),
     )
     result = _forced(lambda: pipeline.export(module, declared, options, progress or _silent), force)
     if enforce_values and not result.contract.value_bounds:
@@ -199,6 +206,18 @@ def check(
     if checked.change is not None:
         warn_caller(FileChanged(str(checked.change)))
     return checked.verdict
+
+
+def _comparing(budget: float | None, verify: str | None, time_limit: float, **tolerances: Any) -> VerifyOptions:
+    """How the file is compared: within the user's budget, or in proportion to the export."""
+    seconds = _BUDGET_S if budget is None else budget
+    return VerifyOptions(
+        budget_s=seconds,
+        is_budget_given=budget is not None,
+        most_sizes=_QUICK_SIZES if verify == "quick" else None,
+        clock_s=max(time_limit, seconds),
+        **tolerances,
+    )
 
 
 def _forced(run: Callable[[], Export], force: bool) -> Export:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnose.extents import diagnose_ends
-from anyshape.domain import Compare, Condition, Number, Ref
+from anyshape.domain import Compare, Condition, Number, Ref, is_about
+from anyshape.domain.telling_points import choose_telling, find_corner
 from anyshape.explore import Costing, find_extent, spread_sizes
 from anyshape.findings import Finding
 from anyshape.inputs import Declared
@@ -25,6 +26,7 @@ Sizes = Mapping[str, int]
 
 _MOST_ANSWERED = 40
 _MOST_REFUSED = 200
+_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
 _SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
 
 
@@ -79,10 +81,24 @@ def plan_comparisons(
     if explored.refused:  # few of the sizes that are proposed may be such as the module takes
         inside = [sizes for sizes in explored.answered if declared.domain.contains(sizes)]
         plan = plan.with_once(inside[: max(0, _MOST_ANSWERED - len(plan.sizes))])
+    conditions = [guard.condition for guard in captured.guards if guard.status != "proved"]
+    conditions += [region.condition for region in captured.regions]
+    about = [each for each in conditions if each is not None and is_about(each, declared.domain.names)]
+    plan = _with_decisive(plan, declared, about, cost)
     if captured.is_seen_whole:
         return plan
     if extent is not None:
-        plan = plan.with_once(extent.points).with_left_out(extent.left_out)
+        plan = plan.with_once(extent.points).with_left_out(extent.left_out).with_decisive(extent.points)
         plan = plan.with_once(spread_sizes(declared, extent, cost))
     inside = [point for point in suspects if declared.domain.contains(point)]
     return plan.with_affordable(inside, cost.excess, limits, cost.all_work // _SHARE_OF_NUMBERS)
+
+
+def _with_decisive(plan: SizePlan, declared: Declared, about: Sequence[Condition], cost: Costing) -> SizePlan:
+    """The plan with the sizes that no budget leaves out; if not all are in proportion to the export, with a large corner."""
+    points = (*plan.sizes, *plan.once)
+    plan = plan.with_decisive(choose_telling(points, declared.domain, about, cost.operations))
+    if sum(map(cost.operations, points)) <= cost.in_proportion:
+        return plan
+    corner = find_corner(declared.domain, cost.operations, cost.in_proportion // _SHARE_OF_CORNER)
+    return plan.with_once(corner).with_decisive(corner)

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from anyshape.contract.first_state import state_promises
 from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
 from anyshape.diagnose.randomness import diagnose_randomness
-from anyshape.explore import NotCarriedError, costing, observe_calls, observe_repeats, plan_state, sizes_to_repeat
+from anyshape.explore import (
+    Costing,
+    NotCarriedError,
+    are_repeats_dear,
+    costing,
+    observe_calls,
+    observe_repeats,
+    plan_state,
+    sizes_to_repeat,
+)
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
 from anyshape.modules.code_numbers import numbers_in_code
@@ -44,6 +53,7 @@ class Constant:
     original: tuple[torch.nn.Module, Declared]
     points: tuple[Mapping[str, int], ...]
     states: tuple[StateInput, ...] = field(default=())
+    cost: Costing | None = None  # of the original module under the original declaration
 
     def complete(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes with those of the state's own dims, as they are before the first call, where they are not given."""
@@ -72,13 +82,16 @@ def check_noted(constant: Constant, noted: Sequence[Any]) -> tuple[Finding, ...]
 
 def make_constant(module: torch.nn.Module, declared: Declared, options: Options) -> Constant:
     """The model to capture. Raises PromiseBroken where its answers change, unless the options have a way for that."""
-    points = tuple(sizes_to_repeat(declared, costing(module, declared), options.verify.seed))
-    repeated = observe_repeats(module, declared, points, numbers_in_code(module))
+    cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+    points = tuple(sizes_to_repeat(declared, cost, options.verify.seed))
+    few = are_repeats_dear(declared, cost) and not options.thorough
+    cheapest = sorted(points, key=cost.operations) if few else points
+    repeated = observe_repeats(module, declared, cheapest, numbers_in_code(module), few)
     findings = (*diagnose_memory(repeated, options.state), *diagnose_randomness(repeated, options.random))
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
         raise PromiseBroken(*errors)
     options = replace(options, verify=replace(options.verify, is_random=bool(repeated.random)))
-    made = Constant(module, declared, options, findings, repeated, (module, declared), points)
+    made = Constant(module, declared, options, findings, repeated, (module, declared), points, cost=cost)
     if not repeated.has_memory or options.state != "outputs":
         return made
     try:

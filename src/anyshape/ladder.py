@@ -247,6 +247,7 @@ def verified(captured: Captured, exported: Exported, site: Site, promised: Promi
         suspects = [] if captured.is_seen_whole else site.suspects
         plan = plan_comparisons(captured, promised, site.explored, suspects, site.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
+        request = replace(request, allowance=site.allowance(captured, plan.decisive))
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         request = replace(request, operators=needed, options=telling(options, site.tell))
         verdict = verify_from_lowest(request)

@@ -20,7 +20,6 @@ from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared
-from anyshape.modules.layers import find_layer
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Lesson, Misfit
@@ -48,12 +47,20 @@ class Tried:
 
 
 def try_module(
-    module: torch.nn.Module, declared: Declared, reference: Reference, options: Options, lessons: Sequence[Lesson] = ()
+    module: torch.nn.Module,
+    declared: Declared,
+    reference: Reference,
+    options: Options,
+    lessons: Sequence[Lesson] = (),
+    cost: Costing | None = None,
 ) -> Tried:
-    """Where the module answers; where it refuses values that were drawn, with such as it takes. `lessons`: see `explore`."""
+    """Where the module answers; where it refuses values that were drawn, with such as it takes. `lessons`: see `explore`.
 
-    def look(declared: Declared) -> Tried:
-        cost = costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+    `cost` is that of the module under this declaration, if it is known already.
+    """
+
+    def look(declared: Declared, cost: Costing | None = None) -> Tried:
+        cost = cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
         explored = explore(
             declared,
             trying(declared, reference),
@@ -64,7 +71,7 @@ def try_module(
         )
         return Tried(declared, explored, cost)
 
-    first = _with_return_line(look(declared), reference)
+    first = _with_return_line(look(declared, cost), reference)
     raised = [each for each in first.explored.refused if each.outputs is None]
     if not raised or not first.explored.answered:
         return first
@@ -87,8 +94,7 @@ def try_module(
         by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
         found = look_again(learn_floats(declared, reference.answers, calm))
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
-    found = _with_layers(_with_misfit(found, reference), reference)
-    return replace(found, has_legal_integers=integers is not None)
+    return replace(_with_misfit(found, reference), has_legal_integers=integers is not None)
 
 
 def _with_misfit(tried: Tried, reference: Reference) -> Tried:
@@ -99,20 +105,9 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
     raised = [each for each in explored.refused if each.outputs is None]
     for each in raised[:: max(1, -(-len(raised) // _LOOKED_AT))]:
         found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0)))
-        if found is not None and (explored.pinned or not found.is_factor):
+        if found is not None:
             return replace(tried, explored=replace(explored, misfit=Misfit(found, each)))
     return tried
-
-
-def _with_layers(tried: Tried, reference: Reference) -> Tried:
-    """The same with the layers whose weights fix the size of a dim that has one size only."""
-    layers = {}
-    for name in tried.explored.pinned:
-        answer = reference.run(tried.declared.make(tried.explored.refusal_beside(name).sizes, 0))
-        layer = find_layer(reference.module, answer.layer) if isinstance(answer, Refused) else None
-        if layer is not None:
-            layers[name] = layer
-    return replace(tried, explored=replace(tried.explored, layers=layers))
 
 
 def _with_return_line(tried: Tried, reference: Reference) -> Tried:
@@ -134,7 +129,7 @@ def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusa
     """
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
-        answer = reference.run(declared.make(sizes, 0))
+        answer = reference.recall(declared.make(sizes, 0))
         if isinstance(answer, Refused):
             if answer.memory:
                 raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))

@@ -93,7 +93,8 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     constant = make_constant(module, declared, options)
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
-        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit))
+        cost = constant.cost if not constant.states else None
+        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit, cost))
     site, attempts = climbed.site, climbed.attempts
     findings = [*site.declared.notes, *training, *constant.findings, *climbed.findings]
     late = check_noted(constant, reference.noted)
@@ -133,6 +134,7 @@ class _Job:
     options: Options
     tell: Tell
     limit: TimeLimit
+    cost: Costing | None = None  # of the module under this declaration, where it is known
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _climb_until_settled(job: _Job) -> _Climbed:
 def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     options, limit = job.options, job.limit
     job.tell("trying the model", 0, 0)
-    tried = try_module(job.module, job.declared, job.reference, options, lessons)
+    tried = try_module(job.module, job.declared, job.reference, options, lessons, job.cost)
     declared, explored = tried.declared, tried.explored
     made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
     refusals = made or _refusals(declared, explored, job.reference)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from anyshape.compared import Promised, end_where_compared
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
+from anyshape.explore.cost import OPERATIONS_PER_SECOND
 from anyshape.inputs import Declared
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import TimeLimit
@@ -16,6 +17,7 @@ from anyshape.operators.registered import Translation
 from anyshape.records.captured import Captured
 from anyshape.records.explored import Explored
 from anyshape.verify import Reference, VerifyOptions
+from anyshape.verify.request import Allowance
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +76,19 @@ class Site:
         return end_where_compared(
             captured, self.declared, self.explored, self.cost, accept_narrower=self.options.accept_narrower
         )
+
+    def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
+        """How much all comparisons of a capture may take; None if there is no limit.
+
+        A capture without proof is promised as far as its file is compared: the limits of its sizes are those of the extent.
+        """
+        options = self.options.verify
+        is_limited = captured.is_seen_whole or options.most_sizes is not None
+        if self.options.thorough or not is_limited:
+            return None
+        given = int(options.budget_s * OPERATIONS_PER_SECOND)
+        total = given if options.is_budget_given else self.cost.in_proportion
+        return Allowance(of=self.cost.operations, total=total, decisive=decisive, most_sizes=options.most_sizes)
 
     def within(self, promised: Promised) -> Site:
         """The same, for what can be promised."""

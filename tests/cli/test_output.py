@@ -37,7 +37,7 @@ def deep_inputs(batch=3):
     return torch.randn(batch, 10)
 def deep():
     import anyshape.module_trials
-    anyshape.module_trials.costing = None     # a fault of our own, as far as the command line can see
+    anyshape.module_trials.explore = None     # a fault of our own, as far as the command line can see
     return Net()
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -284,3 +285,60 @@ def test_a_copy_shares_nothing_but_repeats_what_was_one() -> None:
     assert one is two
     one.add_(1)
     assert x.tolist() == [2.0, 2.0]
+
+
+class Slow(nn.Module):
+    """Counts its calls outside of what is put back."""
+
+    def __init__(self, calls: list[int], seconds: float = 0.06) -> None:
+        super().__init__()
+        self.note = calls.append  # a bound method is no state
+        self.seconds = seconds
+
+    def forward(self, x: Any, k: Any = 0) -> Any:
+        self.note(1)
+        time.sleep(self.seconds)
+        return x + k
+
+
+def test_an_answer_that_took_long_is_recalled_for_equal_inputs() -> None:
+    calls: list[int] = []
+    with Reference(Slow(calls), flatten) as reference:
+        first = reference.recall(Call((torch.arange(3.0),)))
+        assert reference.recall(Call((torch.arange(3.0),))) is first
+        assert len(calls) == 1
+        assert reference.run(Call((torch.arange(3.0),))) is not first
+        assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Call((torch.arange(3.0).double(),)),
+        Call((torch.arange(3.0) + 1,)),
+        Call((torch.arange(3.0).reshape(1, 3),)),
+        Call((torch.arange(3.0), 1)),
+        Call((torch.arange(3.0),), {"k": 0}),
+        Call((-torch.zeros(3),)),
+    ],
+    ids=str,
+)
+def test_other_inputs_are_answered_by_a_call(other: Call) -> None:
+    calls: list[int] = []
+    with Reference(Slow(calls), flatten) as reference:
+        reference.recall(Call((torch.arange(3.0),)))
+        reference.recall(Call((torch.zeros(3),)))
+        reference.recall(other)
+    assert len(calls) == 3
+
+
+def test_quick_answers_and_inputs_of_unknown_kinds_are_not_kept() -> None:
+    calls: list[int] = []
+    with Reference(Slow(calls, 0.0), flatten) as reference:
+        for _ in range(2):
+            reference.recall(Call((torch.arange(3.0),)))
+    assert len(calls) == 2
+    with Reference(Slow(calls), flatten) as reference:
+        for _ in range(2):
+            reference.recall(Call((torch.arange(3.0), np.float64(2))))
+    assert len(calls) == 4

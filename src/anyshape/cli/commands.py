@@ -49,7 +49,13 @@ def export(
     strip_source: Annotated[
         bool, typer.Option("--strip-source", help="Leave lines of your code out of the file and the result.")
     ] = False,
-    budget: Budget = "60s",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimated time of all comparisons, such as 60s or 5m. Default: in proportion to the export."
+        ),
+    ] = None,
+    verify: Annotated[str | None, typer.Option(help="'quick': compare at eight sizes.")] = None,
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,
@@ -63,7 +69,7 @@ def export(
         bool, typer.Option(help="A smaller domain will do; each narrowing is a warning.")
     ] = False,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Compare every declared end, however long that takes.")
+        bool, typer.Option("--thorough", help="Compare every size and every declared end, however long that takes.")
     ] = False,
     state: Annotated[
         str | None,
@@ -115,7 +121,8 @@ def export(
                 enforce_values=enforce_values,
                 strip_source=strip_source,
                 force=force,
-                budget=parse_seconds(budget),
+                budget=None if budget is None else parse_seconds(budget),
+                verify=verify,  # type: ignore[arg-type]
                 time_limit=parse_seconds(time_limit, "--time-limit"),
                 rtol=rtol,
                 atol=atol,

@@ -6,7 +6,7 @@ true or false, and `negate` is its exact opposite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -199,3 +199,14 @@ def is_always(condition: Condition) -> bool:
     if not isinstance(condition, Compare) or condition.op not in ("==", "<=", ">="):
         return False
     return simplify(condition.left) == simplify(condition.right)
+
+
+def comparisons_in(condition: Condition) -> Iterator[Compare]:
+    """The comparisons that a condition is made of."""
+    if isinstance(condition, Compare):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from comparisons_in(condition.part)
+    elif isinstance(condition, (All, AnyOf)):
+        for part in condition.parts:
+            yield from comparisons_in(part)

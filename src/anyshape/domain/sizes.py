@@ -14,7 +14,7 @@ from random import Random
 from anyshape.domain.answers import Answer, Undecided
 from anyshape.domain.box import all_points, is_small
 from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
-from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, holds, negate
+from anyshape.domain.condition import Compare, Condition, comparisons_in, holds, negate
 from anyshape.domain.covering import Covering
 from anyshape.domain.dims import Domain, empty_domain
 from anyshape.domain.expr import Number, Ref
@@ -74,16 +74,6 @@ def choose_sizes(
 
 def _alternate(one: Iterator[Sizes | None], two: Iterator[Sizes | None]) -> Iterator[Sizes | None]:
     return (point for both in zip_longest(one, two) for point in both)
-
-
-def _compares(condition: Condition) -> Iterator[Compare]:
-    if isinstance(condition, Compare):
-        yield condition
-    elif isinstance(condition, Not):
-        yield from _compares(condition.part)
-    elif isinstance(condition, (All, AnyOf)):
-        for part in condition.parts:
-            yield from _compares(part)
 
 
 def _random_size(levels: Levels, random: Random) -> int:
@@ -157,7 +147,9 @@ class _Chooser:
     def around(self, conditions: Sequence[Condition]) -> Iterator[Sizes | None]:
         """Both sides of each condition, and where its comparisons tip over; where the relations tip over, too."""
         both_sides = [side for condition in conditions for side in (condition, negate(condition))]
-        compares = [compare for condition in (*conditions, *self._domain.relations) for compare in _compares(condition)]
+        compares = [
+            compare for condition in (*conditions, *self._domain.relations) for compare in comparisons_in(condition)
+        ]
         gaps = [Compare("==", compare.left - compare.right, Number(gap)) for compare in compares for gap in (0, 1, -1)]
         for probe in dict.fromkeys([*both_sides, *gaps]):
             if not any(holds(probe, point) for point in self.points):

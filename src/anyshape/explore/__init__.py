@@ -4,6 +4,7 @@ from anyshape.explore.carried import NotCarriedError, plan_state
 from anyshape.explore.cost import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.extent import find_extent
 from anyshape.explore.numbers import sizes_at_numbers
+from anyshape.explore.repeated_calls import are_repeats_dear
 from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
 from anyshape.explore.spread import spread_sizes
 from anyshape.explore.stage import explore
@@ -13,6 +14,7 @@ __all__ = [
     "CHEAP",
     "Costing",
     "NotCarriedError",
+    "are_repeats_dear",
     "costing",
     "explore",
     "find_extent",

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Dim, Expr, Number, Ref
-from anyshape.explore.repeats import calling
+from anyshape.explore.repeated_calls import calling
 from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.modules.reach import MISSING
 from anyshape.modules.replay import Replay, Reply

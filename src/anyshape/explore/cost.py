@@ -4,6 +4,12 @@ work = elements of all tensors that the call makes + 100 for each element of inp
 
 An element of an input or an answer is dear: it is drawn, copied, doubled, sent to or from the file's process and compared.
 
+operations = multiplications and additions + 75 for each element that is no view + 7_500 for each element of inputs and answers
+             + 750_000 for each operator: some 75 thousand million are a second of one core
+
+The work decides how far comparisons go and does not see that products of matrices take time; the operations see it, and
+decide how many comparisons are in proportion to the export.
+
 The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once; those at large
 sizes on tensors without memory. Between two counts the estimate is a power of the size, beyond the last one it continues
 with the same power. So the estimate is continuous, and the same on every machine.
@@ -34,6 +40,10 @@ MOST_ELEMENTS = 500_000_000  # of all tensors of one call together, of which onl
 WORK_PER_SECOND = 250_000_000  # of eager, eager in doubles and the file together, on a slow machine
 USUAL_BUDGET_S = 60.0
 
+OPERATIONS_PER_SECOND = 75_000_000_000  # of one core: what counts of operations mean as a time
+EXPORT_S, EXPORT_S_PER_OPERATOR, EXPORT_S_PER_BYTE = 0.5, 0.006, 2e-9  # capture, translation, writing of weights
+COMPARING_SHARE = 0.5  # of the rest of the export
+
 MEMORY, TIME = "memory bound", "time limit"  # how the words of `excess` begin
 
 _NO_LIMIT = 1 << 62
@@ -44,6 +54,11 @@ _MOST_COUNTED_INPUTS = 4_000_000
 _FIRST_STEP = 64
 _STEP = 4
 _STEEPEST = 3.0
+_PER_ELEMENT, _PER_EXCHANGED, _PER_OPERATOR = 75, 7_500, 750_000  # operations
+_MOST_COUNTED = (
+    30_000_000_000  # operations of a call that really runs only to be counted: tensors without memory take as long
+)
+_MOST_COUNTED_ELEMENTS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,26 @@ class Costing:
     def exchanged(self, sizes: Sizes) -> int:
         """The elements of the inputs and of the answer of one call."""
         return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.answered))
+
+    def operations(self, sizes: Sizes) -> int:
+        """The operations of one call of the module."""
+        multiplied = int(self._estimate(sizes, lambda counted: counted.multiplied)) if self._multiplies else 0
+        operators = int(self._estimate(sizes, lambda counted: counted.operators))
+        computed = int(self._estimate(sizes, lambda counted: counted.computed))
+        elements = _PER_ELEMENT * computed + _PER_EXCHANGED * self.exchanged(sizes)
+        return multiplied + elements + _PER_OPERATOR * operators
+
+    @cached_property
+    def in_proportion(self) -> int:
+        """The operations of all comparisons that are in proportion to the rest of the export, as that is estimated."""
+        weights = sum(each.numel() * each.element_size() for each in self._module.parameters())
+        operators = 0 if self._base is None else self._base.operators
+        seconds = EXPORT_S + EXPORT_S_PER_OPERATOR * operators + EXPORT_S_PER_BYTE * weights
+        return int(COMPARING_SHARE * seconds * OPERATIONS_PER_SECOND)
+
+    @property
+    def _multiplies(self) -> bool:
+        return self._base is not None and self._base.multiplied > 0
 
     @cached_property
     def cheap(self) -> int:
@@ -176,7 +211,13 @@ class Costing:
             return
         (size, base), example = scaling.counted[0], self._declared.example_sizes
         grown = self._declared.elements({**example, name: 2 * size}) / max(1, self._declared.elements(example))
-        worst = Counted(base.operators, int(base.elements * grown * 2), int(base.answered * grown))
+        worst = Counted(
+            base.operators,
+            int(base.elements * grown * 2),
+            int(base.answered * grown),
+            int(base.multiplied * grown * 2),
+            base.viewed,
+        )
         scaling.counted.append((2 * size, worst))
 
     def _add(self, scaling: _Scaling, name: str, size: int, first: bool = False) -> bool:
@@ -195,6 +236,16 @@ class Costing:
         scaling.counted.sort(key=lambda each: each[0])
         return True
 
+    def _is_quickly_run(self, sizes: Sizes) -> bool:
+        """Whether a call at these sizes, which differ from the example's in one dim, may run only to be counted."""
+        if self._base is None:
+            return False
+        ratios = (size / max(1, self._declared.example_sizes[name]) for name, size in sizes.items())
+        larger, is_small = max((1.0, *ratios)), max((0, *sizes.values())) <= _FIRST_STEP
+        grown = larger if is_small else larger**2
+        is_light = is_small or self._base.elements * grown <= _MOST_COUNTED_ELEMENTS
+        return self._base.multiplied * grown <= _MOST_COUNTED and is_light
+
     def _count(self, sizes: Sizes, most_operators: int) -> Counted | None:
         declared, module = self._declared, self._module
         is_legal = declared.domain.contains(sizes)
@@ -205,7 +256,7 @@ class Costing:
             values = declared.open_values(inputs)
         except Exception:  # a function of sizes need not answer at every size
             return None
-        is_small = max((0, *sizes.values())) <= _FIRST_STEP or sizes == declared.example_sizes
+        is_small = sizes == declared.example_sizes or self._is_quickly_run(sizes)
         with kept(module), uncached(module):
             found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_small else None
             if found is None:

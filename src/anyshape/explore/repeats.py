@@ -8,7 +8,7 @@ calls in a row, at the same and at other sizes                 -> answers that d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import torch
 
 from anyshape.domain import choose_sizes
+from anyshape.explore.cost import Costing
+from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.line_trace import find_difference, find_writer
@@ -38,14 +40,14 @@ _CHEAP = 200_000
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One call: its sizes, the call itself, and the reply of a fresh module."""
+    """One call: its sizes, and the inputs made anew each time."""
 
     sizes: Sizes
     call: Call
     fresh: Reply
 
 
-def sizes_to_repeat(declared: Declared, cost: Callable[[Sizes], int], seed: int) -> list[Sizes]:
+def sizes_to_repeat(declared: Declared, cost: Costing, seed: int) -> list[Sizes]:
     """The example's sizes, and a few others that cost little."""
     chosen = choose_sizes(
         declared.domain, example=declared.example_sizes, cost=cost, budget=_CHEAP, limit=_OTHER_SIZES + 1, seed=seed
@@ -55,10 +57,16 @@ def sizes_to_repeat(declared: Declared, cost: Callable[[Sizes], int], seed: int)
 
 
 def observe_repeats(
-    module: torch.nn.Module, declared: Declared, points: Sequence[Sizes], numbers: Sequence[int] = ()
+    module: torch.nn.Module, declared: Declared, points: Sequence[Sizes], numbers: Sequence[int] = (), few: bool = False
 ) -> Repeated:
-    """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with."""
+    """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with.
+
+    With `few`, three calls at the first sizes that the module answers come before: where these show that it reads no random
+    numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all other sizes.
+    """
     with Replay(module, flatten_outputs) as replay:
+        if few and is_constant(replay, declared, points):
+            return Repeated()
         made = list(_answered(replay, declared, points))
         if not made:
             return Repeated()
@@ -88,13 +96,9 @@ def _observe(replay: Replay, points: Sequence[_Point], numbers: Sequence[int] = 
 def observe_calls(module: torch.nn.Module, declared: Declared, noted: Sequence[Any]) -> Repeated:
     """What repeated calls with these inputs and the example show."""
     with Replay(module, flatten_outputs) as replay:
-        calls = [partial(_call_again, declared, inputs) for inputs in (declared.example, *noted)]
+        calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *noted)]
         points = [_Point({}, call, replay.fresh(call)) for call in calls]
         return _observe(replay, [point for point in points if point.fresh.raised is None])
-
-
-def _call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:
-    return declared.call(module, declared.rebuild([_own(value) for value in declared.open_values(inputs)]))
 
 
 def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:
@@ -105,23 +109,6 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
             fresh = replay.fresh(call)
             if fresh.raised is None:
                 yield _Point(sizes, call, fresh)
-
-
-def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
-    """A call at these sizes. Its inputs are made here, outside of what is called and traced; each call gets copies of them."""
-    try:
-        inputs = declared.make(sizes, seed)
-    except Exception as error:
-        return partial(_raise, error)
-    return partial(_call_again, declared, inputs)
-
-
-def _raise(error: Exception, module: torch.nn.Module) -> Any:
-    raise error
-
-
-def _own(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _line_of_difference(replay: Replay, point: _Point) -> Source | None:
@@ -238,7 +225,7 @@ class _Memory:
         replies = []
         for point in self.points:
             self.replay.reset()
-            with putting(slots, [_own(value) for value in values]):
+            with putting(slots, [own(value) for value in values]):
                 replies.append(self.replay.onward(point.call))
         self.replay.reset()
         return replies

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, holds
+from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
@@ -28,6 +29,7 @@ _POINTS = 24
 _FORBIDDEN = 6
 _ADMITTED = 5
 _DEAR = 40
+_RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
 class Diary:
@@ -79,18 +81,32 @@ def explore(
     ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
-    for sizes in (*points, *corners, *(lesson.sizes for lesson in lessons)):
+    for sizes in (*_in_proportion([*points, *corners], domain, cost), *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, diary, cost, shown)
     if rules is None or any(find_hole(rule) is not None for rule in rules):
-        found = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
-        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in diary.answered)]
+        captured = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
         rules = _learn(domain, diary, cost, [*shown, *captured]) if captured else rules
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
+
+
+def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing) -> list[Mapping[str, int]]:
+    """All of the points, if calls there are in proportion to the rest of the export; else those that tell most."""
+    left = cost.in_proportion // _RUNS
+    if cost.is_thorough or sum(map(cost.operations, points)) <= left:
+        return list(points)
+    decisive = choose_telling(points, domain, (), cost.operations)
+    left -= sum(map(cost.operations, decisive))
+    taken = list(decisive)
+    for point in points:
+        if point not in decisive and cost.operations(point) <= left:
+            left -= cost.operations(point)
+            taken.append(point)
+    return taken
 
 
 def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condition]) -> tuple[Condition, ...] | None:

@@ -1,4 +1,4 @@
-"""Count the operators of a call and the elements of all tensors that they make, on fake tensors.
+"""Count the operators of a call, the elements of all tensors that they make and their arithmetic, on fake tensors.
 
 Attention over 4096 positions takes few elements in and a thousand times as many in between; only the module knows. It is
 run on fake tensors, which have shapes and no memory.
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
+from torch.utils.flop_counter import flop_registry
 
 from anyshape.modules.control_flow import eager_under_modes
 from anyshape.modules.fused import without_fused_layers
@@ -22,11 +23,22 @@ from anyshape.modules.quiet import quiet_libraries
 
 @dataclass(frozen=True)
 class Counted:
-    """The operators of one call, the elements of all tensors that they made, and those of the answer alone."""
+    """The operators of one call, the elements of all tensors that they made, and those of the answer alone.
+
+    `multiplied` counts the multiplications and additions of products of matrices, convolutions and attention, `viewed` those
+    of the elements that are views of other tensors.
+    """
 
     operators: int
     elements: int
     answered: int
+    multiplied: int = 0
+    viewed: int = 0
+
+    @property
+    def computed(self) -> int:
+        """The elements that operators wrote."""
+        return max(0, self.elements - self.viewed)
 
 
 class _Counting(TorchDispatchMode):
@@ -36,12 +48,17 @@ class _Counting(TorchDispatchMode):
         super().__init__()
         self.operators = 0
         self.elements = 0
+        self.multiplied = 0
+        self.viewed = 0
         self._most_operators = most_operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        self.elements += _elements_of(given)
+        made = _elements_of(given)
+        self.elements += made
+        self.viewed += made if _is_view(func) else 0
         self.operators += 1
+        self.multiplied += _multiplied_by(func, args, kwargs or {}, given)
         if self.operators > self._most_operators:
             raise _TooMany
         return given
@@ -84,7 +101,24 @@ def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
                 answered = _elements_of(call())
     except Exception:  # too many operators, values that decide, operators without a fake kernel
         return None
-    return Counted(counting.operators, counting.elements, answered)
+    return Counted(counting.operators, counting.elements, answered, counting.multiplied, counting.viewed)
+
+
+def _is_view(func: Any) -> bool:
+    """Whether an operator gives other views of its arguments, or an argument that it wrote into."""
+    schema = getattr(func, "_schema", None)
+    return schema is not None and bool(schema.returns) and all(each.alias_info is not None for each in schema.returns)
+
+
+def _multiplied_by(func: Any, args: Any, kwargs: Any, given: Any) -> int:
+    """The multiplications and additions of one operator by torch's own formulas; 0 for one that has none."""
+    formula = flop_registry.get(getattr(func, "_overloadpacket", None))
+    if formula is None:
+        return 0
+    try:
+        return int(formula(*args, **kwargs, out_val=given))
+    except Exception:  # a formula takes the usual forms of its operator only
+        return 0
 
 
 def _elements_of(tree: Any) -> int:

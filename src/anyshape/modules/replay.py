@@ -67,6 +67,14 @@ class Replay:
         read = [source for source in SOURCES if any(start[source] != end[source] for start, end in before)]
         return {source: before[0][1][source] != before[1][1][source] for source in read}
 
+    def reads_nothing(self, call: Call, usual: Reply) -> bool:
+        """Whether a call under other random numbers reads none of them, and gives the usual reply."""
+        self._state.restore()
+        self._vary(1, SOURCES)
+        start = self._positions()
+        reply = self._run(call, 1, SOURCES)
+        return self._positions() == start and reply.is_like(usual)
+
     def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         self._state.restore()
         self._vary(seed, SOURCES)

@@ -10,7 +10,7 @@ from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
-from anyshape.records.untried_text import describe_untried
+from anyshape.records.untried_text import describe_untried, describe_untried_values
 from anyshape.records.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Export:
         tensors = [f"input  {tensor}" for tensor in self.contract.inputs]
         tensors += [f"output {tensor}" for tensor in self.contract.outputs]
         narrowed = [f"{found.code} {found.name}: {found.what}" for found in self.findings if found.narrows]
-        return "\n  ".join([head, *tensors, *narrowed, *describe_untried(self.verdict.untried)])
+        return "\n  ".join([head, *tensors, *narrowed, *_untried(self.verdict)])
 
     @property
     def strategy(self) -> str:
@@ -127,3 +127,7 @@ class Export:
         import onnx_ir as ir
 
         return ir.to_proto(self.model)
+
+
+def _untried(verdict: Verdict) -> list[str]:
+    return [*describe_untried(verdict.untried), *describe_untried_values(verdict.untried_values)]

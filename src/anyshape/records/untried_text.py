@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from anyshape.records.verdict import Sizes, Untried
 
@@ -15,6 +15,15 @@ def describe_untried(untried: Iterable[Untried]) -> list[str]:
     for each in untried:
         by_reason.setdefault(each.why, []).append(each.sizes)
     return [f"untried {_some_of(sizes)}: {why}" for why, sizes in by_reason.items()]
+
+
+def describe_untried_values(names: Sequence[str]) -> list[str]:
+    """One line with the edge values that were left out; none if there are none."""
+    if not names:
+        return []
+    shown = ", ".join(names[:_SHOWN])
+    others = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return [f"untried values {shown}{others}: left out to keep the comparisons in proportion to the export"]
 
 
 def _some_of(left_out: list[Sizes]) -> str:

@@ -6,7 +6,6 @@ Facts only. Words are for `diagnose` and `report`; whoever needs JSON calls `as_
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -16,8 +15,6 @@ from anyshape.domain import Domain
 from anyshape.findings import Source
 
 Sizes = Mapping[str, int]
-
-_NUMBER = re.compile(r"\d+")
 
 
 class Mismatch(Enum):
@@ -121,11 +118,6 @@ class Refusal:
     file_answers: bool | None = None
     outputs: tuple[str, ...] | None = None
 
-    @property
-    def kind(self) -> tuple[Source | None, str]:
-        """What refusals have in common that are raised by the same check: the line, and the message without its numbers."""
-        return self.source, _NUMBER.sub("0", self.message)
-
 
 @dataclass(frozen=True)
 class OutputError:
@@ -179,7 +171,8 @@ class Verdict:
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
-    functions that were compared by themselves.
+    functions that were compared by themselves. `untried_values` names the edge values that were left out to keep the
+    comparisons in proportion to the export.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -196,6 +189,7 @@ class Verdict:
     stopped_after: float | None = None
     lowest: Mapping[str, int] = field(hash=False, default_factory=dict)
     sides: tuple[CondSide, ...] = ()
+    untried_values: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -8,7 +8,7 @@ from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
-from anyshape.records.untried_text import describe_untried
+from anyshape.records.untried_text import describe_untried, describe_untried_values
 from anyshape.records.verdict import Untried, Verdict
 
 
@@ -20,6 +20,7 @@ def describe_export(result: Export) -> str:
     lines += describe_contract(result.contract)
     lines += _errors(result.verdict)
     lines += _untried(result.verdict.untried)
+    lines += [f"  {line}" for line in describe_untried_values(result.verdict.untried_values)]
     if result.device != "cpu":
         lines.append(f"  reference ran on {result.device}, onnxruntime on the CPU")
     return _with_findings(lines, result.findings)

@@ -31,18 +31,23 @@ class Cost:
 class SizePlan:
     """Sizes to compare with several draws of values, sizes to compare once, and sizes that are left out, with reasons.
 
-    Every size that was proposed is in one of the three.
+    Every size that was proposed is in one of the three. `decisive` are those of the sizes that no budget leaves out.
     """
 
     sizes: tuple[dict[str, int], ...]
     once: tuple[dict[str, int], ...] = ()
     left_out: tuple[Untried, ...] = ()
+    decisive: tuple[dict[str, int], ...] = ()
 
     def with_once(self, points: Iterable[Sizes]) -> SizePlan:
         """The same with these points, each compared once."""
         known = [*self.sizes, *self.once]
         fresh = [dict(key) for key in dict.fromkeys(tuple(point.items()) for point in points) if dict(key) not in known]
         return replace(self, once=(*self.once, *fresh))
+
+    def with_decisive(self, points: Iterable[Sizes]) -> SizePlan:
+        """The same; no budget leaves these points out."""
+        return replace(self, decisive=(*self.decisive, *map(dict, points)))
 
     def with_left_out(self, untried: Iterable[Untried]) -> SizePlan:
         """The same without these sizes."""
@@ -97,7 +102,8 @@ def plan_sizes(declared: Declared, guards: Iterable[Guard], cost: Cost, seed: in
     against = [{name: sizes[name] for name in names} for sizes in counterexamples if sizes]
     inside = [sizes for sizes in against if declared.domain.contains(sizes)]
     points = tuple(dict(point) for point in {tuple(sizes.items()): sizes for sizes in (*inside, *chosen.points)})
-    return SizePlan(points, (), tuple(Untried(dict(sizes), TOO_DEAR) for sizes in chosen.too_dear))
+    left_out = tuple(Untried(dict(sizes), TOO_DEAR) for sizes in chosen.too_dear)
+    return SizePlan(points, (), left_out, decisive=tuple(map(dict, inside)))
 
 
 def plan_check(declared: Declared, cost: Cost, seed: int) -> SizePlan:

@@ -140,7 +140,7 @@ class Bench:
     def _run_once(self, trial: Trial, started: Started) -> Outcome:
         ordinary, inputs, pending = started.ordinary, started.inputs, started.pending
         try:
-            answer = self.request.reference.run(inputs)
+            answer = self.request.reference.recall(inputs)
             if isinstance(answer, Refused):
                 return Unanswered(answer, _is_answered(pending))
             if trial.edge is not None and trial.edge.extreme and not self._is_usable(answer, ordinary):
@@ -155,7 +155,7 @@ class Bench:
     def _is_usable(self, answer: Answer, ordinary: CallInputs) -> bool:
         if is_finite(answer):
             return True
-        usual = self.request.reference.run(ordinary)
+        usual = self.request.reference.recall(ordinary)
         return isinstance(usual, Answer) and is_usable(answer, usual)
 
     def _judge(self, trial: Trial, given: _Given, actual: list[Array]) -> Outcome:
@@ -228,7 +228,7 @@ class Bench:
         # Equal elements that were made on purpose stay equal: a comparison of inputs with one another is exact.
         keeps_ties = keeps_ties or (trial.edge is not None and not trial.edge.extreme)
         strays = self.yardstick.stray(given.inputs, given.answer, seed, ordinary, roundings, keeps_ties)
-        usual = None if trial.edge is None else self.request.reference.run(given.ordinary)
+        usual = None if trial.edge is None else self.request.reference.recall(given.ordinary)
         return noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
 
     def _with_rounding(

@@ -1,7 +1,7 @@
 """The noise floor: how far the module's own precision lets its answer stray, measured on the module itself.
 
 Double precision is the yardstick. Where the module cannot run in it, the same precision in another order of summation
-stands in. At most three sizes are measured and the largest relative noise is kept; towards more elements than were
+stands in. Two sizes are measured and the larger relative noise is kept; towards more elements than were
 measured it grows with the square root, as the error of a sum of rounded terms does.
 """
 
@@ -23,7 +23,7 @@ from anyshape.verify.tensors import map_tensors, total_elements, widened
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 from anyshape.verify.wide_defaults import double_by_default
 
-MEASURED_SIZES = 3
+MEASURED_SIZES = 2
 _DOUBLE_BYTES = 2**30
 _PERTURBATIONS = 3
 _SLIGHT = 1e-3
@@ -140,11 +140,11 @@ class Yardstick:
                 yield zeros, rounding, other
 
     def measure(self, samples: Sequence[CallInputs]) -> NoiseFloor:
-        """The floor from at most three samples."""
+        """The floor from at most two samples."""
         worst: list[float | None] = []
         elements = 0
         for inputs in samples[:MEASURED_SIZES]:
-            answer = self._reference.run(inputs)
+            answer = self._reference.recall(inputs)
             other = None if isinstance(answer, Refused) else self.other_answer(inputs)
             if isinstance(answer, Refused) or other is None or len(other.arrays) != len(answer.arrays):
                 continue

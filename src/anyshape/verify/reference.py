@@ -18,14 +18,15 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.control_flow import eager_under_modes
 from anyshape.modules.frames import source_of_error
-from anyshape.modules.layers import find_raising_part
 from anyshape.modules.memory import allowance, memory_ceiling
 from anyshape.modules.state import ModuleState, Written
 from anyshape.runtime.dtypes import Array
-from anyshape.verify.tensors import cloned, to_array
+from anyshape.verify.tensors import cloned, fingerprint, to_array
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 _MOST_NOTED = 6
+_LONG_S = 0.05
+_MOST_KEPT_BYTES = 256 * 2**20
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
@@ -52,17 +53,35 @@ class Answer:
     seconds: float
 
 
+class KeptAnswers:
+    """Answers of calls that took long, by what the module was called with."""
+
+    def __init__(self) -> None:
+        self._answers: dict[bytes, Answer] = {}
+        self._bytes = 0
+
+    def find(self, inputs: CallInputs) -> Answer | None:
+        key = fingerprint((inputs.args, dict(inputs.kwargs))) if self._answers else None
+        return None if key is None else self._answers.get(key)
+
+    def keep(self, inputs: CallInputs, answer: Answer) -> None:
+        """Keep an answer that took long to compute, while all that are kept are small enough."""
+        size = sum(array.nbytes for array in answer.arrays)
+        if answer.seconds < _LONG_S or self._bytes + size > _MOST_KEPT_BYTES:
+            return
+        key = fingerprint((inputs.args, dict(inputs.kwargs)))
+        if key is not None:
+            self._answers[key] = answer
+            self._bytes += size
+
+
 @dataclass(frozen=True)
 class Refused:
-    """The module raised: its message, the user's line, and the layer of torch.nn in which it raised, by its name.
-
-    `memory`: it is the machine that said no.
-    """
+    """The module raised: its message, and the user's line. `memory`: it is the machine that said no."""
 
     message: str
     source: Source | None
     memory: bool = False
-    layer: str = ""
 
 
 class Reference:
@@ -77,6 +96,7 @@ class Reference:
         self.flatten = flatten
         self._state = ModuleState(module)
         self._allowance = allowance()
+        self._answers = KeptAnswers()
         self.noted: list[CallInputs] = []
         self._known: set[tuple[bool, Written]] = {(False, frozenset())}
         self._example_paths: tuple[str, ...] | None = None
@@ -98,9 +118,19 @@ class Reference:
                 has_drawn = draw is None and self._state.random.is_advanced()
                 return self._answer(outputs, perf_counter() - started)
         except Exception as error:
-            return _refusal(error, self.module)
+            return _refusal(error)
         finally:
             self._note(inputs, has_drawn, self._state.restore())
+
+    def recall(self, inputs: CallInputs) -> Answer | Refused:
+        """The same as `run`; where an earlier call that took long had equal inputs, its answer."""
+        known = self._answers.find(inputs)
+        if known is not None:
+            return known
+        answer = self.run(inputs)
+        if isinstance(answer, Answer):
+            self._answers.keep(inputs, answer)
+        return answer
 
     def answers(self, inputs: CallInputs) -> bool:
         """Whether the module answers, rather than raises."""
@@ -149,14 +179,13 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _refusal(error: Exception, module: torch.nn.Module) -> Refused:
+def _refusal(error: Exception) -> Refused:
     message = _with_reason(str(error).strip()) or type(error).__name__
     memory = isinstance(error, MemoryError) or any(words in message.lower() for words in _OUT_OF_MEMORY)
     return Refused(
         f"{type(error).__name__}: {message}" if not isinstance(error, RuntimeError) else message,
         source_of_error(error),
         memory,
-        find_raising_part(error, module),
     )
 
 

@@ -31,13 +31,17 @@ class VerifyOptions:
     chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
     `time_limit_s` is for one run in onnxruntime (more when eager itself is slow).
     `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
-    with so many. `locate_s` is for finding the node at fault; 0 leaves that out. `is_random`: the model draws
-    random numbers, so its answers and the file's are compared as samples.
+    with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
+    `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
+    fault; 0 leaves that out. `is_random`: the model draws random numbers, so its answers and the file's are compared as
+    samples.
     """
 
     draws: int = 3
     seed: int = 0
     budget_s: float = 60.0
+    is_budget_given: bool = False
+    most_sizes: int | None = None
     clock_s: float = 300.0
     rtol: float | None = None
     atol: float | None = None
@@ -53,6 +57,20 @@ class VerifyOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """How many operations all comparisons may take together; `of` estimates those of one call of the module.
+
+    The sizes in `decisive` are compared whatever they take. With `most_sizes` no more sizes are compared than so many, unless
+    more are decisive.
+    """
+
+    of: Callable[[Sizes], int]
+    total: int
+    decisive: Sequence[Sizes] = ()
+    most_sizes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifyRequest:
     """`model` is a file, or its bytes. `sizes` are in the order in which they tell most; those in `once` are compared with
     one draw of values each; `left_out` goes into the verdict as it is.
@@ -61,7 +79,7 @@ class VerifyRequest:
     is the sizes from which the file was made, as far as they are known: those that may be frozen in it. `operators` are the
     functions of its custom nodes, `mylib::Scale`, if it has any. `named` gives the inputs by the names that `ranges` uses, if
     these are not the file's; `ranges(sizes)` has the lowest and highest legal value of inputs, where declared.
-    Without `edge_values`, inputs have only the values that `make` gives.
+    Without `edge_values`, inputs have only the values that `make` gives. Without an `allowance` everything is compared.
     """
 
     model: str | PathLike[str] | bytes
@@ -79,6 +97,7 @@ class VerifyRequest:
     named: Feeds | None = None
     ranges: Ranges = field(default=lambda sizes: {})
     edge_values: bool = True
+    allowance: Allowance | None = None
 
     def legal(self, sizes: Sizes) -> Legal:
         """Which tensor of the inputs is which input of the file, and its legal values at these sizes."""

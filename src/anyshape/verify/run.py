@@ -28,6 +28,7 @@ from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.precision import roundings
+from anyshape.verify.proportion import Planned, keep_in_proportion, sizes_of_floor
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
@@ -74,16 +75,19 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     started = monotonic()
     options = request.options
     runner.start()  # it loads while the floor is measured
+    planned = keep_in_proportion(request, plan_trials(request))
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
-    floor = _measure(request, path, yardstick)
+    floor = _measure(request, path, yardstick, planned)
     with _doubled(request, path) as doubled:
-        return _tried(request, Bench(request, path, runner, yardstick, floor, read, doubled), started)
+        bench = Bench(request, path, runner, yardstick, floor, read, doubled)
+        verdict = _tried(request, bench, planned, started)
+        return replace(verdict, untried_values=planned.untried_values)
 
 
-def _tried(request: VerifyRequest, bench: Bench, started: float) -> Verdict:
+def _tried(request: VerifyRequest, bench: Bench, planned: Planned, started: float) -> Verdict:
     options, path = request.options, bench.path
     tally = Tally(request)
-    trials = plan_trials(request)
+    trials = planned.trials
     with Ahead(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
         for done, trial in enumerate(trials):
             if tally.trials and monotonic() - started > options.clock_s:
@@ -95,6 +99,8 @@ def _tried(request: VerifyRequest, bench: Bench, started: float) -> Verdict:
                 tally.add(trial, ahead.run(done, tally.is_settled))
             if tally.is_hopeless or _has_failed_enough(tally, options):
                 break
+    for left in planned.untried:
+        tally.give_up(left.sizes, left.why)
     smallest = _smallest_failure(bench, tally.failures, started)
     if smallest is not None:
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
@@ -108,10 +114,12 @@ def _has_failed_enough(tally: Tally, options: VerifyOptions) -> bool:
     return most is not None and len(tally.failures) >= most
 
 
-def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None) -> NoiseFloor:
+def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None, planned: Planned) -> NoiseFloor:
+    """At one small and one middling size; where calls are dear, at sizes that are compared anyway."""
     if yardstick is None:
         return NoiseFloor()
-    sizes = spread(request.sizes, MEASURED_SIZES)
+    is_dear = request.allowance is not None and bool(planned.spared)
+    sizes = sizes_of_floor(planned, request.allowance) if is_dear else spread(request.sizes, MEASURED_SIZES)
     samples = [request.make(each, request.options.seed) for each in sizes]
     return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
 

@@ -7,17 +7,20 @@ results share a container with the original.
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten
 
 from anyshape.runtime.dtypes import Array, dtype_called
 
 Value = TypeVar("Value")
 
+_PLAIN = (int, float, bool, str, complex, type(None))
 _BITS = {1: torch.uint8, 2: torch.int16}
 _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 
@@ -50,6 +53,22 @@ def map_tensors(value: Value, change: Callable[[torch.Tensor], torch.Tensor]) ->
 def cloned(value: Value) -> Value:
     """A deep copy that shares no memory with the original; tensors are detached."""
     return map_tensors(value, lambda tensor: tensor)
+
+
+def fingerprint(value: Any) -> bytes | None:
+    """A digest of nested lists, tuples and dicts of plain tensors and numbers, equal for equal ones; None for others."""
+    leaves, structure = tree_flatten(value)
+    found = hashlib.blake2b(repr(structure).encode())
+    for leaf in leaves:
+        if type(leaf) in _PLAIN:
+            found.update(repr((type(leaf), leaf)).encode())
+        elif type(leaf) is torch.Tensor and leaf.layout is torch.strided and leaf.device.type == "cpu":
+            data = leaf.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+            found.update(repr((leaf.dtype, leaf.shape)).encode())
+            found.update(data.numpy().data)
+        else:
+            return None
+    return found.digest()
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:

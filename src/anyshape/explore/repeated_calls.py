@@ -1,0 +1,54 @@
+"""Calls that are made again with equal inputs, and the few that suffice where calls are dear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from anyshape.explore.cost import Costing
+from anyshape.inputs import Declared
+from anyshape.modules.replay import Call, Replay
+from anyshape.modules.slots import changed_slots, read_slots
+
+Sizes = Mapping[str, int]
+
+_USUAL_CALLS = 20
+_SHARE = 4  # one part in so many of what is in proportion to the export
+
+
+def are_repeats_dear(declared: Declared, cost: Costing) -> bool:
+    """Whether the usual repeated calls at the example's sizes are out of proportion to the export."""
+    return _USUAL_CALLS * cost.operations(declared.example_sizes) > cost.in_proportion // _SHARE
+
+
+def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> bool:
+    """Whether three calls at the first of these sizes that the module answers have nothing random and leave no trace."""
+    for sizes in points:
+        call = calling(declared, sizes, 0)
+        before = read_slots(replay.module)
+        first = replay.fresh(call)
+        if first.raised is None:
+            is_unchanged = not changed_slots(before, read_slots(replay.module))
+            is_alike = replay.onward(call).is_like(first)
+            replay.reset()
+            return is_unchanged and is_alike and replay.reads_nothing(call, first)
+    return False
+
+
+def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
+    """A call at these sizes, its inputs made anew each time."""
+
+    def call(module: torch.nn.Module) -> Any:
+        return call_again(declared, declared.make(sizes, seed), module)
+
+    return call
+
+
+def call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:
+    return declared.call(module, declared.rebuild([own(value) for value in declared.open_values(inputs)]))
+
+
+def own(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

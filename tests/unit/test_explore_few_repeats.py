@@ -1,0 +1,71 @@
+"""Three calls show whether a dear model is constant; where they do not, the usual ones are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.explore import observe_repeats
+from anyshape.inputs import declare
+
+
+class Plain(nn.Module):
+    def __init__(self, calls: list[int]) -> None:
+        super().__init__()
+        self.note = calls.append  # a bound method is no state
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.note(1)
+        return torch.tanh(x)
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.count += 1
+        return x * self.count
+
+
+class Silent(nn.Module):
+    """Writes what changes no answer before the tenth call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.count += 1
+        return x + (self.count > 9)
+
+
+class Random(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return x + torch.rand(())
+
+
+POINTS = [{"n": 1}, {"n": 3}]
+
+
+def observe(module: nn.Module, **more: Any) -> Any:
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)}, where=["1 <= n <= 9"])
+    return observe_repeats(module, declared, POINTS, **more)
+
+
+def test_a_constant_model_is_called_three_times() -> None:
+    calls: list[int] = []
+    found = observe(Plain(calls), few=True)
+    assert len(calls) == 3
+    assert not (found.random or found.has_memory or found.unsteady)
+
+
+@pytest.mark.parametrize("make", [Counting, Silent, Random])
+def test_few_calls_show_what_many_show(make: type[nn.Module]) -> None:
+    few, many = observe(make(), few=True), observe(make())
+    assert (few.has_memory, few.random, few.unsteady) == (many.has_memory, many.random, many.unsteady)
+    assert few.has_memory or few.random
