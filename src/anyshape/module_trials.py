@@ -135,7 +135,7 @@ def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusa
                 raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
             return Refusal(dict(sizes), answer.message, answer.source)
         expected = reference.paths_at_example(lambda: declared.make(declared.example_sizes, 0))
-        if answer.paths == expected:
+        if expected is None or answer.paths == expected:
             return None
         return Refusal(dict(sizes), describe_outputs(answer.paths, expected), outputs=answer.paths)
 

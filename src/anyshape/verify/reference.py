@@ -99,7 +99,7 @@ class Reference:
         self._answers = KeptAnswers()
         self.noted: list[CallInputs] = []
         self._known: set[tuple[bool, Written]] = {(False, frozenset())}
-        self._example_paths: tuple[str, ...] | None = None
+        self._example_paths: list[tuple[str, ...] | None] = []  # empty until they are asked for
 
     def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
         """The module's answer, or its refusal; `inputs` themselves are never touched.
@@ -136,12 +136,12 @@ class Reference:
         """Whether the module answers, rather than raises."""
         return not isinstance(self.run(inputs), Refused)
 
-    def paths_at_example(self, make_example: Callable[[], CallInputs]) -> tuple[str, ...]:
-        """The paths of the outputs at the example's sizes; the module is called for them once."""
-        if self._example_paths is None:
+    def paths_at_example(self, make_example: Callable[[], CallInputs]) -> tuple[str, ...] | None:
+        """The paths of the outputs at the example's sizes, None where the module raises; it is called for them once."""
+        if not self._example_paths:
             answer = self.run(make_example())
-            self._example_paths = () if isinstance(answer, Refused) else answer.paths
-        return self._example_paths
+            self._example_paths.append(None if isinstance(answer, Refused) else answer.paths)
+        return self._example_paths[0]
 
     def _note(self, inputs: CallInputs, has_drawn: bool, written: Written) -> None:
         if (has_drawn, written) not in self._known and len(self.noted) < _MOST_NOTED:
