@@ -27,6 +27,7 @@ TOP = (
     "fix_trials",
     "pipeline",
     "signing",
+    "benching",
     "api",
     "compat",
     "cli",
@@ -152,5 +153,12 @@ def test_the_rule_about_decisions_can_fail(text: str) -> None:
 
 def test_importing_anyshape_is_light() -> None:
     code = "import sys, anyshape; print(sorted({'torch','onnxruntime','z3','sympy','numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_line_answers_help_without_heavy_modules() -> None:
+    heavy = "{'torch','onnxruntime','z3','sympy','numpy','rich'}"
+    code = f"import sys, anyshape.cli.main; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -13,6 +13,7 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
+from anyshape.cli.bench_command import bench
 from anyshape.cli.commands import check, explain, export, inspect
 from anyshape.cli.ending import Ending, end_by_arguments, end_by_error, end_by_our_fault
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
@@ -34,6 +35,7 @@ app = typer.Typer(
         "Declare the sizes. Get an ONNX file that is right at every one of them, or the line of your code in the way.\n\n"
         "  anyshape export model.py -o m.onnx        model.py defines model() and inputs(batch=3, …)\n\n"
         "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
+        "  anyshape bench m.onnx --model model.py    latency and memory over sizes\n\n"
         "  anyshape inspect m.onnx                   what the file promises\n\n"
         "  anyshape explain AS102                    one page per finding, by its code or its name\n\n"
         "Exit status: 0 kept, 1 a promise is broken, 2 usage, 3 our own fault."
@@ -41,9 +43,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # rich alone takes longer to load than everything else that --help needs
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
-for command in (export, check, inspect, explain):
+for command in (export, check, bench, inspect, explain):
     app.command()(with_outcome(command))
 
 

@@ -24,9 +24,10 @@ from anyshape.findings import ContractBroken, PromiseBroken, UsageError
 from anyshape.operators.registered import collect_operators
 from anyshape.records.contract import Contract
 from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
+from anyshape.runtime.providers import check_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from anyshape.runtime.dtypes import Array
 
@@ -41,11 +42,13 @@ def load(
     *,
     allow_broken: bool = False,
     threads: int = 0,
+    providers: Sequence[str] | None = None,
     operators: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Loaded:
     """The file, ready to be called: `load("m.onnx")(x=..., mask=...)`.
 
-    `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime. Raises
+    `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime.
+    `providers` are onnxruntime's, such as ["CUDAExecutionProvider", "CPUExecutionProvider"]; the CPU by default. Raises
     UsageError if the file is missing, is no ONNX model or has no contract, and ContractBroken if its contract says
     that it is broken, unless `allow_broken`. Warns (FileChanged) where the graph is not the one that was verified.
 
@@ -53,12 +56,14 @@ def load(
     `anyshape.translation(..., node="mylib::Scale")` are known. The file is then run in pieces around these nodes.
     """
     name = _IN_MEMORY if isinstance(path, bytes) else fspath(path)
+    on = check_providers(providers)
     contract = find_contract(path)
     if contract is None:
         raise UsageError(no_contract(name))
     if contract.status != "kept" and not allow_broken:
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
-    session = _open(path, name, threads, needed_operators(name, contract.needs, operators))
+    needed = needed_operators(name, contract.needs, operators)
+    session = _open(name, lambda: open_session(path, needed, threads=threads, providers=on), path)
     if (changed := find_change(path, contract)) is not None:
         warnings.warn(str(changed), FileChanged, stacklevel=2)
     return Loaded(name, contract, session)
@@ -125,11 +130,9 @@ class Loaded:
         return f"<anyshape.load {self.name!r}: {inputs} -> {outputs}>"
 
 
-def _open(
-    source: Source, name: str, threads: int, operators: Mapping[str, Callable[..., Any]]
-) -> Session | PiecedSession:
+def _open(name: str, opening: Callable[[], Session | PiecedSession], source: Source) -> Session | PiecedSession:
     try:
-        return open_session(source, operators, threads=threads)
+        return opening()
     except RuntimeRejected as error:
         missing = [] if isinstance(source, bytes) else _missing_weights(fspath(source))
         finding = missing_data(name, missing) if missing else runtime_rejects(name, error.message)

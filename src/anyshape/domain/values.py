@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from anyshape.domain.expr import Expr, evaluate
 from anyshape.domain.parse import parse_expr
 
@@ -21,7 +19,7 @@ OTHER = "value"  # what an input is called in its bounds whose name is no Python
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 _SYMBOLS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
-_FLOATS: dict[str, Any] = {"float16": np.float16, "float64": np.float64}
+_FLOATS = ("float16", "float64")
 
 
 @dataclass(frozen=True)
@@ -99,5 +97,7 @@ def _limit(node: ast.expr) -> float | Expr:
 def _next(limit: float, towards: float, dtype: str) -> float:
     if not dtype.startswith(("float", "bfloat")):
         return float(math.floor(limit) + 1 if towards > limit else math.ceil(limit) - 1)
-    kind = _FLOATS.get(dtype, np.float32)
+    import numpy as np  # here, since the command line is to answer --help without it
+
+    kind: Any = np.dtype(dtype if dtype in _FLOATS else "float32").type
     return float(np.nextafter(kind(limit), kind(towards)))

@@ -6,7 +6,7 @@ checked against the file's types, because no runtime does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import RunError, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.pieces import Call, Choice, Piece, Plan, plan_pieces
-from anyshape.runtime.session import Session, TensorInfo
+from anyshape.runtime.session import CPU, Session, TensorInfo
 
 if TYPE_CHECKING:
     import onnx
@@ -25,12 +25,17 @@ Operator = Callable[..., Any]
 
 
 def open_session(
-    model: str | PathLike[str] | bytes, operators: Mapping[str, Operator], *, threads: int = 0, optimize: bool = True
+    model: str | PathLike[str] | bytes,
+    operators: Mapping[str, Operator],
+    *,
+    threads: int = 0,
+    optimize: bool = True,
+    providers: Sequence[str] = (CPU,),
 ) -> Session | PiecedSession:
     """The model in one piece if there are no custom nodes to run. Raises RuntimeRejected."""
     if not operators:
-        return Session(model, threads=threads, optimize=optimize)
-    return PiecedSession(model, operators, threads=threads, optimize=optimize)
+        return Session(model, threads=threads, optimize=optimize, providers=providers)
+    return PiecedSession(model, operators, threads=threads, optimize=optimize, providers=providers)
 
 
 class PiecedSession:
@@ -43,6 +48,7 @@ class PiecedSession:
         *,
         threads: int = 0,
         optimize: bool = True,
+        providers: Sequence[str] = (CPU,),
     ) -> None:
         """`operators` are by node: `mylib::Scale`; the rest is as for `Session`. Raises RuntimeRejected."""
         folder = None if isinstance(model, bytes) else str(Path(fspath(model)).absolute().parent)
@@ -51,7 +57,9 @@ class PiecedSession:
         self._plan = plan_pieces(proto, operators)
         self._weights = _weights(proto, self._plan, folder)
         self._sessions = {
-            piece.model: Session(piece.model, threads=threads, optimize=optimize, weights_in=folder)
+            piece.model: Session(
+                piece.model, threads=threads, optimize=optimize, weights_in=folder, providers=providers
+            )
             for piece in _pieces(self._plan)
         }
         taken = {tensor.name for tensor in proto.graph.initializer}

@@ -6,7 +6,7 @@ Its exceptions are translated here, once; whoever catches `RuntimeRejected` and 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
@@ -16,8 +16,10 @@ import numpy as np
 from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called, dtype_of_ort_type, from_raw
 from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
 
+CPU = "CPUExecutionProvider"
 _QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+_SPINNING = "session.intra_op.allow_spinning"
 _OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
 
 
@@ -31,7 +33,7 @@ class TensorInfo:
 
 
 class Session:
-    """A loaded model on the CPU; runs any number of times."""
+    """A loaded model, on the CPU unless other providers are given; runs any number of times."""
 
     def __init__(
         self,
@@ -40,11 +42,13 @@ class Session:
         threads: int = 0,
         optimize: bool = True,
         weights_in: str | None = None,
+        providers: Sequence[str] = (CPU,),
+        spinning: bool = True,
     ) -> None:
         """`threads` is for one operator; 0 leaves it to onnxruntime. Raises RuntimeRejected.
 
         With `optimize` False every node runs as it stands in the file. `weights_in` is the folder of the weights that lie
-        outside a model given as bytes.
+        outside a model given as bytes. With `spinning` False idle threads sleep, which keeps measurements apart.
         """
         import onnxruntime
 
@@ -55,9 +59,11 @@ class Session:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if weights_in is not None:
             options.add_session_config_entry(_WEIGHTS_FOLDER, weights_in)
+        if not spinning:
+            options.add_session_config_entry(_SPINNING, "0")
         source = model if isinstance(model, bytes) else fspath(model)
         try:
-            self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(source, options, providers=list(providers))
         except Exception as error:
             raise RuntimeRejected(str(error), unsupported=type(error).__name__ == "NotImplemented") from error
         self.inputs = tuple(_info(value) for value in self._session.get_inputs())
@@ -79,6 +85,13 @@ class Session:
         values = {name: _to_ort(np.asarray(array)) for name, array in feeds.items()}
         names = [info.name for info in self.outputs]
         return [_from_ort(value) for value in self._session.run_with_ort_values(names, values)]
+
+
+def available_providers() -> list[str]:
+    """The execution providers of the onnxruntime that is installed."""
+    import onnxruntime
+
+    return list(onnxruntime.get_available_providers())
 
 
 def _info(value: Any) -> TensorInfo:
