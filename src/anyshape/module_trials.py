@@ -7,7 +7,7 @@ sizes refused -> integers that we made were illegal?       bounds of integers ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,18 +19,21 @@ from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import PromiseBroken
-from anyshape.inputs import Declared
+from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Lesson, Misfit
 from anyshape.records.verdict import Refusal
 from anyshape.site import Options, Sizes
 from anyshape.verify import Reference, Refused
+from anyshape.verify.patterns import is_number
+from anyshape.verify.tensors import map_tensors
 
 if TYPE_CHECKING:
     import torch
 
 _LOOKED_AT = 8
+_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,16 @@ def try_module(
 
     def look(declared: Declared, cost: Costing | None = None) -> Tried:
         cost = cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
-        explored = explore(
-            declared,
-            trying(declared, reference),
-            cost,
-            lessons,
-            seed=options.verify.seed,
-            candidates=partial(find_candidates, module, declared),
-        )
+
+        def explore_with(*, several: bool) -> Explored:
+            try_sizes = trying(declared, reference, several=several)
+            candidates = partial(find_candidates, module, declared)
+            return explore(declared, try_sizes, cost, lessons, seed=options.verify.seed, candidates=candidates)
+
+        explored = explore_with(several=any(lesson.rule is None for lesson in lessons))
+        if _depends_on_values(declared, explored, cost, trying(declared, reference, several=True)):
+            stricter = explore_with(several=True)
+            explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return Tried(declared, explored, cost)
 
     first = _with_return_line(look(declared, cost), reference)
@@ -97,6 +102,27 @@ def try_module(
     return replace(_with_misfit(found, reference), has_legal_integers=integers is not None)
 
 
+def _depends_on_values(
+    declared: Declared, explored: Explored, cost: Costing, try_several: Callable[[Sizes], Refusal | None]
+) -> bool:
+    """Whether rules hold for some integers only, as those of a position table behind a padding token do."""
+    if not explored.refused or not _has_integers(declared):
+        return False
+    ends = [sizes for sizes in explored.ends if cost(sizes) <= cost.cheap]
+    return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
+
+
+def _has_integers(declared: Declared) -> bool:
+    found: list[bool] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(is_number(tensor))
+        return tensor
+
+    map_tensors(declared.make(declared.example_sizes, 0), note)
+    return any(found)
+
+
 def _with_misfit(tried: Tried, reference: Reference) -> Tried:
     """The same with a tensor of the module's own that is in the way of other sizes, where no rule describes them."""
     explored = tried.explored
@@ -122,14 +148,21 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
 
 
-def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusal | None]:
+def trying(declared: Declared, reference: Reference, *, several: bool = False) -> Callable[[Sizes], Refusal | None]:
     """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
 
-    Other outputs than at the example's sizes count as a refusal: a file always has the same ones.
+    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. `several`: the module has
+    to answer for several draws of values.
     """
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
-        answer = reference.recall(declared.make(sizes, 0))
+        tried = (
+            try_inputs(sizes, inputs) for inputs in (_draws(declared, sizes) if several else [declared.make(sizes, 0)])
+        )
+        return next((refusal for refusal in tried if refusal is not None), None)
+
+    def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
+        answer = reference.recall(inputs)
         if isinstance(answer, Refused):
             if answer.memory:
                 raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
@@ -140,3 +173,17 @@ def trying(declared: Declared, reference: Reference) -> Callable[[Sizes], Refusa
         return Refusal(dict(sizes), describe_outputs(answer.paths, expected), outputs=answer.paths)
 
     return try_sizes
+
+
+def _draws(declared: Declared, sizes: Sizes) -> Iterator[Inputs]:
+    """A few draws of values, and the same with all integers of a tensor equal: no padding, or nothing else."""
+    for seed in range(_DRAWS):
+        inputs = declared.make(sizes, seed)
+        yield inputs
+        yield map_tensors(inputs, _with_equal_integers)
+
+
+def _with_equal_integers(tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return torch.full_like(tensor, int(tensor.reshape(-1)[0])) if is_number(tensor) else tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from anyshape.domain import Condition, Domain
+from anyshape.domain import Condition, Domain, dims_of
 from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
@@ -48,6 +48,13 @@ class Explored:
     by_value: Refusal | None = None
     misfit: Misfit | None = None
     left_out: tuple[Untried, ...] = ()
+
+    @property
+    def ends(self) -> tuple[Mapping[str, int], ...]:
+        """For each dim that a rule bounds, the answered point at which it is largest."""
+        bounded = dict.fromkeys(name for rule in self.rules for name in dims_of(rule.condition))
+        largest = [max(self.answered, key=lambda sizes: sizes[name]) for name in bounded if self.answered]
+        return tuple({tuple(sizes.items()): sizes for sizes in largest}.values())
 
     def far(self, domain: Domain) -> tuple[Mapping[str, int], ...]:
         """For each dim an answered point where it is at its upper end, or large and still cheap to compare."""
