@@ -10,6 +10,7 @@ from torch import nn
 
 from anyshape.explore import observe_repeats
 from anyshape.inputs import declare
+from anyshape.modules.slots import changed_slots, read_slots
 
 
 class Plain(nn.Module):
@@ -69,3 +70,17 @@ def test_few_calls_show_what_many_show(make: type[nn.Module]) -> None:
     few, many = observe(make(), few=True), observe(make())
     assert (few.has_memory, few.random, few.unsteady) == (many.has_memory, many.random, many.unsteady)
     assert few.has_memory or few.random
+
+
+def test_readings_of_a_module_hold_its_weights_once() -> None:
+    module = nn.Linear(4, 4)
+    first = read_slots(module)
+    second = read_slots(module, first)
+    assert second["weight"][1] is first["weight"][1] is not module.weight
+    with torch.no_grad():
+        module.weight[0, 0] = -0.0
+        first_zero = read_slots(module, second)
+        module.weight[0, 0] = 0.0
+    third = read_slots(module, first_zero)
+    assert [slot.path for slot in changed_slots(first_zero, third)] == ["weight"]
+    assert third["bias"][1] is first["bias"][1]

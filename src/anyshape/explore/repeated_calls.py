@@ -30,7 +30,7 @@ def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> 
         before = read_slots(replay.module)
         first = replay.fresh(call)
         if first.raised is None:
-            is_unchanged = not changed_slots(before, read_slots(replay.module))
+            is_unchanged = not changed_slots(before, read_slots(replay.module, before))
             is_alike = replay.onward(call).is_like(first)
             replay.reset()
             return is_unchanged and is_alike and replay.reads_nothing(call, first)

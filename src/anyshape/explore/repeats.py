@@ -160,7 +160,7 @@ class _Memory:
         different: _Point | None = None
         for point in self._row():
             reply = self.replay.onward(point.call)
-            seen.append(read_slots(self.replay.module))
+            seen.append(read_slots(self.replay.module, seen[-1]))
             if not reply.is_like(point.fresh):
                 different = point
                 break

@@ -22,6 +22,7 @@ _TORCH = frozenset(vars(torch.nn.Module())) | {"training"}
 _OPAQUE = (str, bytes, type, torch.Tensor, np.ndarray, *GENERATORS)
 
 Step = tuple[str, Any]
+_NOTHING = (None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +51,27 @@ class Slot:
             _put(self.root, self.steps, value)
 
 
-def read_slots(module: torch.nn.Module) -> dict[str, tuple[Slot, Any]]:
-    """Every slot with a copy of its value. Parameters are left out where they are large."""
+Slots = Mapping[str, tuple[Slot, Any]]
+"""Readings by path: the slot, and a copy of its value."""
+
+
+def read_slots(module: torch.nn.Module, earlier: Slots | None = None) -> dict[str, tuple[Slot, Any]]:
+    """Every slot with a copy of its value. Parameters are left out where they are large.
+
+    A tensor that has the value of an `earlier` reading is that reading's copy: many readings hold the weights once.
+    """
     found: dict[str, tuple[Slot, Any]] = {}
+    known = earlier or {}
     seen: set[int] = set()
     roots: list[tuple[str, Any, Any]] = [("", module, module)]
     roots += [(place.name, place, place.get()) for place in outside_places(module)]
     for name, root, value in roots:
         for path, steps, leaf in _leaves(value, name, (), seen):
-            found.setdefault(path, (Slot(path, root, steps), _copied(leaf)))
+            found.setdefault(path, (Slot(path, root, steps), _copied(leaf, known.get(path, _NOTHING)[1])))
     return found
 
 
-def changed_slots(before: Mapping[str, tuple[Slot, Any]], after: Mapping[str, tuple[Slot, Any]]) -> list[Slot]:
+def changed_slots(before: Slots, after: Slots) -> list[Slot]:
     """The slots whose values are not equal, those that appeared or vanished included."""
     paths = dict.fromkeys((*before, *after))
     absent = (None, MISSING)
@@ -102,12 +111,27 @@ def is_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and one.shape == other.shape and tensor_bytes(one) == tensor_bytes(other)
+        return one.dtype == other.dtype and one.shape == other.shape and _has_bytes_of(one, other)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if type(one) is not type(other) or not isinstance(one, (bool, int, float, complex, str, bytes, set, frozenset)):
         return False
     return bool(one == other) or (one != one and other != other)
+
+
+def _has_bytes_of(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one dtype and shape have the same bytes: zeros of unequal signs have not."""
+    flat = [each.detach() for each in (one, other)]
+    if all(map(_is_plain, flat)) and one.device == other.device:
+        return torch.equal(*(each.reshape(-1).view(torch.uint8) for each in flat))
+    return tensor_bytes(one) == tensor_bytes(other)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's memory has its elements in their order, and nothing else."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta or not tensor.numel():
+        return False
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def tensor_bytes(tensor: torch.Tensor) -> bytes:
@@ -229,9 +253,10 @@ def _refill(container: Any, content: Any) -> None:
     (container.update if isinstance(container, dict) else container.extend)(content)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any, earlier: Any = None) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach().clone()
+        is_known = isinstance(earlier, torch.Tensor) and is_same(earlier, value)
+        return earlier if is_known else value.detach().clone()
     return value.copy() if isinstance(value, (np.ndarray, set)) else value
 
 
