@@ -5,7 +5,7 @@ work = elements of all tensors that the call makes + 100 for each element of inp
 An element of an input or an answer is dear: it is drawn, copied, doubled, sent to or from the file's process and compared.
 
 operations = multiplications and additions + 75 for each element that is no view + 7_500 for each element of inputs and answers
-             + 750_000 for each operator: some 75 thousand million are a second of one core
+             + 750_000 for each operator + 10 for each byte of weights: some 75 thousand million are a second of one core
 
 The work decides how far comparisons go and does not see that products of matrices take time; the operations see it, and
 decide how many comparisons are in proportion to the export.
@@ -54,6 +54,7 @@ _MOST_COUNTED_INPUTS = 4_000_000
 _FIRST_STEP = 64
 _STEP = 4
 _STEEPEST = 3.0
+_PER_BYTE_OF_WEIGHTS = 10  # operations
 _PER_ELEMENT, _PER_EXCHANGED, _PER_OPERATOR = 75, 7_500, 750_000  # operations
 _MOST_COUNTED = (
     30_000_000_000  # operations of a call that really runs only to be counted: tensors without memory take as long
@@ -121,15 +122,19 @@ class Costing:
         operators = int(self._estimate(sizes, lambda counted: counted.operators))
         computed = int(self._estimate(sizes, lambda counted: counted.computed))
         elements = _PER_ELEMENT * computed + _PER_EXCHANGED * self.exchanged(sizes)
-        return multiplied + elements + _PER_OPERATOR * operators
+        return multiplied + elements + _PER_OPERATOR * operators + _PER_BYTE_OF_WEIGHTS * self._weights
 
     @cached_property
     def in_proportion(self) -> int:
         """The operations of all comparisons that are in proportion to the rest of the export, as that is estimated."""
-        weights = sum(each.numel() * each.element_size() for each in self._module.parameters())
         operators = 0 if self._base is None else self._base.operators
-        seconds = EXPORT_S + EXPORT_S_PER_OPERATOR * operators + EXPORT_S_PER_BYTE * weights
+        seconds = EXPORT_S + EXPORT_S_PER_OPERATOR * operators + EXPORT_S_PER_BYTE * self._weights
         return int(COMPARING_SHARE * seconds * OPERATIONS_PER_SECOND)
+
+    @cached_property
+    def _weights(self) -> int:
+        """The bytes of the module's parameters, which a call reads once."""
+        return sum(each.numel() * each.element_size() for each in self._module.parameters())
 
     @property
     def _multiplies(self) -> bool:

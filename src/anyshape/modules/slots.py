@@ -123,7 +123,10 @@ def _has_bytes_of(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors of one dtype and shape have the same bytes: zeros of unequal signs have not."""
     flat = [each.detach() for each in (one, other)]
     if all(map(_is_plain, flat)) and one.device == other.device:
-        return torch.equal(*(each.reshape(-1).view(torch.uint8) for each in flat))
+        size = flat[0].numel() * flat[0].element_size()
+        starts = [each.storage_offset() * each.element_size() for each in flat]
+        kind = torch.int64 if all(number % 8 == 0 for number in (size, *starts)) else torch.uint8
+        return torch.equal(*(each.reshape(-1).view(torch.uint8).view(kind) for each in flat))
     return tensor_bytes(one) == tensor_bytes(other)
 
 
