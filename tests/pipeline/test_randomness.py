@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,19 @@ def test_a_random_model_is_refused_with_the_line_that_draws(made: Any) -> None:
     finding = refused(made())
     assert finding.code == "AS144"
     assert "# draws" in finding.where.text  # type: ignore[union-attr]
+
+
+def test_the_function_that_makes_inputs_is_not_blamed_for_what_differs_in_it() -> None:
+    calls = itertools.count()
+
+    def inputs(batch: int = 3) -> torch.Tensor:
+        number = next(calls)
+        return torch.randn(batch, 8) + 0 * number
+
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(models.InnerNoise(), inputs)
+    assert broken.value.finding.code == "AS144"
+    assert "# draws" in broken.value.finding.where.text  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("made", models.RANDOM_IN_ONNX, ids=lambda made: made.__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -38,12 +39,16 @@ def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> 
 
 
 def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:
-    """A call at these sizes, its inputs made anew each time."""
+    """A call at these sizes. Its inputs are made here, outside of what is called and traced; each call gets copies of them."""
+    try:
+        inputs = declared.make(sizes, seed)
+    except Exception as error:
+        return partial(_raise, error)
+    return partial(call_again, declared, inputs)
 
-    def call(module: torch.nn.Module) -> Any:
-        return call_again(declared, declared.make(sizes, seed), module)
 
-    return call
+def _raise(error: Exception, module: torch.nn.Module) -> Any:
+    raise error
 
 
 def call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:

@@ -40,7 +40,7 @@ _CHEAP = 200_000
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One call: its sizes, and the inputs made anew each time."""
+    """One call: its sizes, the call itself, and the reply of a fresh module."""
 
     sizes: Sizes
     call: Call
