@@ -25,6 +25,9 @@ _BOX = Domain((Dim("a", 1, 9), Dim("b", 0, 6)))
         "(b - 3)//(a - 4)",
         "min(a, b)*max(a - b, 2)",
         "a*a*a - a*a*b",
+        "a//4*(b//2)",
+        "(2*a + 3)//4*(a//2)*b",
+        "(9 - a)//2*((b + 5)//3)",
     ],
 )
 def test_an_interval_contains_every_value(text: str) -> None:
@@ -54,6 +57,12 @@ def test_the_product_of_a_tensors_sizes_ends_where_memory_does() -> None:
     limits = limits_of(domain, [parse_expr("4*a*b")])
     assert interval_of(parse_expr("a*b*1000"), limits) == (1000, 1000 * MOST_ELEMENTS // 4)
     assert interval_of(parse_expr("a*b*a"), limits)[1] > 2**63
+
+
+def test_the_end_of_a_product_ends_the_product_of_parts() -> None:
+    limits = limits_of(Domain((Dim("h", 1), Dim("w", 1))), [parse_expr("h*w")])
+    assert interval_of(parse_expr("h//4*(w//4)"), limits) == (0, MOST_ELEMENTS // 16)
+    assert interval_of(parse_expr("(h + 1)//2*w"), limits) == (1, MOST_ELEMENTS)
 
 
 def test_relations_give_ends() -> None:

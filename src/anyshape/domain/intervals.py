@@ -154,7 +154,38 @@ def _monomial_interval(monomial: Monomial, limits: Limits) -> Interval:
         return result
     names = [atom.name for atom in monomial if isinstance(atom, Ref)]
     others = [ends for atom, ends in zip(monomial, atoms, strict=True) if not isinstance(atom, Ref)]
-    return prod(low for low, _ in atoms), prod(high for _, high in others) * _highest_product(names, limits)
+    high = prod(high for _, high in others) * _highest_product(names, limits)
+    return prod(low for low, _ in atoms), min(high, _highest_with_parts(monomial, limits))
+
+
+def _highest_with_parts(monomial: Monomial, limits: Limits) -> int:
+    """The upper end of a product in which `h//4` counts as a quarter of h: the end of h*w ends `h//4*(w//4)`, too."""
+    names: list[str] = []
+    numerator = denominator = 1
+    for atom in monomial:
+        part = _part_of_dim(atom, limits)
+        if part is None:
+            numerator *= interval_of(atom, limits)[1]
+        else:
+            names.append(part[0])
+            numerator, denominator = numerator * part[1], denominator * part[2]
+    return numerator * _highest_product(names, limits) // denominator
+
+
+def _part_of_dim(atom: Expr, limits: Limits) -> tuple[str, int, int] | None:
+    """A dim and p and q such that the atom is at most p/q of the dim; None where it is no part of one dim."""
+    if isinstance(atom, Ref):
+        return atom.name, 1, 1
+    if not isinstance(atom, Op) or atom.symbol != "//" or not isinstance(atom.args[1], Number):
+        return None
+    inner, divisor = polynomial_of(atom.args[0]), atom.args[1].value
+    varying = [monomial for monomial in inner.terms if monomial]
+    if divisor <= 0 or len(varying) != 1 or len(varying[0]) != 1 or not isinstance(varying[0][0], Ref):
+        return None
+    name, added = varying[0][0].name, max(inner.coefficient(()), 0)
+    if added and limits.ends.get(name, (0, 0))[0] < 1:
+        return None
+    return name, inner.coefficient(varying[0]) + added, divisor
 
 
 def _highest_product(names: list[str], limits: Limits) -> int:
