@@ -20,6 +20,7 @@ from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared, Inputs
+from anyshape.modules.layers import find_layer
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Lesson, Misfit
@@ -99,7 +100,8 @@ def try_module(
         by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
         found = look_again(learn_floats(declared, reference.answers, calm))
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
-    return replace(_with_misfit(found, reference), has_legal_integers=integers is not None)
+    found = _with_layers(_with_misfit(found, reference), reference)
+    return replace(found, has_legal_integers=integers is not None)
 
 
 def _depends_on_values(
@@ -131,9 +133,20 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
     raised = [each for each in explored.refused if each.outputs is None]
     for each in raised[:: max(1, -(-len(raised) // _LOOKED_AT))]:
         found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0)))
-        if found is not None:
+        if found is not None and (explored.pinned or not found.is_factor):
             return replace(tried, explored=replace(explored, misfit=Misfit(found, each)))
     return tried
+
+
+def _with_layers(tried: Tried, reference: Reference) -> Tried:
+    """The same with the layers whose weights fix the size of a dim that has one size only."""
+    layers = {}
+    for name in tried.explored.pinned:
+        answer = reference.run(tried.declared.make(tried.explored.refusal_beside(name).sizes, 0))
+        layer = find_layer(reference.module, answer.layer) if isinstance(answer, Refused) else None
+        if layer is not None:
+            layers[name] = layer
+    return replace(tried, explored=replace(tried.explored, layers=layers))
 
 
 def _with_return_line(tried: Tried, reference: Reference) -> Tried:

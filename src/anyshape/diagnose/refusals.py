@@ -15,21 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from anyshape.diagnose.edits import propose_edit, propose_part
+from anyshape.diagnose.one_size import diagnose_one_size, follow_dim, say_held
 from anyshape.diagnose.promised_dims import declared_dims, is_cut
 from anyshape.diagnose.varying_outputs import find_smallest_varying, narrowed_to_outputs, outputs_vary
-from anyshape.diagnose.wording import first_line, say_promise, say_range, say_sizes
+from anyshape.diagnose.wording import first_line, say_range, say_sizes
 from anyshape.domain import (
     Condition,
     Domain,
-    Ref,
     dims_of,
     format_condition,
     holds,
 )
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared
-from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Misfit
 from anyshape.records.verdict import Refusal, Verdict
@@ -44,7 +42,7 @@ def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, 
     if explored.by_value is not None:
         return (_refused_by_value(explored.by_value),)
     if explored.pinned:
-        return tuple(_baked_in(declared, explored, name, size) for name, size in explored.pinned.items())
+        return tuple(diagnose_one_size(declared, explored, name) for name in explored.pinned)
     if not explored.is_explained:
         if (varying := find_smallest_varying(explored.refused)) is not None:
             return (outputs_vary(varying),)
@@ -93,73 +91,6 @@ def _smallest(explored: Explored, rule: Condition) -> Refusal:
     others = [other.condition for other in explored.rules if other.condition != rule]
     alone = [refused for refused in breaking if all(holds(other, refused.sizes) for other in others)]
     return min(alone or breaking or explored.refused, key=lambda refused: sum(refused.sizes.values()))
-
-
-def _baked_in(declared: Declared, explored: Explored, name: str, size: int) -> Finding:
-    broadcasts = any(sizes[name] == 1 != size for sizes in explored.answered)
-    others = [refused for refused in explored.refused if refused.sizes[name] != size]
-    alone = [
-        refused
-        for refused in others
-        if all(refused.sizes[other] == fixed for other, fixed in explored.pinned.items() if other != name)
-    ]
-    refused = min(alone or others, key=lambda refused: sum(refused.sizes.values()))
-    if refused.outputs is not None:
-        return outputs_vary(refused, f"{name} == {size}")
-    promise = say_promise(declared.domain, name)
-    sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
-    misfit = explored.misfit
-    held = misfit.held if misfit is not None and size in misfit.held.shape else None
-    edit = propose_edit(refused.source, sizes, name)
-    if held is not None and not edit:
-        edit = propose_part(refused.source, held.name, held.shape, sizes)
-    advice = _follow(held, name) or f"let the line above take the size from its input instead of holding {size}."
-    return Finding(
-        code="AS102",
-        name="size-baked-in",
-        reason=Reason.ANSWERS_AT_ONE_SIZE,
-        about=(name,),
-        what=f"dim {name!r} is {promise}, but the model works only for {name} = {size}{' or 1' if broadcasts else ''}.",
-        where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}{_say_held(held)}",
-        fix=edit or advice,
-        remedy=Remedy(edits=((refused.source, edit),), otherwise=advice)
-        if edit and refused.source is not None
-        else None,
-        is_fix_untried=bool(edit),
-        alternative=f"if {name} is really fixed, promise that: {_fixed_words(declared, name, size)}",
-        sizes=refused.sizes,
-    )
-
-
-def _say_held(held: HeldTensor | None) -> str:
-    return (
-        "" if held is None else f"\n{held.name!r}, which the model holds with shape {list(held.shape)}, is used there."
-    )
-
-
-def _follow(held: HeldTensor | None, name: str) -> str:
-    """How a tensor of one size can follow a dim; empty without one."""
-    if held is None:
-        return ""
-    return f"let {held.name!r} follow {name}: make it of the input's size, or hold a longer one and take a part of it."
-
-
-def _places(declared: Declared, name: str) -> dict[str, int]:
-    return {
-        leaf.path: axis
-        for leaf in declared.tensor_leaves
-        for axis, expression in enumerate(leaf.axes)
-        if expression == Ref(name)
-    }
-
-
-def _fixed_words(declared: Declared, name: str, size: int) -> str:
-    for leaf in declared.tensor_leaves:
-        if any(name in dims_of(axis) for axis in leaf.axes):
-            words = " ".join(str(size) if axis == Ref(name) else str(axis).replace(" ", "") for axis in leaf.axes)
-            return f"{leaf.path}: {words}"
-    return f"{name} == {size}"
 
 
 def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
@@ -229,8 +160,8 @@ def _held_in_one_size(explored: Explored, misfit: Misfit) -> Finding:
         name="sizes-refused",
         what=f"the model refuses {say_sizes(refused.sizes)}: {misfit.held.name!r} has one size.",
         where=refused.source,
-        why=f"there it raises: {first_line(refused.message)}{_say_held(misfit.held)}\nit answers at {say_sizes(answered)}.",
-        fix=_follow(misfit.held, "the sizes"),
+        why=f"there it raises: {first_line(refused.message)}{say_held(misfit.held)}\nit answers at {say_sizes(answered)}.",
+        fix=follow_dim(misfit.held, "the sizes"),
         alternative="if the sizes are really fixed, declare numbers in place of the dims.",
         sizes=refused.sizes,
     )

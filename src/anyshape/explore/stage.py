@@ -87,7 +87,8 @@ def explore(
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, diary, cost, shown)
     if rules is None or any(find_hole(rule) is not None for rule in rules):
-        captured = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
+        found = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
+        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in diary.answered)]
         rules = _learn(domain, diary, cost, [*shown, *captured]) if captured else rules
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]

@@ -13,21 +13,26 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-_NOT_BY_BROADCASTING = ("conv", "linear", "matmul", "mm", "embedding", "norm", "pool", "cat", "stack", "attention")
+_PRODUCTS = ("linear", "matmul", "mm", "einsum", "conv")
+_NOT_BY_BROADCASTING = (*_PRODUCTS, "embedding", "norm", "pool", "cat", "stack", "attention")
 
 
 @dataclass(frozen=True)
 class HeldTensor:
-    """A tensor that the module holds: `self.pos` of shape (16, 8)."""
+    """A tensor that the module holds: `self.pos` of shape (16, 8).
+
+    `is_factor`: the operation is a product with it, which takes no part of it in its place.
+    """
 
     name: str
     shape: tuple[int, ...]
+    is_factor: bool = False
 
 
 def find_misfit(module: torch.nn.Module, call: Callable[[], object]) -> HeldTensor | None:
-    """The module's own tensor that does not broadcast with the others of the operation that raised; None without one.
+    """The module's own tensor that does not broadcast with the others of the operation that raised, or is a factor in it.
 
-    A tensor of the same shape that is made of held ones alone, `self.mask == 0`, counts as held.
+    None without one. A tensor of the same shape that is made of held ones alone, `self.mask == 0`, counts as held.
     """
     watch = _Watch(dict(_held(module)))
     try:
@@ -35,6 +40,9 @@ def find_misfit(module: torch.nn.Module, call: Callable[[], object]) -> HeldTens
             call()
     except Exception:  # the refusal that is looked at
         pass
+    if any(part in watch.name for part in _PRODUCTS):
+        factors = [(watch.name_of(tensor), tuple(tensor.shape)) for tensor in watch.raised_on]
+        return next((HeldTensor(name, shape, is_factor=True) for name, shape in factors if name is not None), None)
     if any(part in watch.name for part in _NOT_BY_BROADCASTING):
         return None
     for tensor in watch.raised_on:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anyshape.domain import Condition, Domain, dims_of
+from anyshape.modules.layers import Layer
 from anyshape.modules.raising import HeldTensor
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
@@ -36,7 +37,8 @@ class Explored:
     `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
     False when no rule separates the refused sizes from the answered ones. `left_out` are far points that take too much
     work to be tried. `by_value` is a refusal that is due to the values of the inputs: with smaller ones the module answers
-    at those very sizes. The domain is not held here: it is that of the declaration.
+    at those very sizes. `layers` are those whose weights fix the size of a pinned dim. The domain is not held here: it is
+    that of the declaration.
     """
 
     rules: tuple[Rule, ...]
@@ -47,6 +49,7 @@ class Explored:
     is_explained: bool
     by_value: Refusal | None = None
     misfit: Misfit | None = None
+    layers: Mapping[str, Layer] = field(default_factory=dict, hash=False)
     left_out: tuple[Untried, ...] = ()
 
     @property
@@ -55,6 +58,19 @@ class Explored:
         bounded = dict.fromkeys(name for rule in self.rules for name in dims_of(rule.condition))
         largest = [max(self.answered, key=lambda sizes: sizes[name]) for name in bounded if self.answered]
         return tuple({tuple(sizes.items()): sizes for sizes in largest}.values())
+
+    def refusal_beside(self, name: str) -> Refusal:
+        """The smallest refusal at another size of a pinned dim that is of the kind of the refusal nearest to its one size.
+
+        A refusal at a much smaller size may have another cause: a kernel that is larger than its input.
+        """
+        size = self.pinned[name]
+        others = [refused for refused in self.refused if refused.sizes[name] != size]
+        held = {other: fixed for other, fixed in self.pinned.items() if other != name}
+        alone = [each for each in others if all(each.sizes[other] == fixed for other, fixed in held.items())] or others
+        nearest = min(alone, key=lambda each: (abs(each.sizes[name] - size), sum(each.sizes.values())))
+        alike = [each for each in alone if each.kind == nearest.kind]
+        return min(alike, key=lambda each: sum(each.sizes.values()))
 
     def far(self, domain: Domain) -> tuple[Mapping[str, int], ...]:
         """For each dim an answered point where it is at its upper end, or large and still cheap to compare."""

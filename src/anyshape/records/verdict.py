@@ -6,6 +6,7 @@ Facts only. Words are for `diagnose` and `report`; whoever needs JSON calls `as_
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -15,6 +16,8 @@ from anyshape.domain import Domain
 from anyshape.findings import Source
 
 Sizes = Mapping[str, int]
+
+_NUMBER = re.compile(r"\d+")
 
 
 class Mismatch(Enum):
@@ -117,6 +120,11 @@ class Refusal:
     source: Source | None = None
     file_answers: bool | None = None
     outputs: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> tuple[Source | None, str]:
+        """What refusals have in common that are raised by the same check: the line, and the message without its numbers."""
+        return self.source, _NUMBER.sub("0", self.message)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.control_flow import eager_under_modes
 from anyshape.modules.frames import source_of_error
+from anyshape.modules.layers import find_raising_part
 from anyshape.modules.memory import allowance, memory_ceiling
 from anyshape.modules.state import ModuleState, Written
 from anyshape.runtime.dtypes import Array
@@ -77,11 +78,15 @@ class KeptAnswers:
 
 @dataclass(frozen=True)
 class Refused:
-    """The module raised: its message, and the user's line. `memory`: it is the machine that said no."""
+    """The module raised: its message, the user's line, and the layer of torch.nn in which it raised, by its name.
+
+    `memory`: it is the machine that said no.
+    """
 
     message: str
     source: Source | None
     memory: bool = False
+    layer: str = ""
 
 
 class Reference:
@@ -118,7 +123,7 @@ class Reference:
                 has_drawn = draw is None and self._state.random.is_advanced()
                 return self._answer(outputs, perf_counter() - started)
         except Exception as error:
-            return _refusal(error)
+            return _refusal(error, self.module)
         finally:
             self._note(inputs, has_drawn, self._state.restore())
 
@@ -179,13 +184,14 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _refusal(error: Exception) -> Refused:
+def _refusal(error: Exception, module: torch.nn.Module) -> Refused:
     message = _with_reason(str(error).strip()) or type(error).__name__
     memory = isinstance(error, MemoryError) or any(words in message.lower() for words in _OUT_OF_MEMORY)
     return Refused(
         f"{type(error).__name__}: {message}" if not isinstance(error, RuntimeError) else message,
         source_of_error(error),
         memory,
+        find_raising_part(error, module),
     )
 
 
