@@ -213,12 +213,14 @@ def _refusals(declared: Declared, explored: Explored, reference: Reference) -> t
 
 
 def _best(attempts: tuple[Attempt, ...]) -> Attempt:
-    """The first that is right. Else the one that came closest: a file that is right at nearly all sizes says more about
-    what is in the way than a capture that failed; without such a file the first rung, which sees the user's code best."""
+    """The first that is right. Else one that has the end of the declared range. Else the one that came closest: a file that is
+    right at nearly all sizes shows more of what is in the way than a capture that failed; without such a file the first
+    rung, which sees the user's code best."""
     right = next((attempt for attempt in attempts if attempt.is_right), None)
     short = next((attempt for attempt in attempts if attempt.is_right_but_declared_otherwise), None)
+    beyond = next((attempt for attempt in attempts if attempt.has(Reason.INTEGERS_TOO_LARGE)), None)
     closest = max(attempts, key=lambda attempt: attempt.share_right)
-    return right or short or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
+    return right or short or beyond or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

@@ -203,7 +203,7 @@ def test_an_edit_that_does_not_help_is_not_shown() -> None:
     error = refusal(Baked(), lambda batch=3: torch.randn(batch, 10))
     assert error.finding.code == "AS102"
     assert "x.view(x.shape[0], 10)" not in str(error)
-    assert "  Fix:    let the line above take the size from its input" in str(error)
+    assert "  Fix:    let all that the line above uses follow batch: something in it fits batch = 3 only." in str(error)
 
 
 def test_a_part_of_a_table_is_an_edit_that_is_tried() -> None:

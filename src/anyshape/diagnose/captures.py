@@ -29,10 +29,10 @@ def diagnose_capture_error(error: BaseException) -> Finding:
             code="AS111",
             name="branch-on-values",
             reason=Reason.VALUES_DECIDE,
-            what="the model decides by the values of a tensor, which a file cannot follow.",
+            what="Python reads values of a tensor, and a file cannot follow what depends on them.",
             where=source,
-            why="Python asks for a value (if, int(), .item()) that differs from input to input.",
-            fix="write the choice as torch.where(condition, a, b), or torch.cond(condition, f, g, inputs).",
+            why="what runs next, or a number in it, differs from input to input (if, while, int(), .item(), numpy).",
+            fix="compute with the tensor itself; a choice is torch.where(condition, a, b) or torch.cond(condition, f, g, ...).",
             is_fix_untried=True,
         )
     return Finding(

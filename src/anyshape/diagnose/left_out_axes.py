@@ -15,8 +15,16 @@ from anyshape.records.left_out import LeftOut
 
 
 def diagnose_left_out(left_out: Iterable[LeftOut], explored: Explored) -> tuple[Finding, ...]:
-    """One finding for each dim, with the declaration that has the axes."""
-    return tuple(_left_out(each, explored) for each in left_out)
+    """One finding for each dim, with the declaration that has the axes of all of them."""
+    found = list(left_out)
+    inputs = dict.fromkeys(name for each in found for name in each.declaration)
+    whole = {name: _joined(each.declaration.get(name, {}) for each in found) for name in inputs}
+    return tuple(_left_out(replace(each, declaration=whole), explored) for each in found)
+
+
+def _joined(axes: Iterable[Mapping[int, str]]) -> Mapping[int, str]:
+    """The words of an input's axes in all of the declarations."""
+    return dict(sorted({axis: word for each in axes for axis, word in each.items()}.items()))
 
 
 def refusals_of_others(explored: Explored, left_out: Iterable[LeftOut]) -> Explored:

@@ -62,7 +62,7 @@ def _advice(name: str, size: int, held: HeldTensor | None, layer: Layer | None, 
     if held is not None:
         return follow_dim(held, name)
     if layer is None:
-        return f"let the line above take the size from its input instead of holding {size}."
+        return f"let all that the line above uses follow {name}: something in it fits {name} = {size} only."
     if layer.width == size:
         return f"{name} is the width of {layer.name!r}, which its weights fix: declare a number, {fixed}"
     return (
