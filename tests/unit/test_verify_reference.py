@@ -16,8 +16,9 @@ from torch import nn
 
 from anyshape.findings import UsageError
 from anyshape.modules import state
+from anyshape.modules.slots import is_same, tensor_bytes
 from anyshape.verify.reference import Answer, Reference, Refused
-from anyshape.verify.tensors import cloned, map_tensors, to_array, total_elements, widened
+from anyshape.verify.tensors import cloned, fingerprint, map_tensors, to_array, total_elements, widened
 
 
 @dataclass(frozen=True)
@@ -342,3 +343,17 @@ def test_quick_answers_and_inputs_of_unknown_kinds_are_not_kept() -> None:
         for _ in range(2):
             reference.recall(Call((torch.arange(3.0), np.float64(2))))
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.bfloat16, torch.complex64])
+def test_a_single_element_that_was_expanded_has_the_bytes_of_its_copy(dtype: torch.dtype) -> None:
+    expanded = torch.ones((), dtype=dtype).expand(1, 1)
+    assert expanded.stride() == (0, 0) and expanded.is_contiguous()
+    assert is_same(expanded, expanded.clone()) and tensor_bytes(expanded) == tensor_bytes(expanded.clone())
+    assert fingerprint([expanded]) == fingerprint([torch.ones(1, 1, dtype=dtype)]) != fingerprint([expanded * 0])
+
+
+def test_parts_of_a_tensor_have_the_fingerprint_of_their_copies() -> None:
+    whole = torch.randn(4, 5)
+    for part in (whole[1:], whole.t(), whole[:, ::2], whole[:0]):
+        assert fingerprint([part]) == fingerprint([part.clone()]) != fingerprint([whole])

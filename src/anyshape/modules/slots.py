@@ -126,8 +126,16 @@ def _has_bytes_of(one: torch.Tensor, other: torch.Tensor) -> bool:
         size = flat[0].numel() * flat[0].element_size()
         starts = [each.storage_offset() * each.element_size() for each in flat]
         kind = torch.int64 if all(number % 8 == 0 for number in (size, *starts)) else torch.uint8
-        return torch.equal(*(each.reshape(-1).view(torch.uint8).view(kind) for each in flat))
+        return torch.equal(*(bytes_of_contiguous(each).view(kind) for each in flat))
     return tensor_bytes(one) == tensor_bytes(other)
+
+
+def bytes_of_contiguous(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory of a contiguous tensor as bytes, not copied.
+
+    A single element is contiguous with any stride, also with the 0 of `expand`; `view` takes a stride of 1 only.
+    """
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
@@ -142,7 +150,7 @@ def tensor_bytes(tensor: torch.Tensor) -> bytes:
     try:
         dense = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
         dense = dense.resolve_conj().resolve_neg().cpu().contiguous()
-        return dense.reshape(-1).view(torch.uint8).numpy().tobytes() if dense.numel() else b""
+        return bytes_of_contiguous(dense).numpy().tobytes() if dense.numel() else b""
     except (RuntimeError, TypeError, NotImplementedError):  # quantized, meta
         return repr(tensor).encode()
 

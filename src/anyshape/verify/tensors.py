@@ -16,6 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 
+from anyshape.modules.slots import bytes_of_contiguous
 from anyshape.runtime.dtypes import Array, dtype_called
 
 Value = TypeVar("Value")
@@ -63,9 +64,9 @@ def fingerprint(value: Any) -> bytes | None:
         if type(leaf) in _PLAIN:
             found.update(repr((type(leaf), leaf)).encode())
         elif type(leaf) is torch.Tensor and leaf.layout is torch.strided and leaf.device.type == "cpu":
-            data = leaf.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
             found.update(repr((leaf.dtype, leaf.shape)).encode())
-            found.update(data.numpy().data)
+            dense = leaf.detach().resolve_conj().resolve_neg().contiguous()
+            found.update(bytes_of_contiguous(dense).numpy().data)
         else:
             return None
     return found.digest()
