@@ -56,6 +56,11 @@ def cloned(value: Value) -> Value:
     return map_tensors(value, lambda tensor: tensor)
 
 
+def _is_readable(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor has its elements and nothing else, and lies here."""
+    return tensor.layout is torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+
+
 def fingerprint(value: Any) -> bytes | None:
     """A digest of nested lists, tuples and dicts of plain tensors and numbers, equal for equal ones; None for others."""
     leaves, structure = tree_flatten(value)
@@ -63,7 +68,7 @@ def fingerprint(value: Any) -> bytes | None:
     for leaf in leaves:
         if type(leaf) in _PLAIN:
             found.update(repr((type(leaf), leaf)).encode())
-        elif type(leaf) is torch.Tensor and leaf.layout is torch.strided and leaf.device.type == "cpu":
+        elif type(leaf) is torch.Tensor and _is_readable(leaf):
             found.update(repr((leaf.dtype, leaf.shape)).encode())
             dense = leaf.detach().resolve_conj().resolve_neg().contiguous()
             found.update(bytes_of_contiguous(dense).numpy().data)
