@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from anyshape.findings import DeclarationError, InternalError
+from anyshape.findings import DeclarationError, InternalError, PromiseBroken
 from anyshape.inputs.tree import flatten, flatten_outputs
 
 Pair = namedtuple("Pair", "left right")
@@ -114,3 +114,10 @@ def test_outputs_are_named_by_key_or_by_position() -> None:
     assert [path for path, _ in flatten_outputs((X, [Y]))] == ["output.0", "output.1.0"]
     assert [path for path, _ in flatten_outputs({"logits": X})] == ["logits"]
     assert [path for path, _ in flatten_outputs(Plain(X, Y))] == ["logits", "hidden"]
+
+
+@pytest.mark.parametrize("value", ["cat", torch.float32, object()], ids=["string", "dtype", "object"])
+def test_an_output_that_no_file_has_is_named(value: Any) -> None:
+    with pytest.raises(PromiseBroken) as caught:
+        flatten_outputs({"y": torch.ones(2), "extra": value})
+    assert (caught.value.finding.code, "'extra'" in caught.value.finding.what) == ("AS156", True)

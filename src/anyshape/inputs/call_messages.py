@@ -23,6 +23,17 @@ def unknown_container(path: str, value: Any) -> Finding:
     )
 
 
+def no_output_of_a_file(path: str, value: Any) -> Finding:
+    shown = repr(value) if isinstance(value, str) and len(value) < 20 else f"of class {type(value).__qualname__}"
+    return Finding(
+        code="AS156",
+        name="output-no-tensor",
+        what=f"the model returns {path!r}, which is {shown}: a file returns tensors and numbers only.",
+        why="outputs are tensors, numbers and truth values, in tuples, lists, dicts, dataclasses, named tuples and caches.",
+        fix=f"leave {path!r} out of what forward returns, or export a module that calls the model and returns the rest.",
+    )
+
+
 def unknown_input(name: str, inputs: Sequence[str], outputs: Sequence[str] = ()) -> Finding:
     near = nearest(name, [*inputs, *outputs])
     others = f" The outputs are {', '.join(outputs)}." if outputs else ""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.findings import DeclarationError
+from anyshape.findings import DeclarationError, PromiseBroken
 from anyshape.inputs.caches import cache_structure, is_cache
-from anyshape.inputs.call_messages import unknown_container
+from anyshape.inputs.call_messages import no_output_of_a_file, unknown_container
 from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure, join
 from anyshape.modules.stateful import Carried
 
@@ -40,7 +40,7 @@ def flatten_outputs(value: Any) -> Leaves:
     """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict.
 
     Runtimes have no complex numbers: such a tensor comes out as pairs, on a last axis of 2 (`torch.view_as_real`). The
-    state of a StatefulModule comes last.
+    state of a StatefulModule comes last. Raises PromiseBroken on what a file cannot return: a string, a dtype, an object.
     """
     if isinstance(value, Carried):
         return [*flatten_outputs(value.outputs), *value.state.items()]
@@ -71,12 +71,16 @@ class _Walker:
             value = value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             value = torch.from_numpy(np.array(value))  # a copy: a read-only array would warn
+        if self.is_answer and _is_no_output(value):
+            raise PromiseBroken(no_output_of_a_file(path, value))
         if isinstance(value, _PLAIN + _SETTINGS):
             self.leaves.append((path, value))
             return Leaf()
         for is_kind, take in _KINDS:
             if is_kind(value):
                 return take(self, value, path)
+        if self.is_answer:
+            raise PromiseBroken(no_output_of_a_file(path, value))
         raise DeclarationError(unknown_container(path, value))
 
     def items(self, value: Any, path: str) -> Structure:
@@ -105,6 +109,11 @@ class _Walker:
 
     def _children(self, named: Any, path: str) -> tuple[Structure, ...]:
         return tuple(self.walk(child, join(path, name)) for name, child in named)
+
+
+def _is_no_output(value: Any) -> bool:
+    is_setting = isinstance(value, _SETTINGS) and not isinstance(value, (int, float, complex))
+    return is_setting or isinstance(value, str)
 
 
 def _item_names(value: Any) -> tuple[str, ...]:
