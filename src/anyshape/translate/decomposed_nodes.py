@@ -67,6 +67,9 @@ class _Expansions:
         target = node.target
         if node.op != "call_function" or not isinstance(target, OpOverload) or _is_check(target):
             return False
+        is_decomposed = target in self.table or is_composite(target)
+        if is_decomposed and node.meta.get("unbacked_bindings"):  # traced again, it would give another unknown size
+            raise Unsuited(node)
         if target in self.table:
             return True
         if not self.is_translated(target) and not is_composite(target):
