@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from anyshape.domain import Condition, Domain, Number, Undecided, evaluate, holds, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, evaluate, holds, smallest_point
 from anyshape.inputs import Declared
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
@@ -22,7 +22,8 @@ def choose_trace_sizes(
     declared: Declared, answers: Callable[[Mapping[str, int]], bool], *conditions: Condition
 ) -> dict[str, int] | None:
     """The least accidental sizes that meet the conditions and at which the module answers; None where there are none."""
-    points = [sizes for sizes in _unique(_candidates(declared)) if all(holds(part, sizes) for part in conditions)]
+    candidates = _unique(_candidates(declared))
+    points = [sizes for sizes in candidates if all(holds(part, sizes) for part in conditions)]
     points.sort(key=lambda sizes: _accidents(declared, sizes))
     for sizes in points[:_TRIES]:
         if answers(sizes):
@@ -30,11 +31,23 @@ def choose_trace_sizes(
     example = dict(declared.example_sizes)
     if declared.domain.contains(example) and all(holds(part, example) for part in conditions):
         return example
-    try:
-        found = smallest_point(declared.domain, *conditions)
-    except Undecided:
-        return None
-    return found if found is not None and answers(found) else None
+    return next((sizes for sizes in _solved(declared, candidates, conditions) if answers(sizes)), None)
+
+
+def _solved(
+    declared: Declared, good: Sequence[Mapping[str, int]], conditions: Sequence[Condition]
+) -> Iterator[dict[str, int]]:
+    """Points that the solver finds: one dim as small as it may be and the others as at a good point, then all small."""
+    names = declared.domain.names
+    usual = min(good, key=lambda sizes: _accidents(declared, sizes), default=declared.example_sizes)
+    kept = [[Compare("==", Ref(other), Number(usual[other])) for other in names if other != name] for name in names]
+    for pins in (*kept, [Compare(">=", Ref(name), Number(2)) for name in names], []):
+        try:
+            found = smallest_point(declared.domain, *conditions, *pins)
+        except Undecided:
+            continue
+        if found is not None:
+            yield found
 
 
 def _accidents(declared: Declared, sizes: Mapping[str, int]) -> int:
