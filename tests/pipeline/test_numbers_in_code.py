@@ -146,3 +146,34 @@ def test_sizes_without_a_number_in_the_code_are_compared_all_over_an_open_range(
     tried = sorted(sizes["n"] for sizes in result.verdict.tried)
     assert max(after / before for before, after in itertools.pairwise(tried) if before >= 8) <= 2
     assert len([size for size in tried if size > 1000]) >= 6
+
+
+FACTORS = {13: 2.0, 29: 3.0}
+
+
+def _by_closure():
+    factors = {31: 2.0}
+
+    class ByClosure(nn.Module):
+        def forward(self, x):
+            return x * factors.get(int(x.shape[0]), 1.0)
+
+    return ByClosure()
+
+
+class ByTable(nn.Module):
+    def forward(self, x):
+        return x * FACTORS.get(int(x.shape[0]), 1.0)
+
+
+def test_keys_of_a_dict_are_numbers_of_the_code():
+    assert {13, 29} <= set(numbers_in_code(ByTable()))
+
+
+def test_numbers_of_a_closure_are_numbers_of_the_code():
+    assert 31 in numbers_in_code(_by_closure())
+
+
+def test_a_factor_by_size_is_noticed(tmp_path):
+    with pytest.raises(anyshape.PromiseBroken):
+        anyshape.export(ByTable(), (torch.rand(4),), tmp_path / "m.onnx", dynamic={"x": "n"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from types import CellType
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
         for code in codes_of(function):
             values += [value for value in code.co_consts if value != function.__doc__]
             values += [function.__globals__.get(name) for name in code.co_names]
+        values += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
     for part in user_parts(module):
         values += vars(part).values()
     for kind in dict.fromkeys(type(part) for part in user_parts(module)):
@@ -42,8 +44,8 @@ def _in_texts(values: Iterable[Any]) -> Iterator[int]:
     for value in values:
         if type(value) is str and len(value) <= _LONGEST_TEXT:
             yield from map(int, _NUMBER.findall(value))
-        elif isinstance(value, (tuple, frozenset, list)) and len(value) <= _MOST_ITEMS:
-            yield from _in_texts(value)
+        elif (items := _items(value)) is not None:
+            yield from _in_texts(items)
 
 
 def _whole(values: Iterable[Any]) -> Iterator[int]:
@@ -52,5 +54,19 @@ def _whole(values: Iterable[Any]) -> Iterator[int]:
             yield abs(value)
         elif type(value) is float and value.is_integer() and abs(value) <= _LARGEST:
             yield int(abs(value))
-        elif isinstance(value, (tuple, frozenset, list)) and len(value) <= _MOST_ITEMS:
-            yield from _whole(value)
+        elif (items := _items(value)) is not None:
+            yield from _whole(items)
+
+
+def _items(value: Any) -> list[Any] | None:
+    """What a short collection holds, the keys of a dict too; None for anything else."""
+    if not isinstance(value, (tuple, list, set, frozenset, dict)) or len(value) > _MOST_ITEMS:
+        return None
+    return [*value, *value.values()] if isinstance(value, dict) else list(value)
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False

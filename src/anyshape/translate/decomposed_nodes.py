@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +94,7 @@ class _Expansions:
 
     def _trace(self, node: Node, flat: list[Any], spec: Any) -> Graph:
         from torch._dispatch.python import enable_python_dispatcher
+        from torch._guards import detect_fake_mode
         from torch.fx.experimental.proxy_tensor import make_fx
         from torch.fx.traceback import preserve_node_meta, set_current_meta
 
@@ -105,7 +107,8 @@ class _Expansions:
             return function(*args, **kwargs)
 
         values = [each.meta["val"] for each in _nodes_among(flat)]
-        with enable_python_dispatcher(), preserve_node_meta(), set_current_meta(node):
+        fake_mode = detect_fake_mode(values) or nullcontext()  # tensors that the decomposition makes belong to it, too
+        with fake_mode, enable_python_dispatcher(), preserve_node_meta(), set_current_meta(node):
             traced = make_fx(run, decomposition_table=dict(self.table), _allow_non_fake_inputs=True)(*values)
         self._check(traced, node)
         return traced.graph

@@ -31,7 +31,7 @@ _VIEWS = frozenset(
 )
 _ONES = frozenset({_aten.new_ones.default, _aten.ones.default, _aten.ones_like.default})
 ANDS = frozenset({_aten.bitwise_and.Tensor, _aten.logical_and.default})
-_INTEGERS = (torch.int64, torch.int32)
+_INTEGERS = (torch.int64,)  # narrower ones wrap around
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""aten::scaled_dot_product_attention: a row whose mask hides every key gives zeros, as in torch.
+"""aten::scaled_dot_product_attention: a row whose mask hides every key weighs all values by zero, as in torch.
 
 torch.onnx (to 2.13) takes tensors of four axes only. What depends on the mask alone (the bias, the rows without a key) is
 computed from the mask: layers with one mask share these nodes, and nothing but one addition reads all scores once more.
@@ -42,7 +42,9 @@ def translate_attention(
     if rank(attn_mask) == 0:
         return answer
     is_hidden = op.Equal(op.ReduceMax(bias, ints(rank(attn_mask) - 1), keepdims=1), constant(lowest(dtype), dtype))
-    return op.Where(is_hidden, constant(0, dtype), answer)
+    # Weights of zero: NaN where a value is NaN or infinite, as in torch.
+    nothing = op.ReduceSum(op.Mul(value, constant(0, dtype)), ints(rank(value) - 2), keepdims=1)
+    return op.Where(is_hidden, nothing, answer)
 
 
 def _bias(mask: ir.Value, dtype: ir.DataType) -> ir.Value:
