@@ -175,8 +175,9 @@ class Square(nn.Module):
     """Has an integer that leaves 64 bits at some size, so that an open range gets an end (AS137)."""
 
     def forward(self, x):
-        side = math.isqrt(int(x.shape[1]))
-        return x[:, : side * side].reshape(-1, side, side)
+        n = int(x.shape[1])
+        side = math.isqrt(n)
+        return x[:, : side * side].reshape(-1, side, side) * (n**5 % 7)
 
 
 def test_an_end_that_only_overflow_gives_is_an_open_range() -> None:

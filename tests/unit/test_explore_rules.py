@@ -69,6 +69,11 @@ class Cheap:
     """Stands in for the estimate of work: proportional to the sizes."""
 
     cheap = 2_000_000
+    in_proportion = 10**12
+    is_thorough = False
+
+    def operations(self, sizes: Any) -> int:
+        return self(sizes)
 
     def __call__(self, sizes: Any) -> int:
         return 200 * sum(sizes.values())

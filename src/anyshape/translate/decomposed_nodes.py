@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ def decompose_nodes(
     try:
         _check_plain(program)
         remove_writes(program)
-        expansions = _Expansions(table, is_translated)
+        expansions = _Expansions(table, is_translated, _fake_mode(program))
         work = [(node, expansions.find(node)) for node in program.graph.nodes if expansions.is_needed(node)]
     except Exception:  # whatever it is, torch's own pass meets it too, and says so
         return False
@@ -48,6 +48,13 @@ def decompose_nodes(
     return True
 
 
+def _fake_mode(program: torch.export.ExportedProgram) -> AbstractContextManager[Any]:
+    from torch._guards import detect_fake_mode
+
+    mode: AbstractContextManager[Any] | None = detect_fake_mode([node.meta.get("val") for node in program.graph.nodes])
+    return mode or nullcontext()
+
+
 def _check_plain(program: torch.export.ExportedProgram) -> None:
     """Raise Unsuited where the program calls functions with graphs of their own."""
     for node in program.graph.nodes:
@@ -57,10 +64,11 @@ def _check_plain(program: torch.export.ExportedProgram) -> None:
 
 @dataclass(frozen=True)
 class _Expansions:
-    """Traced decompositions, each once."""
+    """Traced decompositions, each once. `fake_mode` is that of the capture, to which tensors that they make belong, too."""
 
     table: Table
     is_translated: Callable[[OpOverload], bool]
+    fake_mode: AbstractContextManager[Any]
     known: dict[Any, Graph] = field(default_factory=dict)
 
     def is_needed(self, node: Node) -> bool:
@@ -94,7 +102,6 @@ class _Expansions:
 
     def _trace(self, node: Node, flat: list[Any], spec: Any) -> Graph:
         from torch._dispatch.python import enable_python_dispatcher
-        from torch._guards import detect_fake_mode
         from torch.fx.experimental.proxy_tensor import make_fx
         from torch.fx.traceback import preserve_node_meta, set_current_meta
 
@@ -107,8 +114,7 @@ class _Expansions:
             return function(*args, **kwargs)
 
         values = [each.meta["val"] for each in _nodes_among(flat)]
-        fake_mode = detect_fake_mode(values) or nullcontext()  # tensors that the decomposition makes belong to it, too
-        with fake_mode, enable_python_dispatcher(), preserve_node_meta(), set_current_meta(node):
+        with self.fake_mode, enable_python_dispatcher(), preserve_node_meta(), set_current_meta(node):
             traced = make_fx(run, decomposition_table=dict(self.table), _allow_non_fake_inputs=True)(*values)
         self._check(traced, node)
         return traced.graph
