@@ -9,7 +9,7 @@ precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -49,3 +49,12 @@ def translate_logsumexp(x: ir.Value, dim: Sequence[int] | int, keepdim: bool = F
     largest = op.Where(is_infinite, constant(0, dtype), largest)
     kept = op.Add(op.Log(op.ReduceSum(op.Exp(op.Sub(x, largest)), axes, keepdims=1)), largest)
     return kept if keepdim else op.Squeeze(kept, axes)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "clamp": translate_clamp,
+    "clamp_min": translate_clamp,
+    "clamp_max": translate_clamp_max,
+    "sign": translate_sign,
+    "logsumexp": translate_logsumexp,
+}
