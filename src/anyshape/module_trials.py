@@ -71,8 +71,9 @@ def try_module(
             candidates = partial(find_candidates, module, declared)
             return explore(declared, try_sizes, cost, lessons, seed=options.verify.seed, candidates=candidates)
 
-        explored = explore_with(several=any(lesson.rule is None for lesson in lessons))
-        if _depends_on_values(declared, explored, cost, trying(declared, reference, several=True)):
+        several = any(lesson.rule is None for lesson in lessons)
+        explored = explore_with(several=several)
+        if not several and _depends_on_values(declared, explored, cost, trying(declared, reference, several=True)):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return Tried(declared, explored, cost)

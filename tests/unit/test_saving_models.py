@@ -154,7 +154,8 @@ def test_large_tensors_lie_where_they_can_be_mapped(tmp_path: Path) -> None:
     assert np.array_equal(back.numpy(), large.numpy())
 
 
-def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
+def weights_in_branches() -> onnx.ModelProto:
+    """An If whose two branches hold a weight each."""
     proto = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["": 18]> g (bool c) => (float[{ROWS}] y) {{ y = If(c) '
         f"<then_branch = a () => (float[{ROWS}] p) {{ p = Neg(w) }}, "
@@ -162,6 +163,11 @@ def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
     )
     for attribute in proto.graph.node[0].attribute:
         attribute.g.initializer.append(onnx.numpy_helper.from_array(np.ones(ROWS, np.float32), "w"))
+    return proto
+
+
+def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
+    proto = weights_in_branches()
     save_model(proto, tmp_path / "m.onnx", external_data=True)
     assert (tmp_path / "m.onnx.data").stat().st_size == 2 * ROWS * 4
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
@@ -169,13 +175,7 @@ def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_branch_stay_inside_one_file(tmp_path: Path) -> None:
-    proto = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 18]> g (bool c) => (float[{ROWS}] y) {{ y = If(c) '
-        f"<then_branch = a () => (float[{ROWS}] p) {{ p = Neg(w) }}, "
-        f"else_branch = b () => (float[{ROWS}] q) {{ q = Abs(w) }}> }}"
-    )
-    for attribute in proto.graph.node[0].attribute:
-        attribute.g.initializer.append(onnx.numpy_helper.from_array(np.ones(ROWS, np.float32), "w"))
+    proto = weights_in_branches()
     save_model(proto, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     assert session.run(None, {"c": np.array(True)})[0][0] == -1.0

@@ -132,7 +132,7 @@ def _check_same_result(node: Node) -> None:
 
 
 def _redirect(changed: Node, node: Node, order: dict[Node, int]) -> None:
-    """Whoever reads the changed tensor after the change reads the new one."""
+    """Make the nodes after a change, which read the changed tensor, read the result of the change."""
     for user in list(changed.users):
         if user is not node and order[user] > order[node]:
             user.replace_input_with(changed, node)
