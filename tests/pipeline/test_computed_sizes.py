@@ -157,6 +157,7 @@ class Ratio(nn.Module):
 
 def test_int_and_roots_of_sizes_stay_open_and_globals_are_put_back(tmp_path) -> None:
     path = tmp_path / "m.onnx"
+    globals().setdefault("__warningregistry__", {})  # Python's own note of warnings, here the one about an open end
     before = dict(globals())
     result = anyshape.export(Ratio(), lambda n=9: torch.randn(n), path)
     assert result.strategy == "symbolic" and globals() == before and int is int

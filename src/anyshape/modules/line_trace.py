@@ -5,6 +5,7 @@ The tracing function that was set before (a debugger's, a coverage tool's) is se
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
@@ -53,14 +54,21 @@ def trace_lines(call: Callable[[], Any], visit: Visit) -> None:
 
 
 def _run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], Any]) -> None:
-    """Run the call under this tracing function, then set the former one again. What the call raises is dropped."""
+    """Run the call under this tracing function, then set the former one again. What the call raises is dropped.
+
+    Python collects no garbage meanwhile: a `__del__` of the user's that it runs would be visited like a line of the call.
+    """
     before = sys.gettrace()
+    is_collecting = gc.isenabled()
+    gc.disable()
     sys.settrace(enter)
     try:
         with suppress(Exception):
             call()
     finally:
         sys.settrace(before)
+        if is_collecting:
+            gc.enable()
 
 
 def find_return(call: Callable[[], Any]) -> Source | None:
