@@ -22,7 +22,7 @@ class Collected:
 
 
 def compute(numbers: Iterator[float]) -> torch.Tensor:
-    made = [[index] for index in range(2000)]  # enough for the garbage collector to start
+    made = [*map(list, [()] * 2000)]  # enough for the garbage collector to start
     return torch.ones(len(made)) * next(numbers)  # the line that differs
 
 
