@@ -19,6 +19,7 @@ TOP = (
     "capturing",
     "compared",
     "site",
+    "targets",
     "module_trials",
     "ladder",
     "last_rung",

@@ -26,6 +26,7 @@ from anyshape.records.stripping import strip_export
 from anyshape.saving import check_writable, save_model
 from anyshape.signing import check_file
 from anyshape.site import Options
+from anyshape.targets import ONNXRUNTIME
 from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ DEFAULT_OPSET = 18
 ENFORCEMENTS = ("graph", "load")
 STATES = ("outputs", "frozen")
 RANDOMS = ("runtime",)
+TARGETS = (ONNXRUNTIME,)
 VERIFICATIONS = ("quick",)
 _QUICK_SIZES = 8
 _BUDGET_S = 60.0
@@ -68,6 +70,7 @@ def export(
     external_data: bool | None = None,
     enforce: Literal["graph", "load"] = "graph",
     enforce_values: bool = False,
+    target: Literal["onnxruntime"] | None = None,
     strip_source: bool = False,
     force: bool = False,
     accept_narrower: bool = False,
@@ -96,11 +99,13 @@ def export(
     With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
     its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
     nodes by which the graph itself refuses sizes outside its contract; `enforce_values=True` adds nodes by which it refuses
-    values outside the bounds in its contract, declared or learned. `accept_narrower=True` is your word that a smaller
-    domain will do: the file then says which, and every narrowing is a warning. `translations` maps torch operators to
-    functions that write them with onnxscript, for this call alone; `anyshape.translation` says it once. `external_data`
-    None puts weights into a second file above 2 GB only. `strip_source=True` leaves lines of your code out of the file
-    and of the result. `time_limit` is in seconds, for the whole export.
+    values outside the bounds in its contract, declared or learned. `target="onnxruntime"` writes the file with the fused
+    operators of onnxruntime's own optimizer, which no other runtime has; it is this file that is verified.
+    `accept_narrower=True` is your word that a smaller domain will do: the file then says which, and every narrowing
+    is a warning. `translations` maps torch operators to functions that write them with onnxscript, for this call alone;
+    `anyshape.translation` says it once. `external_data` None puts weights into a second file above 2 GB only.
+    `strip_source=True` leaves lines of your code out of the file and of the result. `time_limit` is in seconds, for the
+    whole export.
     A model whose later calls answer otherwise than the first is an error, unless `state="outputs"` makes its state inputs
     and outputs of the file, or `state="frozen"` accepts that each call of the file answers as the first does. A random
     model is an error, unless `random="runtime"` keeps torch's random operators in the file.
@@ -116,13 +121,15 @@ def export(
     _check_opset(opset)
     _check_strategy(strategy)
     check_choice("enforce", enforce, ENFORCEMENTS)
-    if state is not None:
-        check_choice("state", state, STATES)
-    if random is not None:
-        check_choice("random", random, RANDOMS)
+    for option, value, choices in (
+        ("state", state, STATES),
+        ("random", random, RANDOMS),
+        ("target", target, TARGETS),
+        ("verify", verify, VERIFICATIONS),
+    ):
+        if value is not None:
+            check_choice(option, value, choices)
     _check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
-    if verify is not None:
-        check_choice("verify", verify, VERIFICATIONS)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -141,6 +148,7 @@ def export(
         optimize=optimize,
         enforce=enforce,
         enforce_values=enforce_values,
+        target=target,
         force=force,
         accept_narrower=accept_narrower,
         thorough=thorough,

@@ -44,6 +44,7 @@ from anyshape.records.exported import Exported
 from anyshape.records.verdict import FailureKind, Verdict
 from anyshape.saving import save_to_run
 from anyshape.site import Site, Sizes, Tell
+from anyshape.targets import verify_for_target
 from anyshape.translate.join import join_regions
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import translate
@@ -167,10 +168,12 @@ def _judged_capture(captured: Captured, site: Site, translator: Translator) -> A
         exported = translated(captured, site, translator)
     except AnyshapeError as error:
         return Attempt(captured.strategy, error.findings, captured)
-    verdict = verified(captured, exported, site, promised)
+    targeted = verify_for_target(exported, site, lambda file: verified(captured, file, site, promised))
+    exported, verdict = targeted.exported, targeted.verdict
     findings = (
         *exact.findings,
         *promised.findings,
+        *targeted.findings,
         *diagnose_unknown(translator.find_unknown()),
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain, captured.regions),
@@ -268,9 +271,11 @@ def judged(captured: Captured, exported: Exported, site: Site) -> Attempt:
     site = site.within(promised)
     _refuse_outside(exported, captured, site)
     tell_sizes(exported.model)
-    verdict = verified(captured, exported, site, promised)
+    targeted = verify_for_target(exported, site, lambda file: verified(captured, file, site, promised))
+    exported, verdict = targeted.exported, targeted.verdict
     findings = (
         *promised.findings,
+        *targeted.findings,
         *diagnose_outputs(exported, site.declared.output_axes, site.declared.domain),
         *diagnose_differences(verdict, site.declared.domain),
         *diagnose_clock(verdict),

@@ -35,6 +35,7 @@ class Options:
     optimize: bool = True
     enforce: str = "graph"
     enforce_values: bool = False
+    target: str | None = None
     force: bool = False
     accept_narrower: bool = False
     state: str | None = None

@@ -93,6 +93,7 @@ contracts = st.builds(
     ),
     strategy=texts,
     opset=st.integers(0, 30),
+    target=st.sampled_from(["", "onnxruntime"]),
     findings=tuples(findings),
     versions=st.dictionaries(texts, texts, max_size=2),
     digest=st.one_of(st.none(), st.builds(Digest, sums, sums)),

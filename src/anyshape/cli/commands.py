@@ -46,6 +46,9 @@ def export(
         bool,
         typer.Option("--enforce-values", help="The file itself refuses values outside the bounds in its contract."),
     ] = False,
+    target: Annotated[
+        str | None, typer.Option(help="'onnxruntime': with fused operators that no other runtime has.")
+    ] = None,
     strip_source: Annotated[
         bool, typer.Option("--strip-source", help="Leave lines of your code out of the file and the result.")
     ] = False,
@@ -119,6 +122,7 @@ def export(
                 opset=opset,
                 enforce=enforce,  # type: ignore[arg-type]
                 enforce_values=enforce_values,
+                target=target,  # type: ignore[arg-type]
                 strip_source=strip_source,
                 force=force,
                 budget=None if budget is None else parse_seconds(budget),

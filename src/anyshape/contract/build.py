@@ -54,6 +54,7 @@ def build_contract(
         tested=_tested(captured, verdict),
         strategy=captured.strategy,
         opset=exported.opset,
+        target=exported.target,
         findings=tuple(findings),
         versions=_versions(),
         digest=None if verdict is None else digest_model(exported.model),

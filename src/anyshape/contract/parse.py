@@ -75,6 +75,7 @@ def _contract(data: Json) -> Contract:
         tested=_tested(_get(data, "tested", dict)),
         strategy=_get(data, "strategy", str),
         opset=_get(data, "opset", int),
+        target=_get(data, "target", str) if "target" in data else "",
         findings=tuple(_finding(item) for item in _list(data, "findings")),
         versions=_mapping(_get(data, "versions", dict), str, "versions"),
         digest=_digest(_get(data, "digest", dict)) if "digest" in data else None,

@@ -1,8 +1,8 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
 `parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
-a key that a reader must not ignore, is a new version. `needs`, `values`, `rule`, `refused`, `state`, `random`, `digest` and
-`untried` are left out where there are none.
+a key that a reader must not ignore, is a new version. `needs`, `values`, `rule`, `refused`, `state`, `random`, `target`,
+`digest` and `untried` are left out where there are none.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def contract_as_plain(contract: Contract) -> Json:
         "tested": _tested(contract.tested),
         "strategy": contract.strategy,
         "opset": contract.opset,
+        **({"target": contract.target} if contract.target else {}),
         "findings": [_finding(finding) for finding in contract.findings],
         "versions": _sorted(contract.versions),
         **_digest(contract.digest),

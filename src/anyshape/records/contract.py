@@ -115,7 +115,7 @@ class Contract:
     of the model which was verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
     `values` has the declared values of inputs: `0 <= ids < 1000`, or `given` where the file was compared on values of the
     user's function alone. `refused` are sizes of the domain at which the model raises and no rule is known that describes
-    them: the file raises there as well.
+    them: the file raises there as well. `target` is the only runtime that runs the file, "" for any.
     """
 
     status: Status
@@ -133,6 +133,7 @@ class Contract:
     tested: Tested = field(default_factory=lambda: Tested((), capture_proved=False))
     strategy: str = ""
     opset: int = 0
+    target: str = ""
     findings: tuple[Finding, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     digest: Digest | None = None

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exported:
-    """An ONNX model in memory: its inputs' names, its outputs' names with what each answers, its opset."""
+    """An ONNX model in memory: its inputs' names, its outputs' names with what each answers, its opset.
+
+    `target` is the only runtime for which it is made; "" for any.
+    """
 
     model: ir.Model
     input_names: tuple[str, ...]
     outputs: tuple[tuple[str, Answer], ...]
     opset: int
+    target: str = ""
 
     @property
     def output_names(self) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ def describe_contract(contract: Contract) -> list[str]:
         f"  state   {state.name}: {state.output} of one call is {state.input} of the next" for state in contract.state
     ]
     lines += ["  random  each call draws new numbers"] if contract.random else []
+    lines += [f"  target  {contract.target} alone runs the file"] if contract.target else []
     lines += [f"  needs   {operator}, which onnxruntime does not have" for operator in contract.needs]
     lines += [f"  baked   {constant.path} = {constant.value!r}" for constant in contract.constants]
     return lines

@@ -87,6 +87,25 @@ class Session:
         return [_from_ort(value) for value in self._session.run_with_ort_values(names, values)]
 
 
+def write_optimized(source: str, target: str) -> None:
+    """Write `source` as onnxruntime's own optimizer changes it for the CPU to `target`. Raises RuntimeRejected.
+
+    At the level "extended": nodes are fused to operators of the domain com.microsoft, and run on every processor. The level
+    above it chooses layouts for the processor of this machine.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _QUIET
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = target
+    try:
+        onnxruntime.InferenceSession(source, options, providers=[CPU])
+    except Exception as error:
+        raise RuntimeRejected(str(error)) from error
+
+
 def available_providers() -> list[str]:
     """The execution providers of the onnxruntime that is installed."""
     import onnxruntime
