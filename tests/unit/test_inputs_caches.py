@@ -163,3 +163,35 @@ def test_a_cache_of_three_layers_is_mirrored_by_kind() -> None:
 def test_a_list_of_another_length_is_no_mirror_of_a_cache() -> None:
     with pytest.raises(DeclarationError, match="AS018"):
         lengths(2, [WIDE, WIDE, NARROW])
+
+
+def hybrid() -> Any:
+    """A layer with keys and values, then one with the two states of linear attention."""
+    layer = cache_utils.LinearAttentionLayer()
+    layer.conv_states[0], layer.recurrent_states[0] = torch.zeros(2, 3, 4), torch.zeros(2, 3, 5)
+    cache = cache_utils.DynamicCache(pairs(1, 5))
+    cache.layers.append(layer)
+    return cache
+
+
+OF_STATES = {"cache.1.conv_states.0": NARROW, "cache.1.recurrent_states.0": NARROW}
+
+
+@pytest.mark.parametrize(
+    "dynamic",
+    [
+        pytest.param({"cache.0": WIDE, **OF_STATES}, id="by their own names"),
+        pytest.param({"cache.0": WIDE, "cache.1.key": NARROW, "cache.1.value": NARROW}, id="named in pairs"),
+        pytest.param({"cache": [WIDE, WIDE, NARROW, NARROW]}, id="flat"),
+        pytest.param({"cache": [[WIDE, WIDE], [NARROW, NARROW]]}, id="by layer"),
+        pytest.param({"cache": [WIDE, NARROW]}, id="one part for a layer"),
+    ],
+)
+def test_a_declaration_names_the_states_of_a_hybrid_cache(dynamic: Any) -> None:
+    declared = declare(Cached(), Inputs((hybrid(),)), dynamic=dynamic)
+    assert {leaf.path: [str(leaf.axes[0]), str(leaf.axes[2])] for leaf in declared.tensor_leaves} == {
+        "cache.0.key": ["batch", "past"],
+        "cache.0.value": ["batch", "past"],
+        "cache.1.conv_states.0": ["batch", "4"],
+        "cache.1.recurrent_states.0": ["batch", "5"],
+    }

@@ -37,10 +37,10 @@ def cache_structure(cache: Any, path: str, walk: Walk, *, is_answer: bool = Fals
     named = [(join(path, str(index)), layer) for index, layer in enumerate(cache.layers)]
     layers = Layers(tuple(_layer(layer, place, walk, is_answer) for place, layer in named))
     taken_over = {name: value for name, value in vars(cache).items() if name != "layers"}
-    return _Cache(type(cache), (("layers", None),), ("layers",), (layers,), taken_over)
+    return CacheStructure(type(cache), (("layers", None),), ("layers",), (layers,), taken_over)
 
 
-class _Cache(Attributes):
+class CacheStructure(Attributes):
     """A cache whose layers are spoken of by their number alone."""
 
     def items(self) -> tuple[tuple[str, Structure], ...]:

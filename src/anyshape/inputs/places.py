@@ -6,20 +6,24 @@ Nones have a place too: torch's dynamic_shapes mirror the inputs, Nones included
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from anyshape.inputs.caches import CacheStructure
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.structure import Leaf, Structure
+
+KINDS = ("key", "value")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A leaf, or a container with its children by name."""
+    """A leaf, or a container with its children by name; `other_names` are further names for the same children."""
 
     path: str
     is_leaf: bool
     children: Mapping[str, Place]
+    other_names: Mapping[str, Place] = field(default_factory=dict)
 
     def leaves(self) -> Iterator[str]:
         """The paths of the leaves here and below."""
@@ -47,7 +51,19 @@ def call_place(bound: BoundCall) -> Place:
 
 def _place(path: str, structure: Structure) -> Place:
     children = {name: _place(f"{path}.{name}", child) for name, child in structure.items()}
+    if isinstance(structure, CacheStructure):
+        children = {name: _named_in_pairs(layer) for name, layer in children.items()}
     return Place(path, isinstance(structure, Leaf), children)
+
+
+def _named_in_pairs(layer: Place) -> Place:
+    """A layer of a cache; where it holds the states of linear attention, `key` and `value` are its first two tensors.
+
+    Other exporters number all tensors of a cache and name them in pairs, hybrid caches included.
+    """
+    if any(kind in layer.children for kind in KINDS):
+        return layer
+    return replace(layer, other_names=dict(zip(KINDS, layer.children.values(), strict=False)))
 
 
 def find_place(root: Place, key: str, aliases: Mapping[str, str]) -> Place | None:
@@ -62,7 +78,8 @@ def find_place(root: Place, key: str, aliases: Mapping[str, str]) -> Place | Non
 
 
 def _descend(place: Place, path: str) -> Place | None:
-    for name, child in place.children.items():  # a name may hold dots itself, so the path is eaten name by name
+    named = (*place.children.items(), *place.other_names.items())
+    for name, child in named:  # a name may hold dots itself, so the path is eaten name by name
         if path == name:
             return child
         if path.startswith(f"{name}."):
