@@ -9,6 +9,7 @@ import torch
 from operator_exports import Row, compare, export, find_differences, integers, sizes
 
 SHAPES = ((2, 5, 8), (3, 6, 8), (1, 1, 8), (4, 13, 8), (2, 33, 8))
+LONG = tuple(shape for shape in SHAPES if shape[1] > 1)
 WITH_NONE = (*SHAPES, (2, 0, 8))
 
 
@@ -22,6 +23,11 @@ def extremes(*shape: int) -> torch.Tensor:
     """With NaN and both infinities here and there, in any order."""
     x = sprinkle(*shape)
     return torch.where(x < -1, -float("inf"), torch.where(x.abs() < 0.3, float("inf"), x))
+
+
+def gathered(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """The values at the places: of several NaN any may come first."""
+    return x.gather(1, places)
 
 
 def ordered(*lengths: tuple[int, int]) -> list[tuple[torch.Tensor, ...]]:
@@ -48,6 +54,22 @@ ROWS = [
     Row("sort-with-nan", lambda x: x.sort(dim=1, stable=True), sizes(*SHAPES, make=sprinkle)),
     Row("sort-with-nan-and-infinity", lambda x: x.sort(dim=1, stable=True), sizes(*SHAPES, make=extremes)),
     Row("sort-down-from-nan", lambda x: x.sort(dim=1, stable=True, descending=True), sizes(*SHAPES, make=extremes)),
+    Row("topk-with-nan", lambda x: gathered(x, x.topk(2, dim=1).indices), sizes(*LONG, make=extremes)),
+    Row("topk-values-with-nan", lambda x: x.topk(2, dim=1).values, sizes(*LONG, make=extremes)),
+    Row("least-with-nan", lambda x: x.topk(2, dim=1, largest=False).values, sizes(*LONG, make=extremes)),
+    Row("topk-of-halves", lambda x: x.half().topk(2, dim=1).values, sizes(*LONG, make=extremes)),
+    Row("topk-of-a-number", lambda x: x.sum().topk(1), sizes(*SHAPES)),
+    Row("argmax-with-nan", lambda x: (x.argmax(1), x.argmin(1, keepdim=True)), sizes(*SHAPES, make=extremes)),
+    Row("argmax-of-all", lambda x: (x.argmax(), x.argmin(keepdim=True)), sizes(*SHAPES, make=extremes)),
+    Row("aminmax-with-nan", lambda x: torch.aminmax(x, dim=1), sizes(*SHAPES, make=extremes)),
+    Row("unique-with-nan", torch.unique, sizes(*WITH_NONE, make=extremes)),
+    Row("unique-in-full", lambda x: torch.unique((2 * x).round(), True, True, True), sizes(*WITH_NONE)),
+    Row("runs-of-nothing", lambda x: torch.unique_consecutive(x.round()), sizes(*WITH_NONE)),
+    Row(
+        "search-for-nan",
+        lambda x: torch.bucketize(x, torch.tensor([-1.0, 1.0, torch.inf])),
+        sizes(*SHAPES, make=extremes),
+    ),
     Row("cumprod", lambda x: (1 + 0.1 * x).cumprod(1), sizes(*WITH_NONE)),
     Row("cumprod-of-integers", lambda x: x.cumprod(1), TIES),
     Row("cumprod-of-a-static-axis", lambda x: x.cumprod(2), sizes(*SHAPES), {0: (2,)}),

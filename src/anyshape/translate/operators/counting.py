@@ -1,6 +1,7 @@
-"""aten::bincount with weights, histc over the data's own range, unique_consecutive along an axis.
+"""aten::bincount with weights, histc over the data's own range, unique_consecutive along an axis, unique of floats.
 
-torch.onnx (to 2.13) refuses all three; without weights, with a range and without an axis it goes on as before.
+torch.onnx (to 2.13) refuses the first three; without weights, with a range and without an axis it goes on as before.
+onnxruntime's Unique (to 1.27) takes NaN for equal to any number, and so loses numbers.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -11,7 +12,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import WHOLE, as_scalar, constant, dtype_of, ints, positive, rank
+from anyshape.translate.operators.sorting import take_extreme
+from anyshape.translate.operators.values import WHOLE, as_scalar, constant, dtype_of, ints, positive, rank, size_vector
 
 
 def translate_bincount(x: ir.Value, weights: ir.Value | None = None, minlength: int = 0) -> ir.Value:
@@ -51,8 +53,27 @@ def translate_unique_consecutive(
     if dim is None:
         flat = op.Reshape(x, ints(-1))
         unique, inverse, counts = _runs(flat, 0, 1, dtype_of(x))
-        return unique, op.Reshape(inverse, op.Shape(x)), counts
+        return unique, op.Reshape(inverse, op.Shape(x), allowzero=1), counts
     return _runs(x, positive(dim, rank(x)), rank(x), dtype_of(x))
+
+
+def translate_unique(
+    x: ir.Value,
+    sorted: bool = True,  # noqa: A002
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Of floats: sorted, and then runs of equals. Each NaN is a run of its own."""
+    dtype = dtype_of(x)
+    if not dtype.is_floating_point():
+        from onnxscript.function_libs.torch_lib.ops import core
+
+        return core.aten__unique2(x, sorted, return_inverse, return_counts)
+    flat = op.Reshape(x, ints(-1))
+    flat.type, flat.shape = x.type, ir.Shape([None])
+    values, places = take_extreme(flat, size_vector(flat, 0), 0, largest=False)
+    unique, runs, counts = _runs(values, 0, 1, dtype)
+    return unique, op.Reshape(op.ScatterElements(runs, places, runs, axis=0), op.Shape(x), allowzero=1), counts
 
 
 def _runs(x: ir.Value, axis: int, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -61,8 +82,9 @@ def _runs(x: ir.Value, axis: int, of_rank: int, dtype: ir.DataType) -> tuple[ir.
     is_other = op.Cast(op.Not(op.Equal(later, earlier)), to=ir.DataType.INT64)
     others = [place for place in range(of_rank) if place != axis]
     begins = op.ReduceMax(is_other, ints(*others), keepdims=0) if others else is_other
-    flags = op.Concat(ints(1), begins, axis=0)
+    count = op.Shape(x, start=axis, end=axis + 1)
+    flags = op.Slice(op.Concat(ints(1), begins, axis=0), ints(0), count, ints(0))  # none for an empty axis
     inverse = op.Sub(op.CumSum(flags, as_scalar(0)), as_scalar(1))
     places = op.Reshape(op.NonZero(flags), ints(-1))
-    ends = op.Concat(op.Slice(places, ints(1), ints(WHOLE), ints(0)), op.Shape(x, start=axis, end=axis + 1), axis=0)
+    ends = op.Concat(op.Slice(places, ints(1), ints(WHOLE), ints(0)), count, axis=0)
     return op.Gather(x, places, axis=axis), inverse, op.Sub(ends, places)

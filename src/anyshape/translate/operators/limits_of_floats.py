@@ -1,7 +1,9 @@
-"""Operators whose ONNX counterparts answer otherwise for NaN, infinities or large halves: clamp, sign, logsumexp.
+"""Operators whose ONNX counterparts answer otherwise for NaN, infinities or large halves: clamp, sign, logsumexp, heaviside,
+logit, xlogy and pow.
 
 Clip without a bound clips infinities in onnxruntime, Sign of NaN is NaN (0 in torch), and ReduceLogSumExp overflows in half
-precision.
+precision. torch.onnx (to 2.13) writes a heaviside that is 1 for NaN, a logit with `eps` that loses NaN, 0 for xlogy(0, NaN);
+and Pow(-inf, 0.5) is inf, whereas torch takes the square root.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -33,6 +35,23 @@ def translate_clamp_max(x: ir.Value, high: Any) -> ir.Value:
     return translate_clamp(x, None, high)
 
 
+def translate_clamp_min_tensor(x: ir.Value, low: ir.Value) -> ir.Value:
+    """torch.onnx's for integers: not every type has a Max."""
+    if dtype_of(x).is_floating_point():
+        return op.Max(x, op.CastLike(low, x))
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    return core.aten_clamp_min_tensor(x, low)
+
+
+def translate_clamp_max_tensor(x: ir.Value, high: ir.Value) -> ir.Value:
+    if dtype_of(x).is_floating_point():
+        return op.Min(x, op.CastLike(high, x))
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    return core.aten_clamp_max_tensor(x, high)
+
+
 def translate_sign(x: ir.Value) -> ir.Value:
     """0 for NaN."""
     if not dtype_of(x).is_floating_point():
@@ -51,10 +70,34 @@ def translate_logsumexp(x: ir.Value, dim: Sequence[int] | int, keepdim: bool = F
     return kept if keepdim else op.Squeeze(kept, axes)
 
 
+def translate_heaviside(x: ir.Value, values: ir.Value) -> ir.Value:
+    """0 for NaN."""
+    zero = constant(0, dtype_of(x))
+    return op.Where(op.Equal(x, zero), values, op.Cast(op.Greater(x, zero), to=dtype_of(x)))
+
+
+def translate_logit(x: ir.Value, eps: float | None = None) -> ir.Value:
+    one = constant(1, dtype_of(x))
+    inside = x if eps is None else op.Clip(x, constant(eps, dtype_of(x)), constant(1 - eps, dtype_of(x)))
+    return op.Log(op.Div(inside, op.Sub(one, inside)))
+
+
+def translate_xlogy(x: ir.Value, other: ir.Value) -> ir.Value:
+    """x * log(other): 0 where x is 0 and the other a number."""
+    zero = constant(0, dtype_of(x))
+    is_zero = op.And(op.Equal(x, zero), op.Not(op.IsNaN(other)))
+    return op.Where(is_zero, zero, op.Mul(x, op.Log(other)))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "clamp": translate_clamp,
     "clamp_min": translate_clamp,
     "clamp_max": translate_clamp_max,
+    "clamp_min.Tensor": translate_clamp_min_tensor,
+    "clamp_max.Tensor": translate_clamp_max_tensor,
     "sign": translate_sign,
     "logsumexp": translate_logsumexp,
+    "heaviside": translate_heaviside,
+    "logit": translate_logit,
+    "xlogy.Tensor": translate_xlogy,
 }

@@ -17,6 +17,8 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
+from anyshape.translate.operators.reducing import extreme
+from anyshape.translate.operators.sorting import sort_key
 from anyshape.translate.operators.values import (
     NARROW,
     Size,
@@ -62,14 +64,17 @@ def _average_axis(x: ir.Value, bins: Size, axis: int, of_rank: int, dtype: ir.Da
 
 def adaptive_max_pool(axes: int) -> Callable[..., Any]:
     def translate(x: ir.Value, output_size: Sequence[Size]) -> tuple[ir.Value, ir.Value]:
-        """The values, and where each was found in the flattened axes: the first of equals, as torch does."""
-        of_rank = rank(x)
+        """The values, and where each was found in the flattened axes: the first of equals, or NaN."""
+        of_rank, dtype = rank(x), dtype_of(x)
         first = of_rank - axes
+        if all(isinstance(count, int) and count == 1 for count in output_size):
+            return _maximum_of_all(x, first)
         sizes = [size_scalar(x, axis) for axis in range(first, of_rank)]
         found: list[ir.Value] = []
         # The last axis first: of equal values in several rows, the first row's is then taken.
         for axis in reversed(range(first, of_rank)):
-            x, found = _maximum_axis(x, found, output_size[axis - first], axis, of_rank)
+            x, found = _maximum_axis(x, found, output_size[axis - first], axis, dtype)
+            x.shape = ir.Shape([None] * of_rank)
         index = found[0]
         for place, size in zip(found[1:], sizes[1:], strict=True):
             index = op.Add(op.Mul(index, size), place)
@@ -78,13 +83,24 @@ def adaptive_max_pool(axes: int) -> Callable[..., Any]:
     return translate
 
 
+def _maximum_of_all(x: ir.Value, first: int) -> tuple[ir.Value, ir.Value]:
+    """One bin for each axis from the first on."""
+    axes = range(first, rank(x))
+    before = [op.Shape(x, start=0, end=first)] if first else []
+    flat = op.Reshape(x, op.Concat(*before, op.ReduceProd(op.Shape(x, start=first), keepdims=1), axis=0))
+    place = op.ArgMax(sort_key(flat, dtype_of(x)), axis=first, keepdims=1)
+    index = op.Reshape(place, op.Concat(*before, ints(*[1] * len(axes)), axis=0))
+    return extreme("ReduceMax")(x, tuple(axes), True), index
+
+
 def _maximum_axis(
-    x: ir.Value, found: Sequence[ir.Value], bins: Size, axis: int, of_rank: int
+    x: ir.Value, found: Sequence[ir.Value], bins: Size, axis: int, dtype: ir.DataType
 ) -> tuple[ir.Value, list[ir.Value]]:
     """The axis pooled, and the places on this axis before those that were already `found` on later ones."""
+    of_rank = rank(x)
     places, _, _ = _windows(_size(x, axis), bins)
     window = op.Gather(x, places, axis=axis)
-    first = op.ArgMax(window, axis=axis + 1, keepdims=1)
+    first = op.ArgMax(sort_key(window, dtype), axis=axis + 1, keepdims=1)
 
     def pick(values: ir.Value) -> ir.Value:
         return op.Squeeze(op.GatherElements(values, first, axis=axis + 1), ints(axis + 1))

@@ -1,5 +1,5 @@
-"""Reductions that ONNX has not for every dtype, value or number of elements: aten::amax, amin, max and min of bool and of
-NaN; var, std and var_mean with a correction as large as the axis.
+"""Reductions that ONNX has not for every dtype, value or number of elements: aten::amax, amin, aminmax, max, min, argmax and
+argmin of bool and of NaN; norms of infinite order; var, std and var_mean with a correction as large as the axis.
 
 torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, and divides by a negative number where torch
 gives NaN.
@@ -17,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.sorting import prefer_nan
+from anyshape.translate.operators.sorting import prefer_nan, sort_key
 from anyshape.translate.operators.values import constant, dtype_of, ints, positive, rank
 
 
@@ -65,6 +65,47 @@ def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
     return translate
 
 
+def place_of_extreme(name: str) -> Callable[..., Any]:
+    """argmax with "ArgMax", argmin with "ArgMin": of equals the first, and the first NaN before all."""
+
+    def translate(x: ir.Value, dim: int | None = None, keepdim: bool = False) -> ir.Value:
+        if not rank(x):
+            return constant(0, ir.DataType.INT64)
+        key = sort_key(x, dtype_of(x), nan_is_least=name == "ArgMin")
+        if dim is not None:
+            return getattr(op, name)(key, axis=positive(dim, rank(x)), keepdims=int(keepdim))
+        place = getattr(op, name)(op.Reshape(key, ints(-1)), axis=0, keepdims=0)
+        return op.Reshape(place, ints(*[1] * rank(x))) if keepdim else place
+
+    return translate
+
+
+def translate_aminmax(x: ir.Value, *, dim: int | None = None, keepdim: bool = False) -> tuple[ir.Value, ir.Value]:
+    axes = () if dim is None else (dim,)
+    least, greatest = extreme("ReduceMin")(x, axes, keepdim), extreme("ReduceMax")(x, axes, keepdim)
+    return least, greatest
+
+
+def translate_vector_norm(
+    x: ir.Value,
+    order: float = 2.0,
+    dim: Sequence[int] | int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: int | None = None,
+) -> ir.Value:
+    """Of infinite order: NaN, where there is one. Else torch.onnx's."""
+    if not math.isinf(order):
+        from onnxscript.function_libs.torch_lib.ops import linalg
+
+        return linalg.aten_linalg_vector_norm(x, order, dim, keepdim, -1 if dtype is None else dtype)
+    wanted = dtype_of(x) if dtype in (None, -1) else ir.DataType(dtype)
+    magnitude = op.Abs(x if wanted == dtype_of(x) else op.Cast(x, to=wanted))
+    magnitude.type, magnitude.shape = ir.TensorType(wanted), x.shape
+    axes = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    return extreme("ReduceMax" if order > 0 else "ReduceMin")(magnitude, axes, keepdim)
+
+
 def translate_var_mean(
     x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[ir.Value, ir.Value]:
@@ -91,3 +132,20 @@ def translate_std(
     x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> ir.Value:
     return op.Sqrt(translate_var(x, dim, correction=correction, keepdim=keepdim))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "amax": extreme("ReduceMax"),
+    "amin": extreme("ReduceMin"),
+    "aminmax": translate_aminmax,
+    "argmax": place_of_extreme("ArgMax"),
+    "argmin": place_of_extreme("ArgMin"),
+    "max": extreme("ReduceMax"),
+    "min": extreme("ReduceMin"),
+    "max.dim": extreme_with_index("ReduceMax", "ArgMax"),
+    "min.dim": extreme_with_index("ReduceMin", "ArgMin"),
+    "linalg_vector_norm": translate_vector_norm,
+    "var.correction": translate_var,
+    "std.correction": translate_std,
+    "var_mean.correction": translate_var_mean,
+}

@@ -18,6 +18,7 @@ from onnxscript import opset18 as op
 
 from anyshape.translate.operators.values import constant, dtype_of, ints
 
+_HALF = 0.5
 _DOUBLE = ir.DataType.DOUBLE
 _COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: _DOUBLE}
 
@@ -43,6 +44,10 @@ def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
     if not isinstance(exponent, ir.Value):
         from onnxscript.function_libs.torch_lib.ops import core
 
+        if exponent == _HALF and dtype_of(x).is_floating_point():
+            return op.Sqrt(x)  # NaN for -inf, as in torch
+        if exponent == -_HALF and dtype_of(x).is_floating_point():
+            return op.Reciprocal(op.Sqrt(x))
         return core.aten_pow_tensor_scalar(x, exponent)
     return op.Pow(x, _as_dtype(exponent, x))
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.sorting import sort_key
+from anyshape.translate.operators.sorting import comparable
 from anyshape.translate.operators.values import (
     POWERS_OF_TWO,
     as_scalar,
@@ -60,10 +60,10 @@ def _search(sequence: ir.Value, wanted: ir.Value | float, *, is_right: bool, out
         wanted = constant(wanted, dtype if dtype.is_floating_point() else ir.DataType.FLOAT)
         dtype = dtype if dtype.is_floating_point() else ir.DataType.FLOAT
         wanted.type, wanted.shape = ir.TensorType(dtype), ir.Shape([])
-        sequence_key = sort_key(op.Cast(sequence, to=dtype), dtype)
+        sequence_key = comparable(op.Cast(sequence, to=dtype), dtype)
     else:
-        sequence_key = sort_key(sequence, dtype)
-    wanted_key = sort_key(wanted, dtype)
+        sequence_key = comparable(sequence, dtype)
+    wanted_key = comparable(wanted, dtype)
     count = static_size(sequence, -1)
     if count is not None and count <= _FEW and rank(sequence) == 1:
         found = _count_below(sequence_key, wanted_key, rank(wanted), is_right=is_right)
@@ -73,7 +73,8 @@ def _search(sequence: ir.Value, wanted: ir.Value | float, *, is_right: bool, out
 
 
 def _is_before(boundary: ir.Value, wanted: ir.Value, *, is_right: bool) -> ir.Value:
-    return op.LessOrEqual(boundary, wanted) if is_right else op.Less(boundary, wanted)
+    # Not by Less: NaN is behind all boundaries.
+    return op.Not(op.Greater(boundary, wanted) if is_right else op.GreaterOrEqual(boundary, wanted))
 
 
 def _count_below(sequence: ir.Value, wanted: ir.Value, axis: int, *, is_right: bool) -> ir.Value:

@@ -1,7 +1,8 @@
-"""aten::sort, sort.stable and argsort, ascending and descending, of any dtype.
+"""aten::sort, sort.stable, argsort and topk, ascending and descending, of any dtype.
 
 ONNX's TopK puts the lower index first among equals, which is what a stable sort does. NaN counts as the greatest, as in
-torch; only +inf and the greatest finite number are not told apart. torch.onnx (to 2.13) has no stable sort, none of bool.
+torch; only +inf and the greatest finite number are not told apart. torch.onnx (to 2.13) has no stable sort, none of bool, and
+a topk that loses NaN.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -40,6 +41,18 @@ def translate_sort_stable(
     return translate_sort(x, dim, descending)
 
 
+def translate_topk(
+    x: ir.Value,
+    k: Size,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002
+) -> tuple[ir.Value, ir.Value]:
+    if rank(x) == 0:
+        return op.Identity(x), constant(0, ir.DataType.INT64)
+    return take_extreme(x, k, positive(dim, rank(x)), largest=largest)
+
+
 def take_extreme(x: ir.Value, count: Size, axis: int, *, largest: bool) -> tuple[ir.Value, ir.Value]:
     """The `count` smallest or largest of an axis in order, with their places."""
     dtype = dtype_of(x)
@@ -58,12 +71,25 @@ def prefer_nan(x: ir.Value, axis: int, value: ir.Value, place: ir.Value) -> tupl
     return op.Where(has_nan, op.GatherElements(x, first, axis=axis), value), op.Where(has_nan, first, place)
 
 
-def sort_key(x: ir.Value, dtype: ir.DataType) -> ir.Value:
-    """`x` in a dtype that onnxruntime sorts and compares, in torch's order."""
-    if dtype.is_floating_point():
-        wide = ir.DataType.DOUBLE if dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
-        key = op.Cast(x, to=wide) if wide != dtype else x
-        # Infinity makes room for NaN, which must come after it.
-        greatest = constant(float(np.finfo(wide.numpy()).max), wide)
-        return op.Where(op.IsNaN(key), constant(float("inf"), wide), op.Min(key, greatest))
-    return x if dtype in _SORTABLE else op.Cast(x, to=ir.DataType.INT64)
+def sort_key(x: ir.Value, dtype: ir.DataType, *, nan_is_least: bool = False) -> ir.Value:
+    """`x` in a dtype that onnxruntime sorts and compares, in torch's order: NaN after all numbers, or before them."""
+    key = comparable(x, dtype)
+    if not dtype.is_floating_point():
+        return key
+    wide = _comparable_dtype(dtype)
+    # Infinity makes room for NaN, which must come after it.
+    end, limit = (-1, op.Max) if nan_is_least else (1, op.Min)
+    greatest = constant(end * float(np.finfo(wide.numpy()).max), wide)
+    return op.Where(op.IsNaN(key), constant(end * float("inf"), wide), limit(key, greatest))
+
+
+def comparable(x: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """`x` in a dtype that onnxruntime sorts and compares."""
+    wide = _comparable_dtype(dtype)
+    return x if wide == dtype else op.Cast(x, to=wide)
+
+
+def _comparable_dtype(dtype: ir.DataType) -> ir.DataType:
+    if dtype in _SORTABLE:
+        return dtype
+    return ir.DataType.FLOAT if dtype.is_floating_point() else ir.DataType.INT64
