@@ -10,20 +10,24 @@ import io
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import DEFAULT_OPSET
 from anyshape.api import export as export_model
-from anyshape.findings import Finding, UsageError
+from anyshape.compat.onnx_program import ONNXProgram
+from anyshape.compat.refusals import WEIGHTS_ARE_NO_INPUTS, WEIGHTS_ARE_VERIFIED, not_honoured
+from anyshape.findings import UsageError
 from anyshape.inputs import Inputs
 from anyshape.inputs.labels import name_labels
 from anyshape.inputs.of_program import inputs_of_program
-from anyshape.records.export import Export
+from anyshape.report.text import describe_export
+from anyshape.saving import write_atomically
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NotHonoured", "export"]
+_REPORT = "anyshape_report.txt"
 
 
 class NotHonoured(UserWarning):
@@ -59,32 +63,31 @@ def export(
     custom_opsets: Mapping[str, int] | None = None,
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
     autograd_inlining: bool = True,
-) -> Export:
+) -> ONNXProgram:
     """Export as torch.onnx.export is called, and get a file that is right at every declared size.
 
-    Returns an `anyshape.Export` in all cases (torch: an ONNXProgram, or None with dynamo=False); raises
-    `anyshape.PromiseBroken` where torch would write a file that is wrong at other sizes.
+    Returns an `ONNXProgram` in all cases (torch: None with dynamo=False): an `anyshape.Export` with the methods of
+    torch's. Raises `anyshape.PromiseBroken` where torch would write a file that is wrong at other sizes.
 
     A model that is an exported program brings its example and its dynamic axes along: `args` may be left out.
 
     `dynamo` chooses nothing: there is one way to capture a model here, and both values are taken. `verify` is always
     done, at sizes other than the example's. `external_data=True` uses a second file above 2 GB only. The default of
     `opset_version` is 18. The same label in `dynamic_axes` is the same size, on outputs too; one that is no name of a
-    dim is spelled as one (`batch size` is `batch_size`).
+    dim is spelled as one (`batch size` is `batch_size`). `report=True` writes what was found to `anyshape_report.txt` in
+    `artifacts_dir`.
     """
     _refuse(
-        export_params=(export_params, True, "the weights are part of what is verified."),
-        keep_initializers_as_inputs=(keep_initializers_as_inputs, False, "weights are no inputs of the contract."),
+        export_params=(export_params, True, WEIGHTS_ARE_VERIFIED),
+        keep_initializers_as_inputs=(keep_initializers_as_inputs, False, WEIGHTS_ARE_NO_INPUTS),
         training=(_name(training), ("None", "EVAL"), "reference and capture both run in eval mode."),
         operator_export_type=(_name(operator_export_type), ("None", "ONNX"), "only ONNX operators are written."),
         custom_opsets=(custom_opsets, None, "torch honours it with its old exporter alone."),
         export_modules_as_functions=(export_modules_as_functions, False, "modules are written inline."),
     )
     _warn(
-        report=(report, False, "result.findings and result.verdict say what was found"),
         profile=(profile, False, "nothing is profiled"),
         dump_exported_program=(dump_exported_program, False, "nothing is dumped"),
-        artifacts_dir=(str(artifacts_dir), ".", "no artifacts are written"),
         do_constant_folding=(do_constant_folding, True, "constants are always folded, as in torch since 2.6"),
         autograd_inlining=(autograd_inlining, True, "autograd functions are always inlined"),
     )
@@ -111,10 +114,11 @@ def export(
     if isinstance(f, io.BytesIO):
         f.write(result.model_proto.SerializeToString(deterministic=True))
     if verbose:
-        from anyshape.report.text import describe_export
-
         print(describe_export(result))  # noqa: T201 - asked for
-    return result
+    if report:
+        Path(artifacts_dir).mkdir(parents=True, exist_ok=True)
+        write_atomically(Path(artifacts_dir) / _REPORT, lambda stream: stream.write(describe_export(result).encode()))
+    return ONNXProgram.of(result, model if _is_program(model) else None)
 
 
 def _is_program(model: Any) -> TypeGuard[torch.export.ExportedProgram]:
@@ -140,15 +144,7 @@ def _name(value: Any) -> str:
 def _refuse(**arguments: tuple[Any, Any, str]) -> None:
     for name, (value, honoured, why) in arguments.items():
         if value not in (honoured if isinstance(honoured, tuple) else (honoured,)):
-            raise UsageError(
-                Finding(
-                    code="AS037",
-                    name="argument-not-honoured",
-                    what=f"anyshape.compat.export cannot honour {name}={value!r}.",
-                    why=why,
-                    fix=f"leave {name} out.",
-                )
-            )
+            raise UsageError(not_honoured(name, value, why))
 
 
 def _warn(**arguments: tuple[Any, Any, str]) -> None:

@@ -1,0 +1,111 @@
+"""The result of `anyshape.compat.export`: an Export with the methods of torch's ONNXProgram."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyshape.compat.refusals import (
+    WEIGHTS_ARE_NO_INPUTS,
+    WEIGHTS_ARE_VERIFIED,
+    not_honoured,
+    weight_differs,
+    weights_missing,
+)
+from anyshape.contract.changes import FileChanged
+from anyshape.contract.loaded import Loaded, load
+from anyshape.findings import UsageError
+from anyshape.inputs.declared import dtype_of
+from anyshape.inputs.feeds import as_array
+from anyshape.records.export import Export
+from anyshape.saving import model_bytes, save_model
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+    import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class ONNXProgram(Export):
+    """An `anyshape.Export` that is saved, called and changed as torch's ONNXProgram is.
+
+    `exported_program` is the program that was exported, where a program was given; else None.
+    """
+
+    exported_program: torch.export.ExportedProgram | None = None
+
+    @classmethod
+    def of(cls, result: Export, program: torch.export.ExportedProgram | None) -> ONNXProgram:
+        """The export as a program."""
+        known = {each.name: getattr(result, each.name) for each in fields(Export)}
+        return cls(**known, exported_program=program)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
+        """The answers of onnxruntime as a tuple of tensors, for a call as the module takes it."""
+        answers = self._loaded(*args, **kwargs)
+        return tuple(answers) if len(self.contract.outputs) > 1 else (answers,)
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FileChanged)  # other weights were asked for
+            return load(model_bytes(self.model))
+
+    def initialize_inference_session(self) -> None:
+        """Open the session of onnxruntime now, rather than in the first call."""
+        self._loaded  # noqa: B018 - reading opens it
+
+    def release(self) -> None:
+        """Close the session of onnxruntime; the next call opens it again."""
+        self.__dict__.pop("_loaded", None)
+
+    def save(
+        self,
+        destination: str | PathLike[str],
+        *,
+        include_initializers: bool = True,
+        keep_initializers_as_inputs: bool = False,
+        external_data: bool | None = None,
+    ) -> None:
+        """Write the model, with its weights beside it where `external_data` is true or they exceed 2 GB."""
+        if not include_initializers:
+            raise UsageError(not_honoured("include_initializers", False, WEIGHTS_ARE_VERIFIED))
+        if keep_initializers_as_inputs:
+            raise UsageError(not_honoured("keep_initializers_as_inputs", True, WEIGHTS_ARE_NO_INPUTS))
+        save_model(self.model, Path(fspath(destination)), external_data=external_data)
+
+    def optimize(self) -> None:
+        """Nothing: the model was optimized before it was verified."""
+
+    def apply_weights(self, state_dict: Mapping[str, torch.Tensor]) -> None:
+        """Put other weights in the place of the model's own, by their names in the module.
+
+        Raises UsageError where a weight of the file has no value of its shape and dtype there, or where a name does not
+        occur in the file because its value was computed into another one; nothing is changed then. A file with other
+        weights is not the one that was verified: `anyshape.check(path, module, inputs, sign=True)` verifies it again.
+        """
+        import onnx_ir as ir
+
+        held = self.model.graph.initializers
+        missing = sorted(name for name in state_dict if name not in held)
+        if missing:
+            raise UsageError(weights_missing(missing))
+        made = {name: ir.Tensor(as_array(value, dtype_of(value)), name=name) for name, value in state_dict.items()}
+        for name, tensor in made.items():
+            before, after = _kind(held[name]), _kind(tensor)
+            if before != after:
+                raise UsageError(weight_differs(name, before, after))
+        for name, tensor in made.items():
+            held[name].const_value = tensor
+        self.release()
+
+
+def _kind(tensor: ir.Value | ir.TensorProtocol) -> str:
+    """`FLOAT[3, 4]`"""
+    sizes = ", ".join(map(str, tensor.shape or ()))
+    return f"{tensor.dtype}[{sizes}]"

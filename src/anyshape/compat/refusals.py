@@ -1,0 +1,45 @@
+"""What torch.onnx.export or its ONNXProgram would do and we do not, as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anyshape.findings import Finding
+
+WEIGHTS_ARE_VERIFIED = "the weights are part of what is verified."
+WEIGHTS_ARE_NO_INPUTS = "weights are no inputs of the contract."
+
+
+def not_honoured(name: str, value: Any, why: str, owner: str = "anyshape.compat.export") -> Finding:
+    """An argument that would change the file in a way that we do not offer."""
+    return Finding(
+        code="AS037",
+        name="argument-not-honoured",
+        what=f"{owner} cannot honour {name}={value!r}.",
+        why=why,
+        fix=f"leave {name} out.",
+    )
+
+
+def weights_missing(names: Sequence[str]) -> Finding:
+    """Names of a state dict that the file does not have."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return Finding(
+        code="AS038",
+        name="weights-not-applied",
+        what=f"the file has no weight {names[0]!r}{more}.",
+        why="the module does not use it, or it was computed into another constant when the file was made.",
+        fix="load the weights into the module and export it again.",
+    )
+
+
+def weight_differs(name: str, before: str, after: str) -> Finding:
+    """A weight of another shape or dtype."""
+    return Finding(
+        code="AS038",
+        name="weights-not-applied",
+        what=f"the weight {name!r} is {before} in the file and {after} in the state dict.",
+        why="a file takes other values, not other shapes or dtypes.",
+        fix="load the weights into the module and export it again.",
+    )
