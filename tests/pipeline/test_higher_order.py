@@ -316,3 +316,17 @@ def test_a_refusal_by_torch_names_its_reason() -> None:
     """scan() takes no function that gives what it was given; eager itself says so."""
     with pytest.raises(anyshape.PromiseBroken, match="aliasing"):
         anyshape.export(SameTwice(), (torch.randn(5, 3),), dynamic={"x": "n 3"})
+
+
+def by_row(x):
+    return torch.vmap(lambda row: row.softmax(0) * row.sum())(x)
+
+
+def by_pair(x):
+    return torch.vmap(lambda one: torch.vmap(lambda other: (one * other).sum())(x))(x)
+
+
+@pytest.mark.parametrize("function", [by_row, by_pair])
+def test_vmap_over_a_dynamic_axis_is_kept(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    result = anyshape.export(function, (torch.randn(5, 3),), dynamic={"x": "n 3"})
+    assert result.strategy == "symbolic" and result.findings == ()

@@ -56,9 +56,12 @@ def _fake_mode(program: torch.export.ExportedProgram) -> AbstractContextManager[
 
 
 def _check_plain(program: torch.export.ExportedProgram) -> None:
-    """Raise Unsuited where the program calls functions with graphs of their own."""
+    """Raise Unsuited where the program calls functions with graphs of their own, or the steps of `vmap` and the like."""
     for node in program.graph.nodes:
         if node.op not in ("placeholder", "call_function", "output") or isinstance(node.target, HigherOrderOperator):
+            raise Unsuited(node)
+        is_operator = isinstance(node.target, OpOverload) or node.target is operator.getitem
+        if node.op == "call_function" and not is_operator and isinstance(node.meta.get("val"), torch.Tensor):
             raise Unsuited(node)
 
 
