@@ -29,6 +29,7 @@ from anyshape.module_trials import trying
 from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
+from anyshape.optimize import fold_norms
 from anyshape.optimize.shared import share_outer_values
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
@@ -72,6 +73,7 @@ def _decide(site: Site, *, as_sizes: bool) -> Attempt:
         exported = compose(tree.grow(()), site.declared)
         if site.options.optimize:
             share_outer_values(exported.model)
+            fold_norms(exported.model)
         regions = tuple(region for part in tree.captured for region in part.regions)
         answers = tuple(answer for _, answer in exported.outputs)
         captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))

@@ -37,7 +37,7 @@ from anyshape.module_trials import trying
 from anyshape.modules.time_limit import OutOfTime
 from anyshape.modules.user_code import find_line_of
 from anyshape.operators.registered import collect_operators
-from anyshape.optimize import optimize
+from anyshape.optimize import fold_norms, optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
@@ -218,6 +218,8 @@ def translated(captured: Captured, site: Site, translator: Translator) -> Export
             never_empty = frozenset(dim.name for dim in declared.domain.dims if dim.min > 0)
             parts = [optimize(part, never_empty) for part in parts]
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
+        if options.optimize and not site.is_part:  # parts share weights, until they are put together
+            fold_norms(joined.model)
         exported = convert_opset(widen_types(round_inside(joined)), options.opset)
     except AnyshapeError:
         raise
