@@ -23,6 +23,7 @@ from anyshape.explore.left_out import with_axes
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
+from anyshape.inputs.value_bounds import declare_values
 from anyshape.modules.edited_copy import edited_copy
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Export
@@ -128,6 +129,8 @@ def _changed(exporting: Exporting, remedy: Remedy) -> Exporting | None:
         for name, axis, expression in remedy.output_axes:
             axes.setdefault(name, {})[axis] = parse_expr(expression)
         declared = replace(declared, output_axes=axes)
+    if remedy.values:
+        declared = declare_values(declared, {**declared.value_texts, **dict(remedy.values)})
     if remedy.edits:
         edited = edited_copy(module, remedy.edits)
         if edited is None:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from anyshape.capture.guard_candidates import find_candidates
 from anyshape.diagnose.memories import diagnose_memory
+from anyshape.diagnose.values_refused import diagnose_refused_value
 from anyshape.diagnose.varying_outputs import describe_outputs, find_smallest_varying
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
-from anyshape.findings import PromiseBroken
+from anyshape.explore.refused_values import find_refused_values
+from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.layers import find_layer
 from anyshape.modules.line_trace import find_return
@@ -103,6 +105,30 @@ def try_module(
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
     found = _with_layers(_with_misfit(found, reference), reference)
     return replace(found, has_legal_integers=integers is not None)
+
+
+def diagnose_declared_values(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
+    """An error for each input with a declared value at which the module raises."""
+    wide = sorted(
+        (each for each in explored.answered[1:] if min(each.values()) > 1), key=lambda each: sum(each.values())
+    )
+    found = find_refused_values(declared, _takes(reference), [*explored.answered[:1], *wide])
+    findings = []
+    for refused in found:
+        answer = reference.run(refused.inputs)
+        if isinstance(answer, Refused):
+            findings.append(diagnose_refused_value(refused, answer.message, answer.source))
+    return tuple(findings)
+
+
+def _takes(reference: Reference) -> Callable[[Inputs], bool]:
+    """Whether the module answers, or has too little memory, which is no fault of the values."""
+
+    def takes(inputs: Inputs) -> bool:
+        answer = reference.recall(inputs)
+        return not isinstance(answer, Refused) or answer.memory
+
+    return takes
 
 
 def _depends_on_values(

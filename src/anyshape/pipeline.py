@@ -39,7 +39,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.value_bounds import promised_values
 from anyshape.ladder import climb, climb_to_consent, in_time, telling
 from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
-from anyshape.module_trials import try_module
+from anyshape.module_trials import diagnose_declared_values, try_module
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored, Lesson
@@ -184,7 +184,8 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     tried = try_module(job.module, job.declared, job.reference, options, lessons, job.cost)
     declared, explored = tried.declared, tried.explored
     made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
-    refusals = made or _refusals(declared, explored, job.reference)
+    values = diagnose_declared_values(job.declared, explored, job.reference)
+    refusals = values or made or _refusals(declared, explored, job.reference)
     findings = [*diagnose_learned_values(tried.values, tried.order), *refusals]
     domain = explored.narrow(declared.domain)
     if options.accept_narrower:

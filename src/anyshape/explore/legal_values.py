@@ -114,7 +114,7 @@ class _Trials:
         if all(high == largest for high in highs):
             return None
         points = [sizes for sizes, _ in self.tame]
-        for expr in _candidates(self._declared.domain.names, highs[0]):
+        for expr in expressions_of(self._declared.domain.names, highs[0]):
             if [evaluate(expr, sizes) for sizes in points] == highs:
                 return max(lows), expr
         return None
@@ -178,7 +178,8 @@ def _points(declared: Declared) -> list[dict[str, int]]:
     return list({tuple(point.items()): point for point in inside}.values())[:_MOST_POINTS]
 
 
-def _candidates(names: Sequence[str], first: int) -> Iterator[Expr]:
+def expressions_of(names: Sequence[str], first: int) -> Iterator[Expr]:
+    """Bounds that integers often have: the number, sizes of dims, and simple expressions of them."""
     yield Number(first)
     for offset in _OFFSETS:
         yield from (Ref(name) + offset for name in names)

@@ -42,8 +42,8 @@ class Remedy:
     """What a fix changes, as facts: rules and options of the call, sizes of axes, lines of the user's code.
 
     An option is a name and a value. An axis is the path of an input or the name of an output, the number of the axis and the
-    expression that its size follows. An edit is a line and its new text. `otherwise` is what is shown in the place of a fix
-    that does not help.
+    expression that its size follows. An edit is a line and its new text. `values` has the bounds of inputs by name.
+    `otherwise` is what is shown in the place of a fix that does not help.
     """
 
     where: tuple[str, ...] = ()
@@ -51,6 +51,7 @@ class Remedy:
     input_axes: tuple[tuple[str, int, str], ...] = ()
     output_axes: tuple[tuple[str, int, str], ...] = ()
     edits: tuple[tuple[Source, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
     otherwise: str = ""
 
     def joined(self, other: Remedy) -> Remedy:
@@ -61,6 +62,7 @@ class Remedy:
             input_axes=tuple(dict.fromkeys((*self.input_axes, *other.input_axes))),
             output_axes=tuple(dict.fromkeys((*self.output_axes, *other.output_axes))),
             edits=tuple(dict.fromkeys((*self.edits, *other.edits))),
+            values=tuple(dict.fromkeys((*self.values, *other.values))),
         )
 
 
