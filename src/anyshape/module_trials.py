@@ -207,10 +207,12 @@ def trying(declared: Declared, reference: Reference, *, several: bool = False) -
             if answer.memory:
                 raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
             return Refusal(dict(sizes), answer.message, answer.source)
-        expected = reference.paths_at_example(lambda: declared.make(declared.example_sizes, 0))
-        if expected is None or answer.paths == expected:
+        expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
+        if expected is None or answer.outputs == expected:
             return None
-        return Refusal(dict(sizes), describe_outputs(answer.paths, expected), outputs=answer.paths)
+        is_dtype = answer.paths == tuple(path for path, _ in expected)
+        message = describe_outputs(answer.outputs, expected)
+        return Refusal(dict(sizes), message, outputs=answer.paths, has_other_dtypes=is_dtype)
 
     return try_sizes
 

@@ -149,7 +149,7 @@ class _Climbed:
     def lessons(self) -> list[Lesson]:
         """Sizes of a file's contract that the module refused although rules were known: the rules are not the true ones.
 
-        Sizes at which it has another number of outputs are such as well.
+        Sizes at which it has other outputs are such as well.
         """
         if not self.site.explored.is_explained:
             return []
@@ -161,7 +161,7 @@ class _Climbed:
             if attempt.verdict is not None and attempt.declared is not None
             for sizes in (
                 *(refused.sizes for refused in attempt.verdict.refused_in(attempt.declared.domain)),
-                *attempt.verdict.sizes_of_other_structure,
+                *attempt.verdict.sizes_of_other_outputs,
             )
         ]
 

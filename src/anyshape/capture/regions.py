@@ -41,7 +41,6 @@ from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 FEW_REGIONS = 2
 MOST_REGIONS = 16
 _MOST_NODES = 6000  # of all captures that only look for further conditions
-_MOST_PINNED = 2
 _FEW_SIZES = 12
 
 Sizes = Mapping[str, int]
@@ -104,7 +103,7 @@ class _Parts:
     """The parts of a domain that captures have shown: regions with a program, and those in which the module raises."""
 
     def __init__(self, first: Captured, declared: Declared, extra: frozenset[Condition | None]) -> None:
-        self._paths = [answer.path for answer in first.answers]
+        self._outputs = _outputs(first)
         self._declared = declared
         self._extra = extra
         self.regions = [_bounded(first.regions[0], extra)]
@@ -147,10 +146,14 @@ class _Parts:
             self.refused += [part] if part is not None else []
             return part is not None
         region = _bounded(found.regions[0], self._extra)
-        if [answer.path for answer in found.answers] != self._paths or not holds(region.condition, sizes):
-            return False  # with another structure, no one file can answer both
+        if _outputs(found) != self._outputs or not holds(region.condition, sizes):
+            return False  # with another structure, or in other dtypes, no one file can answer both
         self.regions.append(replace(region, answers=found.answers))
         return True
+
+
+def _outputs(captured: Captured) -> list[tuple[str, str]]:
+    return [(answer.path, answer.dtype) for answer in captured.answers]
 
 
 def _bounded(region: Region, extra: frozenset[Condition | None]) -> Region:
@@ -174,8 +177,8 @@ def _separating(region: Region, extra: frozenset[Condition | None]) -> list[Guar
 
 
 def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
-    """Whether regions differ by the constant that a dim of many sizes, or a sum with it, equals: the sign of a loop, or of
-    a size that was made a number."""
+    """Whether all regions differ by the constant that a dim of many sizes, or a sum with it, equals: the sign of a loop, or
+    of a size that was made a number. A `match` over some sizes has a region for all others as well."""
     pinned = {
         (part.left, part.right.value)
         for region in regions
@@ -184,7 +187,7 @@ def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
     }
     constants = Counter(left for left, _ in pinned)
     return any(
-        count >= _MOST_PINNED and not any(_has_few_sizes(domain, name) for name in dims_of(left))
+        count == len(regions) > 1 and not any(_has_few_sizes(domain, name) for name in dims_of(left))
         for left, count in constants.items()
     )
 

@@ -15,14 +15,26 @@ from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal
 
 _FIXED = "a file has the same outputs at all sizes."
+_ONE_DTYPE = "bring the output to one dtype in the model: y.to(torch.float32)."
+_ONE_TENSOR = "return one tensor that has the parts along an axis."
 
 
-def describe_outputs(paths: Sequence[str], expected: Sequence[str]) -> str:
-    """What the module returned, and what at the example's sizes: numbers of outputs, or their names."""
-    if len(paths) != len(expected):
-        return f"{_count(len(paths))}, and {len(expected)} at the sizes of the example"
-    others = [(one, other) for one, other in zip(paths, expected, strict=True) if one != other]
-    return f"output {others[0][0]!r} in place of {others[0][1]!r} at the sizes of the example"
+def describe_outputs(outputs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> str:
+    """What the module returned, and what at the example's sizes: numbers of outputs, their names, or their dtypes.
+
+    Outputs are paths and dtypes.
+    """
+    if len(outputs) != len(expected):
+        return f"{_count(len(outputs))}, and {len(expected)} at the sizes of the example"
+    (path, dtype), (other_path, other_dtype) = next(
+        (one, other)
+        for one, other in sorted(zip(outputs, expected, strict=True), key=lambda pair: pair[0][0] == pair[1][0])
+        if one != other
+    )
+    if path != other_path:
+        return f"output {path!r} in place of {other_path!r} at the sizes of the example"
+    kinds = [each or "a Python float" for each in (dtype, other_dtype)]
+    return f"output {path!r} as {kinds[0]}, and as {kinds[1]} at the sizes of the example"
 
 
 def find_smallest_varying(refused: Iterable[Refusal]) -> Refusal | None:
@@ -42,7 +54,7 @@ def narrowed_to_outputs(rule: Rule, refused: Refusal) -> Finding:
         where=refused.source,
         why=f"at {say_sizes(refused.sizes)} it returns {refused.message}; {_FIXED}",
         fix=f"to make it yours, write it: where=[{condition!r}]",
-        alternative="return one tensor that has the parts along an axis.",
+        alternative=_alternative(refused),
         sizes=refused.sizes,
         narrows=True,
     )
@@ -69,9 +81,13 @@ def outputs_vary(refused: Refusal, condition: str = "") -> Finding:
         reason=Reason.OUTPUTS_VARY if condition else None,
         remedy=Remedy(where=(condition,)) if condition else None,
         is_fix_untried=bool(condition),
-        alternative="return one tensor that has the parts along an axis.",
+        alternative=_alternative(refused),
         sizes=refused.sizes,
     )
+
+
+def _alternative(refused: Refusal) -> str:
+    return _ONE_DTYPE if refused.has_other_dtypes else _ONE_TENSOR
 
 
 def _count(number: int) -> str:

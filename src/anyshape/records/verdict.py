@@ -112,7 +112,8 @@ class Refusal:
 
     `file_answers` says whether the file gave an answer there all the same; None where there is no file, or it was not
     waited for. `outputs` are the paths of the outputs at sizes at which the module did not raise, but returned other outputs
-    than at the example's sizes: another number of them, or others of their names.
+    than at the example's sizes: another number of them, others of their names, or the same in other dtypes
+    (`has_other_dtypes`).
     """
 
     sizes: Sizes = field(hash=False)
@@ -120,6 +121,7 @@ class Refusal:
     source: Source | None = None
     file_answers: bool | None = None
     outputs: tuple[str, ...] | None = None
+    has_other_dtypes: bool = False
 
     @property
     def kind(self) -> tuple[Source | None, str]:
@@ -209,12 +211,13 @@ class Verdict:
         return tuple(refusal for refusal in self.refused if domain.contains(refusal.sizes))
 
     @property
-    def sizes_of_other_structure(self) -> tuple[Sizes, ...]:
-        """The sizes at which module and file have another number of outputs."""
+    def sizes_of_other_outputs(self) -> tuple[Sizes, ...]:
+        """The sizes at which module and file have another number of outputs, or outputs of other dtypes."""
+        others = (Mismatch.STRUCTURE, Mismatch.DTYPE)
         return tuple(
             failure.sizes
             for failure in self.failures
-            if failure.difference is not None and failure.difference.mismatch is Mismatch.STRUCTURE
+            if failure.difference is not None and failure.difference.mismatch in others
         )
 
     @property

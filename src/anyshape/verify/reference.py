@@ -53,6 +53,15 @@ class Answer:
     python_floats: tuple[bool, ...]
     seconds: float
 
+    @property
+    def outputs(self) -> tuple[tuple[str, str], ...]:
+        """The path and the dtype of each output; no dtype for a Python float."""
+        dtypes = (
+            "" if is_python else str(array.dtype)
+            for array, is_python in zip(self.arrays, self.python_floats, strict=True)
+        )
+        return tuple(zip(self.paths, dtypes, strict=True))
+
 
 class KeptAnswers:
     """Answers of calls that took long, by what the module was called with."""
@@ -104,7 +113,7 @@ class Reference:
         self._answers = KeptAnswers()
         self.noted: list[CallInputs] = []
         self._known: set[tuple[bool, Written]] = {(False, frozenset())}
-        self._example_paths: list[tuple[str, ...] | None] = []  # empty until they are asked for
+        self._example_outputs: list[tuple[tuple[str, str], ...] | None] = []  # empty until they are asked for
 
     def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
         """The module's answer, or its refusal; `inputs` themselves are never touched.
@@ -143,12 +152,12 @@ class Reference:
         """Whether the module answers, rather than raises."""
         return not isinstance(self.run(inputs), Refused)
 
-    def paths_at_example(self, make_example: Callable[[], CallInputs]) -> tuple[str, ...] | None:
-        """The paths of the outputs at the example's sizes, None where the module raises; it is called for them once."""
-        if not self._example_paths:
+    def outputs_at_example(self, make_example: Callable[[], CallInputs]) -> tuple[tuple[str, str], ...] | None:
+        """The outputs at the example's sizes, None where the module raises; it is called for them once."""
+        if not self._example_outputs:
             answer = self.run(make_example())
-            self._example_paths.append(None if isinstance(answer, Refused) else answer.paths)
-        return self._example_paths[0]
+            self._example_outputs.append(None if isinstance(answer, Refused) else answer.outputs)
+        return self._example_outputs[0]
 
     def _note(self, inputs: CallInputs, has_drawn: bool, written: Written) -> None:
         if (has_drawn, written) not in self._known and len(self.noted) < _MOST_NOTED:

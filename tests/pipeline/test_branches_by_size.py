@@ -1,0 +1,71 @@
+"""Branches on sizes that have few known values, and branches that give other dtypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import anyshape
+
+
+class Cases(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        match x.shape[0]:
+            case 9:
+                return x * 2
+            case 26 | 39:
+                return x * 3
+            case _:
+                return x + 1
+
+
+class Counted(torch.nn.Module):
+    """Whole numbers up to a size, floats beyond it."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.last = last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.long() * (1.0 if x.shape[0] > self.last else 1)
+
+
+class CountedFar(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.long() * (1.0 if x.shape[0] > 4500 and x.shape[0] % 7 == 3 else 1)
+
+
+def inputs(n: int = 5) -> dict[str, torch.Tensor]:
+    return {"x": torch.randn(n)}
+
+
+def test_a_match_with_several_cases_is_right_at_each(tmp_path: Path) -> None:
+    anyshape.export(Cases(), inputs, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for n in (1, 8, 9, 10, 26, 27, 38, 39, 40):
+        x = torch.randn(n)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Cases()(x).numpy(), rtol=1e-6)
+
+
+def test_another_dtype_ends_the_contract() -> None:
+    with pytest.warns(anyshape.NarrowedWarning, match="AS154"):
+        result = anyshape.export(Counted(31), inputs)
+    assert [str(rule.condition) for rule in result.contract.rules] == ["n <= 31"]
+    assert "it returns output 'output' as float32, and as int64 at the sizes of the example" in result.findings[0].why
+    assert "one dtype" in result.findings[0].alternative
+
+
+def test_another_dtype_at_declared_sizes_is_an_error() -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS155") as broken:
+        anyshape.export(Counted(31), inputs, where=["n <= 64"])
+    assert "n <= 31" in broken.value.finding.fix
+
+
+def test_a_rare_size_with_another_dtype_is_not_in_the_contract() -> None:
+    with pytest.warns(anyshape.NarrowedWarning):
+        result = anyshape.export(CountedFar(), inputs)
+    assert not result.contract.domain.contains({"n": 4504})  # 4504 % 7 == 3
