@@ -17,7 +17,8 @@ from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.capture.sympy_terms import expression_of
-from anyshape.domain import Compare, Condition, Expr, Number
+from anyshape.domain import Compare, Condition, Domain, Expr, Number
+from anyshape.domain.within import simplify_within
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.needless_conditions import only_needed_conditions
@@ -73,7 +74,7 @@ def capture_symbolically(
         *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
     )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
-    return Captured("symbolic", (region,), _answers(program, paths, symbols))
+    return Captured("symbolic", (region,), _answers(program, paths, symbols, declared.domain))
 
 
 def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guard, ...]:
@@ -122,7 +123,9 @@ def _open_axes(declared: Declared) -> tuple[Any, ...]:
     )
 
 
-def _answers(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr]) -> tuple[Answer, ...]:
+def _answers(
+    program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr], domain: Domain
+) -> tuple[Answer, ...]:
     import torch
 
     given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
@@ -131,7 +134,7 @@ def _answers(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[st
     answers = []
     for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
         if isinstance(value, torch.Tensor):
-            axes = tuple(_size(size, symbols) for size in value.shape)
+            axes = tuple(_size(size, symbols, domain) for size in value.shape)
             answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
         else:
             kind = {torch.SymInt: "int64", torch.SymBool: "bool", int: "int64", bool: "bool"}
@@ -139,8 +142,11 @@ def _answers(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[st
     return tuple(answers)
 
 
-def _size(size: Any, symbols: Mapping[str, Expr]) -> Expr | None:
-    return Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols)
+def _size(size: Any, symbols: Mapping[str, Expr], domain: Domain) -> Expr | None:
+    if isinstance(size, int):
+        return Number(size)
+    found = expression_of(size.node.expr, symbols)
+    return None if found is None else simplify_within(found, domain)
 
 
 def _placeholders(program: ExportedProgram) -> list[Any]:

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from anyshape.domain import Compare, Domain, Expr, decide, format_expr
 from anyshape.records.captured import Answer
 from anyshape.records.exported import Exported
+
+_SOLVER_MS = 200
 
 
 class Weights:
@@ -104,8 +107,12 @@ def choose(test: ir.Value, then: ir.Graph, otherwise: ir.Graph) -> ir.Node:
     return node
 
 
-def common_answers(parts: Sequence[Exported]) -> tuple[tuple[str, Answer], ...]:
-    """What can be said of the answers of all parts: an axis on which they differ follows no one expression."""
+def common_answers(parts: Sequence[Exported], domains: Sequence[Domain] = ()) -> tuple[tuple[str, Answer], ...]:
+    """The answers of all parts as one: an axis on which they differ follows no one expression.
+
+    `domains` has the sizes at which each part answers, if they are known: parts do not differ on an axis for which the
+    expression of one part has the value of every other part's at that part's sizes.
+    """
     merged = []
     for column in zip(*(part.outputs for part in parts), strict=True):
         name, answer = column[0]
@@ -113,6 +120,21 @@ def common_answers(parts: Sequence[Exported]) -> tuple[tuple[str, Answer], ...]:
         if any(len(axes) != len(answer.axes) for axes in others):
             merged.append((name, replace(answer, axes=(), any_rank=True)))
         else:
-            axes = tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*others, strict=True))
+            axes = tuple(_common_axis(sizes, domains) for sizes in zip(*others, strict=True))
             merged.append((name, replace(answer, axes=axes)))
     return tuple(merged)
+
+
+def _common_axis(sizes: Sequence[Expr | None], domains: Sequence[Domain]) -> Expr | None:
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or len(set(known)) == 1:
+        return known[0] if len(known) == len(sizes) else None
+    places = list(zip(known, domains, strict=True)) if domains else []
+    for candidate in sorted(set(known), key=lambda size: (len(format_expr(size)), format_expr(size))):
+        if places and all(_is_same(candidate, size, domain) for size, domain in places):
+            return candidate
+    return None
+
+
+def _is_same(one: Expr, other: Expr, domain: Domain) -> bool:
+    return one == other or decide(domain, Compare("==", one, other), timeout_ms=_SOLVER_MS).proved

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from anyshape.domain import Condition, Expr, Number, format_expr, substitute
+from anyshape.domain import TRUE, Condition, Domain, Expr, Number, format_expr, negate, substitute
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.graphs.places import Place, places_of, readings_of
 from anyshape.inputs import Declared
@@ -38,12 +38,19 @@ def join_regions(parts: Sequence[Exported], conditions: Sequence[Condition], dec
     graph.extend([*sizes.nodes, *nodes])
     for value in (*weights.added, *sizes.initializers):
         graph.register_initializer(value)
-    answers = common_answers(parts)
+    answers = common_answers(parts, _domains(conditions, declared.domain))
     for output, (name, answer), kind in zip(outputs, answers, types, strict=True):
         output.name, output.type = name, kind
         output.shape = None if answer.any_rank else ir.Shape([written_axis(axis) for axis in answer.axes])
         graph.outputs.append(output)
     return replace(first, outputs=answers)
+
+
+def _domains(conditions: Sequence[Condition], domain: Domain) -> list[Domain]:
+    """The sizes at which each part answers: its condition holds, and none of those before it; the last one's need not."""
+    before = [negate(condition) for condition in conditions]
+    own = [*conditions[:-1], TRUE]
+    return [domain.narrowed(*before[:index], condition) for index, condition in enumerate(own)]
 
 
 class _SizeTests:

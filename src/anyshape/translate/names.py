@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from anyshape.domain import Expr, format_expr, is_readable, parse_expr, simplify
+from anyshape.domain import Domain, Expr, format_expr, is_readable, parse_expr, simplify
+from anyshape.domain.within import simplify_within
 from anyshape.findings import DeclarationError
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
@@ -47,8 +48,11 @@ def name_weights(model: ir.Model) -> None:
             model.graph.initializers[short] = value
 
 
-def name_dims(model: ir.Model, symbols: Mapping[str, Expr]) -> None:
-    """s77*2  ->  2*seq, on every value of the model; a size that cannot be said loses its name."""
+def name_dims(model: ir.Model, symbols: Mapping[str, Expr], domain: Domain | None = None) -> None:
+    """s77*2  ->  2*seq, on every value of the model; a size that cannot be said loses its name.
+
+    With a domain: the shortest expression that its rules allow.
+    """
     known: dict[str, str | None] = {}
     for value in all_values(model):
         if value.shape is None:
@@ -60,7 +64,7 @@ def name_dims(model: ir.Model, symbols: Mapping[str, Expr]) -> None:
                 continue
             text = size.value
             if text is not None and text not in known:
-                known[text] = in_dims(text, symbols)
+                known[text] = in_dims(text, symbols, domain)
             sizes.append(known[text] if text is not None else None)
         value.shape = ir.Shape(sizes)
 
@@ -73,7 +77,7 @@ def all_values(model: ir.Model) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
-def in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
+def in_dims(text: str, symbols: Mapping[str, Expr], domain: Domain | None = None) -> str | None:
     """A size in torch's symbols as an expression of the dims; None where a symbol has none."""
     if any(symbol not in symbols for symbol in _SYMBOL.findall(text)):
         return None
@@ -82,6 +86,7 @@ def in_dims(text: str, symbols: Mapping[str, Expr]) -> str | None:
     replaced = re.sub(r"\bMod\(([^,()]+|\([^()]*\)), (\d+)\)", r"((\1) % \2)", replaced)
     try:
         size = simplify(parse_expr(replaced))
+        size = size if domain is None else simplify_within(size, domain)
         return format_expr(size) if is_readable(size) else None
     except DeclarationError:
         return None

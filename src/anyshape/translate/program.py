@@ -38,7 +38,7 @@ def translate(
     if any(dim.min == 0 for dim in domain.dims):
         admit_empty_batch(model)
     keep_sources(model)
-    name_dims(model, region.symbols)
+    name_dims(model, region.symbols, domain)
     admit_empty_means(model, domain.narrowed(region.condition))
     name_weights(model)
     name_inputs(model, input_names)

@@ -9,7 +9,8 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from anyshape.capture.sympy_terms import expression_of
-from anyshape.domain import Expr, Number
+from anyshape.domain import Domain, Expr, Number
+from anyshape.domain.within import simplify_within
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer
 
@@ -44,16 +45,19 @@ def declared_sizes(declared: Declared) -> list[tuple[Expr | None, ...]]:
     return [(leaf.number,) if leaf.number is not None else leaf.axes for leaf in declared.open_leaves]
 
 
-def answers_of(program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr]) -> tuple[Answer, ...]:
-    """What the program answers, path by path."""
+def answers_of(
+    program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr], domain: Domain
+) -> tuple[Answer, ...]:
+    """What the program answers, path by path; axes have the shortest expressions that the domain allows."""
     given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
     asked = set(map(str, program.graph_signature.user_outputs))
     values = [node.meta["val"] for node in given if getattr(node, "name", None) in asked]
     answers = []
     for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
         assert isinstance(value, torch.Tensor)
-        axes = tuple(
+        found = [
             Number(size) if isinstance(size, int) else expression_of(size.node.expr, symbols) for size in value.shape
-        )
+        ]
+        axes = tuple(None if size is None else simplify_within(size, domain) for size in found)
         answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
     return tuple(answers)

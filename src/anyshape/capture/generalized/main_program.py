@@ -110,7 +110,7 @@ def build_captured(
         environment = shape_environment(decomposed) or shape_environment(program)
         guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
         found.append(Region(decomposed, symbols, guards, dict(sizes)))
-        answers = answers_of(program, template.traces[0].output_paths, symbols)
+        answers = answers_of(program, template.traces[0].output_paths, symbols, declared.domain)
         if not _refuted(found[-1]):
             break
     region = min(found, key=_refuted)
