@@ -34,6 +34,26 @@ def no_output_of_a_file(path: str, value: Any) -> Finding:
     )
 
 
+def input_not_dense(path: str, form: str) -> Finding:
+    return Finding(
+        code="AS158",
+        name="tensor-not-dense",
+        what=f"{_input(path)} is {form}: a file takes dense tensors only.",
+        why="ONNX operators, and the inputs of onnxruntime, are dense.",
+        fix="give x.to_dense(), or export a module that takes indices and values as tensors of their own.",
+    )
+
+
+def output_not_dense(path: str, form: str) -> Finding:
+    return Finding(
+        code="AS158",
+        name="tensor-not-dense",
+        what=f"the model returns {path!r}, which is {form}: a file returns dense tensors only.",
+        why="ONNX operators, and the outputs of onnxruntime, are dense.",
+        fix="return y.to_dense(), or indices and values as tensors of their own.",
+    )
+
+
 def unknown_input(name: str, inputs: Sequence[str], outputs: Sequence[str] = ()) -> Finding:
     near = nearest(name, [*inputs, *outputs])
     others = f" The outputs are {', '.join(outputs)}." if outputs else ""

@@ -16,10 +16,11 @@ import torch
 
 from anyshape.findings import DeclarationError, PromiseBroken
 from anyshape.inputs.caches import cache_structure, is_cache
-from anyshape.inputs.call_messages import no_output_of_a_file, unknown_container
+from anyshape.inputs.call_messages import input_not_dense, no_output_of_a_file, output_not_dense, unknown_container
 from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure, join
 from anyshape.modules.stateful import Carried
 
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _PLAIN = (bool, int, float, str, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 _SETTINGS = (complex, enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
@@ -71,6 +72,8 @@ class _Walker:
             value = value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             value = torch.from_numpy(np.array(value))  # a copy: a read-only array would warn
+        if isinstance(value, torch.Tensor) and (form := _form(value)):
+            self._refuse_form(path, form)
         if self.is_answer and _is_no_output(value):
             raise PromiseBroken(no_output_of_a_file(path, value))
         if isinstance(value, _PLAIN + _SETTINGS):
@@ -82,6 +85,11 @@ class _Walker:
         if self.is_answer:
             raise PromiseBroken(no_output_of_a_file(path, value))
         raise DeclarationError(unknown_container(path, value))
+
+    def _refuse_form(self, path: str, form: str) -> None:
+        if self.is_answer:
+            raise PromiseBroken(output_not_dense(path, form))
+        raise DeclarationError(input_not_dense(path, form))
 
     def items(self, value: Any, path: str) -> Structure:
         names = _item_names(value)
@@ -109,6 +117,15 @@ class _Walker:
 
     def _children(self, named: Any, path: str) -> tuple[Structure, ...]:
         return tuple(self.walk(child, join(path, name)) for name, child in named)
+
+
+def _form(tensor: torch.Tensor) -> str:
+    """What a tensor is that does not have its elements side by side: sparse, nested, quantized; "" for a dense one."""
+    if tensor.is_nested:
+        return "a nested tensor"
+    if tensor.layout in _SPARSE:
+        return f"a sparse tensor ({tensor.layout})"
+    return f"a tensor of layout {tensor.layout}" if tensor.layout is not torch.strided else ""
 
 
 def _is_no_output(value: Any) -> bool:
