@@ -23,6 +23,7 @@ from anyshape.operators.registered import collect_translations
 from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
+from anyshape.runtime.providers import check_providers
 from anyshape.saving import check_writable, save_model
 from anyshape.signing import check_file
 from anyshape.site import Options
@@ -185,6 +186,7 @@ def check(
     sizes: Mapping[str, int] | None = None,
     sign: bool = False,
     operators: Mapping[str, Callable[..., Any]] | None = None,
+    providers: Sequence[str] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -197,13 +199,14 @@ def check(
 
     `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
     changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning
-    (FileChanged). `operators` are as in `anyshape.load`, `values` as in `anyshape.export`.
+    (FileChanged). `operators` and `providers` are as in `anyshape.load`, `values` as in `anyshape.export`.
     """
     module = as_module(model)
     _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
     rules = [where] if isinstance(where, str) else where
     declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed)
+    on = check_providers(providers)
+    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on)
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
         return pipeline.check(Path(path), module, over, options, sizes, progress or _silent, operators=operators)

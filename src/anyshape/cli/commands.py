@@ -158,6 +158,9 @@ def check(
     sign: Annotated[
         bool, typer.Option("--sign", help="Renew the contract of a file that was changed, if it compares equal.")
     ] = False,
+    provider: Annotated[
+        list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
+    ] = [],  # noqa: B006
     budget: Budget = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing ends with an error.")] = "5m",
     rtol: Rtol = None,
@@ -184,6 +187,7 @@ def check(
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
+    from anyshape.runtime.providers import check_providers
     from anyshape.signing import check_file
     from anyshape.verify import VerifyOptions
 
@@ -195,6 +199,7 @@ def check(
         budget_s=parse_seconds(budget),
         clock_s=parse_seconds(time_limit, "--time-limit"),
         seed=seed,
+        providers=check_providers(provider or None),
     )
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
         declared = declare(

@@ -60,6 +60,7 @@ def _load(message: Message, replies: BinaryIO, ask: Ask) -> Session | PiecedSess
             {name: remote_operator(name, ask) for name in message.facts["operators"]},
             threads=message.facts["threads"],
             optimize=message.facts["optimize"],
+            providers=message.facts["providers"],
         )
     except RuntimeRejected as error:
         write_message(replies, Message("rejected", {"message": error.message, "unsupported": error.unsupported}))

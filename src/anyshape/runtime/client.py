@@ -7,7 +7,7 @@ reads nor writes can always be given up: killing it ends the thread's read or wr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from time import monotonic
@@ -19,7 +19,7 @@ from anyshape.runtime.errors import ChildDied, Death, RuntimeFailed, RuntimeReje
 from anyshape.runtime.frames import Message
 from anyshape.runtime.launch import physical_memory
 from anyshape.runtime.process import ChildProcess
-from anyshape.runtime.session import TensorInfo
+from anyshape.runtime.session import CPU, TensorInfo
 
 _WALL = 10.0
 _SLICE_S = 0.2  # a wait that nothing can interrupt
@@ -115,6 +115,7 @@ class ChildRunner:
         memory_limit: int | None = None,
         optimize: bool = True,
         operators: Mapping[str, Callable[..., Any]] | None = None,
+        providers: Sequence[str] = (CPU,),
     ) -> None:
         self._operators = dict(operators or {})
         self.threads = max(1, threads)
@@ -126,7 +127,8 @@ class ChildRunner:
                 "path": str(Path(fspath(path)).absolute()),
                 "threads": threads,
                 "optimize": optimize,
-                "memory_limit": physical_memory() if memory_limit is None else memory_limit,
+                "memory_limit": _address_space(memory_limit, providers),
+                "providers": list(providers),
                 "operators": list(self._operators),
             },
         )
@@ -186,6 +188,11 @@ class ChildRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _address_space(limit: int | None, providers: Sequence[str]) -> int | None:
+    """The limit of the child; none by default beside a device, whose driver reserves addresses without memory."""
+    return physical_memory() if limit is None and set(providers) == {CPU} else limit
 
 
 def _outputs(process: ChildProcess, reply: Message | Exception | None) -> list[Array]:

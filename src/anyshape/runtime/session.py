@@ -20,6 +20,7 @@ CPU = "CPUExecutionProvider"
 _QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _SPINNING = "session.intra_op.allow_spinning"
+_ONE_NODE = '<ir_version: 8, opset_import: ["" : 17]> one (float[n] x) => (float[n] y) { y = Identity(x) }'
 _OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
 
 
@@ -66,6 +67,9 @@ class Session:
             self._session = onnxruntime.InferenceSession(source, options, providers=list(providers))
         except Exception as error:
             raise RuntimeRejected(str(error), unsupported=type(error).__name__ == "NotImplemented") from error
+        missing = [each for each in providers if each not in self._session.get_providers()]
+        if missing:  # onnxruntime only warns
+            raise RuntimeRejected(f"onnxruntime did not start {missing[0]}")
         self.inputs = tuple(_info(value) for value in self._session.get_inputs())
         self.outputs = tuple(_info(value) for value in self._session.get_outputs())
 
@@ -111,6 +115,21 @@ def available_providers() -> list[str]:
     import onnxruntime
 
     return list(onnxruntime.get_available_providers())
+
+
+def started_providers(wanted: Sequence[str]) -> list[str]:
+    """Those of the providers that onnxruntime really runs a file with; it leaves out the others without an exception."""
+    import onnxruntime
+    from onnx import parser
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _QUIET
+    model = parser.parse_model(_ONE_NODE).SerializeToString()
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=list(wanted))
+    except Exception:  # some builds raise instead
+        return [CPU]
+    return list(session.get_providers())
 
 
 def _info(value: Any) -> TensorInfo:

@@ -11,6 +11,7 @@ from typing import Any
 
 from anyshape.records.verdict import Sizes, Untried
 from anyshape.runtime.dtypes import Array
+from anyshape.runtime.session import CPU
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.shrink import Contains
 from anyshape.verify.values import Legal, lowest_integers, positions_of
@@ -33,8 +34,8 @@ class VerifyOptions:
     `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
     with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
-    fault; 0 leaves that out. `is_random`: the model draws random numbers, so its answers and the file's are compared as
-    samples.
+    fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
+    its answers and the file's are compared as samples.
     """
 
     draws: int = 3
@@ -53,6 +54,7 @@ class VerifyOptions:
     most_failures: int | None = None
     locate_s: float = 10.0
     is_random: bool = False
+    providers: tuple[str, ...] = (CPU,)
     progress: Progress | None = None
 
 

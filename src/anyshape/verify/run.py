@@ -198,4 +198,5 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
         time_limit_s=options.time_limit_s,
         memory_limit=options.memory_limit,
         operators=request.operators,
+        providers=options.providers,
     )
