@@ -10,6 +10,7 @@ growth. Files of a model are kept in .bench until its latency is measured. table
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
@@ -134,6 +135,8 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure also what results/speed.json holds")
     parser.add_argument("--exports", action="store_true", help="leave out latency and growth")
     options = parser.parse_args()
+    # As pip installs it: torch's own files have bytecode, and without it each process would compile ours anew.
+    compileall.compile_dir(HERE.parents[1] / "src" / "anyshape", quiet=1)
     results = read_results()
     for case in chosen_cases(options.only, options.small):
         measure_model(case, results, options)

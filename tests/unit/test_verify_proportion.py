@@ -18,7 +18,7 @@ from anyshape.findings import UsageError
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.verify import Reference, VerifyRequest, verify
 from anyshape.verify.plan import plan_trials
-from anyshape.verify.proportion import SPARED, Planned, keep_in_proportion
+from anyshape.verify.proportion import SPARED, Planned, plan_in_proportion, small_size
 from anyshape.verify.request import Allowance
 
 SIZES = [{"batch": batch, "seq": seq} for batch in (3, 1, 8) for seq in (3, 1, 12)]
@@ -56,7 +56,7 @@ def request_of(reference: Reference, total: int, graph: str = RIGHT, most_sizes:
 def planned(total: int, most_sizes: int | None = None) -> Planned:
     with Reference(Module(torch.relu), flatten) as reference:
         request = request_of(reference, total, most_sizes=most_sizes)
-        return keep_in_proportion(request, plan_trials(request))
+        return plan_in_proportion(request)
 
 
 def judged(total: int, function: Any = torch.relu, graph: str = RIGHT) -> Verdict:
@@ -67,7 +67,7 @@ def judged(total: int, function: Any = torch.relu, graph: str = RIGHT) -> Verdic
 def test_with_a_large_allowance_no_trial_is_left_out() -> None:
     with Reference(Module(torch.relu), flatten) as reference:
         request = request_of(reference, 10**9)
-        assert list(keep_in_proportion(request, plan_trials(request)).trials) == plan_trials(request)
+        assert list(plan_in_proportion(request).trials) == plan_trials(request)
         assert plan_trials(replace(request, allowance=None)) == plan_trials(request)
 
 
@@ -76,6 +76,14 @@ def test_with_no_allowance_at_all_decisive_sizes_and_an_edge_are_left() -> None:
     draws = [trial for trial in found.trials if trial.edge is None]
     assert [trial.sizes for trial in draws] == sorted(DECISIVE, key=operations)
     assert [trial.values for trial in found.trials if trial.edge is not None] == ["mixed"]
+
+
+def test_a_wider_size_than_the_cheapest_is_for_edges_if_a_quarter_of_the_allowance_suffices() -> None:
+    def small(total: int) -> Mapping[str, int]:
+        return small_size(SIZES, Allowance(of=lambda sizes: 10 + operations(sizes), total=total))
+
+    assert small(151) == {"batch": 1, "seq": 1}
+    assert small(152) == {"batch": 3, "seq": 3}
 
 
 def test_the_others_are_left_out_with_the_reason() -> None:

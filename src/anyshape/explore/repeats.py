@@ -61,7 +61,7 @@ def observe_repeats(
 ) -> Repeated:
     """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with.
 
-    With `few`, three calls at the first sizes that the module answers come before: where these show that it reads no random
+    With `few`, two calls at the first sizes that the module answers come before: where these show that it reads no random
     numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all other sizes.
     """
     with Replay(module, flatten_outputs) as replay:

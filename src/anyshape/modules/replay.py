@@ -68,12 +68,16 @@ class Replay:
         return {source: before[0][1][source] != before[1][1][source] for source in read}
 
     def reads_nothing(self, call: Call, usual: Reply) -> bool:
-        """Whether a call under other random numbers reads none of them, and gives the usual reply."""
-        self._state.restore()
+        """Whether a call from the state that the last one left, under other random numbers, replies as usual and reads none.
+
+        The first state is put back afterwards.
+        """
         self._vary(1, SOURCES)
         start = self._positions()
         reply = self._run(call, 1, SOURCES)
-        return self._positions() == start and reply.is_like(usual)
+        is_same = self._positions() == start and reply.is_like(usual)
+        self._state.restore()
+        return is_same
 
     def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         self._state.restore()

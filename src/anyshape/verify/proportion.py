@@ -10,10 +10,11 @@ The allowance is in estimated operations and not a time, so that every machine m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyshape.records.verdict import Sizes, Untried
 from anyshape.verify.bench import Trial
+from anyshape.verify.plan import plan_trials
 from anyshape.verify.request import Allowance, VerifyRequest
 from anyshape.verify.values import edges_of, further_edges_of
 
@@ -22,7 +23,9 @@ RUNS = 2  # of the operations of one call: the module's own, and the file's
 _OF_EACH_KIND = ("mixed", "prefix-masks", "highest-integers")
 _WIDE = (3, 2)
 _IN_DOUBLES = 2  # operations of a call in doubles, by those of the call itself
-_FLOOR_SHARE = 4  # one part in so many of the allowance is for the noise floor at a middling size
+_SHARE = (
+    4  # one part in so many of the allowance is for the noise floor at a middling size, and for edges at a wider one
+)
 _WORTH = 4  # times the operations at the cheapest sizes that a wider size may take for edge values
 
 
@@ -48,7 +51,20 @@ class Planned:
         return tuple(name for name in names if name not in tried)
 
 
-def keep_in_proportion(request: VerifyRequest, trials: Sequence[Trial]) -> Planned:
+def plan_in_proportion(request: VerifyRequest) -> Planned:
+    """The trials of a request: all of them if its allowance suffices; else those that tell most.
+
+    Where the allowance does not suffice for one draw at each size, edge values are made only for the sizes that have them.
+    """
+    allowance = request.allowance
+    if allowance is not None:
+        draws = plan_trials(replace(request, edge_values=False, options=replace(request.options, draws=1)))
+        if sum(_cost(allowance, trial) for trial in draws) > allowance.total:
+            return _thinned(request, allowance, draws)
+    return _kept(request, plan_trials(request))
+
+
+def _kept(request: VerifyRequest, trials: Sequence[Trial]) -> Planned:
     """All of these trials if the allowance suffices for them; else those that tell most."""
     allowance = request.allowance
     if allowance is None:
@@ -103,11 +119,15 @@ def _first_of_each_kind(edges: Sequence[Trial]) -> list[Trial]:
 
 
 def small_size(sizes: Sequence[Sizes], allowance: Allowance) -> Sizes:
-    """The cheapest sizes at which every dim is more than 1 or 2, unless these take much more than the cheapest of all."""
+    """The cheapest sizes at which every dim is more than 1 or 2, unless these take much more than the cheapest of all.
+
+    Much more is four times as much, or more than a quarter of the allowance for one comparison.
+    """
     cheapest = min(sizes, key=allowance.of)
+    most = min(_WORTH * allowance.of(cheapest), allowance.total // _SHARE // RUNS)
     for least in _WIDE:
         wide = [each for each in sizes if min(each.values(), default=0) >= least]
-        if wide and allowance.of(found := min(wide, key=allowance.of)) <= _WORTH * allowance.of(cheapest):
+        if wide and allowance.of(found := min(wide, key=allowance.of)) <= most:
             return found
     return cheapest
 
@@ -118,7 +138,7 @@ def sizes_of_floor(planned: Planned, allowance: Allowance | None) -> list[Sizes]
     if allowance is None or not sizes:
         return sizes[:1]
     small = small_size(sizes, allowance)
-    affordable = [each for each in sizes if _IN_DOUBLES * allowance.of(each) <= allowance.total // _FLOOR_SHARE]
+    affordable = [each for each in sizes if _IN_DOUBLES * allowance.of(each) <= allowance.total // _SHARE]
     middle = max(affordable, key=allowance.of, default=small)
     return [small] if allowance.of(middle) <= allowance.of(small) else [small, middle]
 

@@ -155,7 +155,7 @@ class Reference:
     def outputs_at_example(self, make_example: Callable[[], CallInputs]) -> tuple[tuple[str, str], ...] | None:
         """The outputs at the example's sizes, None where the module raises; it is called for them once."""
         if not self._example_outputs:
-            answer = self.run(make_example())
+            answer = self.recall(make_example())
             self._example_outputs.append(None if isinstance(answer, Refused) else answer.outputs)
         return self._example_outputs[0]
 

@@ -30,7 +30,8 @@ class VerifyOptions:
 
     `rtol` and `atol` replace the noise floor. `budget_s` is the estimated time of all comparisons, by which the sizes are
     chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
-    `time_limit_s` is for one run in onnxruntime (more when eager itself is slow).
+    `time_limit_s` is for one run in onnxruntime (more when eager itself is slow). `threads` are those of one operator there:
+    1, unless given, or as many as torch has here for a file that is too large for several children.
     `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
     with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
@@ -46,7 +47,7 @@ class VerifyOptions:
     clock_s: float = 300.0
     rtol: float | None = None
     atol: float | None = None
-    threads: int = 1
+    threads: int | None = None
     time_limit_s: float = 30.0
     memory_limit: int | None = None
     shrink_tries: int = 40

@@ -15,6 +15,8 @@ from os import fspath
 from pathlib import Path
 from time import monotonic
 
+import torch
+
 from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, FailureKind, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
@@ -26,9 +28,9 @@ from anyshape.verify.doubled import Doubled
 from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
-from anyshape.verify.plan import plan_trials, spread
+from anyshape.verify.plan import spread
 from anyshape.verify.precision import roundings
-from anyshape.verify.proportion import Planned, keep_in_proportion, sizes_of_floor
+from anyshape.verify.proportion import Planned, plan_in_proportion, sizes_of_floor
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
@@ -75,7 +77,7 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     started = monotonic()
     options = request.options
     runner.start()  # it loads while the floor is measured
-    planned = keep_in_proportion(request, plan_trials(request))
+    planned = plan_in_proportion(request)
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
     floor = _measure(request, path, yardstick, planned)
     with _doubled(request, path) as doubled:
@@ -170,6 +172,13 @@ def _most_children(request: VerifyRequest, path: str) -> int:
     return usable_cores() if file_bytes(path) <= _CHEAP_BYTES and not request.operators else 1
 
 
+def _threads(request: VerifyRequest, path: str) -> int:
+    """What the user gave; else one, since each core may have a child, or all of them for a file that has one child alone."""
+    if request.options.threads is not None:
+        return request.options.threads
+    return 1 if file_bytes(path) <= _CHEAP_BYTES else min(usable_cores(), torch.get_num_threads())
+
+
 @contextmanager
 def _file(request: VerifyRequest) -> Iterator[str]:
     if not isinstance(request.model, bytes):
@@ -194,7 +203,7 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
     options = request.options
     return ChildRunner(
         path,
-        threads=options.threads,
+        threads=_threads(request, path),
         time_limit_s=options.time_limit_s,
         memory_limit=options.memory_limit,
         operators=request.operators,
