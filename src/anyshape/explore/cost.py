@@ -11,8 +11,9 @@ The work decides how far comparisons go and does not see that products of matric
 decide how many comparisons are in proportion to the export.
 
 The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once; those at large
-sizes on tensors without memory. Between two counts the estimate is a power of the size, beyond the last one it continues
-with the same power. So the estimate is continuous, and the same on every machine.
+sizes on tensors without memory, and none beyond 256 where those before are on a quadratic. Between two counts the estimate
+is a power of the size, beyond the last one it continues with the same power. So the estimate is continuous, and the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from anyshape.explore.count_growth import predict_counts
 from anyshape.inputs import Declared
 from anyshape.modules.caches import uncached
 from anyshape.modules.cost import Counted, count_call, count_real_call
@@ -203,7 +205,10 @@ class Costing:
             self._add(scaling, name, max(1, self._declared.domain.dim(name).smallest), first=True)
         while size > scaling.counted[-1][0] and name not in self._exhausted:
             last = scaling.counted[-1][0]
-            if not self._add(scaling, name, max(_FIRST_STEP, _STEP * last)):
+            following = max(_FIRST_STEP, _STEP * last)
+            if (predicted := predict_counts(scaling.counted, following)) is not None:
+                scaling.counted.append((following, predicted))
+            elif not self._add(scaling, name, following):
                 self._exhausted.add(name)
                 self._ensure_two(scaling, name, last)
         return scaling

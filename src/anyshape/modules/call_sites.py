@@ -69,7 +69,7 @@ def _redirected(same: _Same, calls: tuple[tuple[str, Callable[..., Any]], ...]) 
     constants = [redirect(each, wanted) if isinstance(each, CodeType) else each for each in code.co_consts]
     is_same = all(one is other for one, other in zip(constants, code.co_consts, strict=True))
     written = bytearray(code.co_code)
-    instructions = list(dis.get_instructions(code))
+    instructions = list(dis.get_instructions(code)) if wanted.keys() & set(code.co_names) else []
     for place, instruction in enumerate(instructions[:-1]):
         if not _is_call_of_global(instruction) or instruction.argval not in wanted:
             continue

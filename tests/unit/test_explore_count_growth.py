@@ -1,0 +1,61 @@
+"""Counts beyond 256 are predicted where those before are on a quadratic, and counted where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.explore import costing
+from anyshape.explore.count_growth import predict_counts
+from anyshape.inputs import declare
+from anyshape.modules.cost import Counted
+
+SIZES = (1, 7, 64, 256)
+
+
+def counts(number: Callable[[int], int], sizes: tuple[int, ...] = SIZES) -> list[tuple[int, Counted]]:
+    return [(size, Counted(40, number(size), size)) for size in sizes]
+
+
+@pytest.mark.parametrize("number", [lambda n: 5, lambda n: 3 * n + 2, lambda n: 12 * n * n + n + 9])
+def test_counts_on_a_polynomial_are_predicted(number: Callable[[int], int]) -> None:
+    assert predict_counts(counts(number), 4096) == Counted(40, number(4096), 4096)
+
+
+def test_a_small_part_of_rounded_sizes_is_no_obstacle() -> None:
+    found = predict_counts(counts(lambda n: 100 * n + -(-n // 2)), 1024)
+    assert found is not None
+    assert found.elements == pytest.approx(100 * 1024 + 512, rel=0.02)
+
+
+@pytest.mark.parametrize("number", [lambda n: n**3, lambda n: 2 ** min(n, 40), lambda n: min(n, 100)])
+def test_other_counts_are_not_predicted(number: Callable[[int], int]) -> None:
+    assert predict_counts(counts(number), 1024) is None
+
+
+def test_three_counts_or_small_sizes_predict_nothing() -> None:
+    assert predict_counts(counts(lambda n: n, (1, 7, 256)), 1024) is None
+    assert predict_counts(counts(lambda n: n, (1, 2, 3, 64)), 1024) is None
+
+
+class Attention(nn.Module):
+    def __init__(self, calls: list[int]) -> None:
+        super().__init__()
+        self.note = calls.append
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.note(x.shape[0])
+        return torch.softmax(x @ x.T, -1) @ x
+
+
+def test_a_call_at_a_far_size_is_estimated_without_counting_there() -> None:
+    calls: list[int] = []
+    module = Attention(calls)
+    cost = costing(module, declare(module, lambda n=7: {"x": torch.randn(n, 8)}))
+    cost({"n": 1})
+    assert cost.elements({"n": 16_384}) == pytest.approx(16_384**2 * 2, rel=0.1)
+    assert max(calls) == 256
