@@ -104,7 +104,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     if limit.left <= 0 and not best.is_right:
         findings.append(diagnose_out_of_time(limit.seconds, limit.stage, attempts))
     findings += (*_ended_early(attempts, best), *best.findings)
-    findings += check_row(constant, best) if best.is_right else ()
+    findings += check_row(constant, best) if best.is_right and not options.verify.is_skipped else ()
     narrowed = best.declared or site.declared
     if best.exported is None or best.captured is None or best.verdict is None or not options.force:
         _stop_at_errors(findings, attempts)
@@ -219,9 +219,10 @@ def _best(attempts: tuple[Attempt, ...]) -> Attempt:
     rung, which sees the user's code best."""
     right = next((attempt for attempt in attempts if attempt.is_right), None)
     short = next((attempt for attempt in attempts if attempt.is_right_but_declared_otherwise), None)
-    beyond = next((attempt for attempt in attempts if attempt.has(Reason.INTEGERS_TOO_LARGE)), None)
+    reasons = (Reason.INTEGERS_TOO_LARGE, Reason.NEEDS_COMPARING)
+    told = next((attempt for attempt in attempts if any(map(attempt.has, reasons))), None)
     closest = max(attempts, key=lambda attempt: attempt.share_right)
-    return right or short or beyond or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
+    return right or short or told or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

@@ -72,7 +72,7 @@ sums = st.text("0123456789abcdef", min_size=64, max_size=64).map("sha256:{}".for
 dims = st.tuples(*(st.builds(Dim, st.just(name), st.integers(0, 9), st.none(), st.integers(1, 9)) for name in NAMES))
 contracts = st.builds(
     Contract,
-    status=st.sampled_from(["kept", "broken", "unknown"]),
+    status=st.sampled_from(["kept", "broken", "unverified", "unknown"]),
     domain=st.builds(Domain, dims, tuples(conditions)),
     rules=tuples(
         st.builds(

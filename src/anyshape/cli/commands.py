@@ -58,7 +58,9 @@ def export(
             help="Estimated time of all comparisons, such as 60s or 5m. Default: in proportion to the export."
         ),
     ] = None,
-    verify: Annotated[str | None, typer.Option(help="'quick': compare at eight sizes.")] = None,
+    verify: Annotated[
+        str | None, typer.Option(help="'quick': compare at eight sizes; 'none': at none, the status is 1.")
+    ] = None,
     rtol: Rtol = None,
     atol: Atol = None,
     seed: Seed = 0,

@@ -38,7 +38,7 @@ def build_contract(
     lowest = {} if verdict is None else verdict.lowest
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     return Contract(
-        status="broken" if broken else "kept",
+        status="broken" if broken else "unverified" if verdict is not None and verdict.is_skipped else "kept",
         domain=declared.domain,
         rules=_rules(declared, explored),
         inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from anyshape.domain import Condition, Dim, format_condition, format_expr
 from anyshape.findings import Finding, Source
+from anyshape.findings.paths import quoted
 from anyshape.graphs.places import Place, Reading
 from anyshape.records.contract import Rule, TensorPromise
 
@@ -181,6 +182,17 @@ def broken_contract(name: str, count: int) -> Finding:
         what=f"{name!r} does not keep its promise, and says so in its contract.",
         why=f"it was written all the same, with --force or force=True; {findings} what is wrong.",
         fix="export it again without --force, once what is wrong is mended.",
+        alternative="anyshape.load(..., allow_broken=True)      its answers may be wrong",
+    )
+
+
+def unverified_contract(name: str) -> Finding:
+    return Finding(
+        code="AS425",
+        name="unverified-contract",
+        what=f"{name!r} was not compared with its model, and says so in its contract.",
+        why="it was exported with verify='none' or --verify none.",
+        fix=f"anyshape check {quoted(name)} --model model.py --sign",
         alternative="anyshape.load(..., allow_broken=True)      its answers may be wrong",
     )
 

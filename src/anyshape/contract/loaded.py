@@ -50,7 +50,8 @@ def load(
     `path` may also be the bytes of a file. `threads` are those of one operator; 0 leaves it to onnxruntime.
     `providers` are onnxruntime's, such as ["CUDAExecutionProvider", "CPUExecutionProvider"]; the CPU by default. Raises
     UsageError if the file is missing, is no ONNX model or has no contract, and ContractBroken if its contract says
-    that it is broken, unless `allow_broken`. Warns (FileChanged) where the graph is not the one that was verified.
+    that it is broken or was not verified, unless `allow_broken`. Warns (FileChanged) where the graph is not the one that
+    was verified.
 
     `operators` has the Python functions of custom nodes, `{"mylib::Scale": function}`; those registered with
     `anyshape.translation(..., node="mylib::Scale")` are known. The file is then run in pieces around these nodes.
@@ -61,6 +62,8 @@ def load(
     if contract is None:
         raise UsageError(no_contract(name))
     if contract.status != "kept" and not allow_broken:
+        if contract.status == "unverified":
+            raise ContractBroken(say.unverified_contract(name))
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
     needed = needed_operators(name, contract.needs, operators)
     session = _open(name, lambda: open_session(path, needed, threads=threads, providers=on), path)

@@ -27,7 +27,7 @@ from anyshape.records.verdict import Untried
 
 Json = dict[str, Any]
 
-_STATUSES = ("kept", "broken", "unknown")
+_STATUSES = ("kept", "broken", "unverified", "unknown")
 _ORIGINS = ("declared", "model", "found by trying", "compared")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from anyshape.diagnose.accuracy import diagnose_rounding
 from anyshape.diagnose.low_integers import diagnose_lowest
 from anyshape.diagnose.nodes import say_fault, say_node, source_of
+from anyshape.diagnose.unverified import not_verified
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
 from anyshape.findings import Finding, Reason, Remedy
@@ -38,6 +39,8 @@ def diagnose_differences(
     """What the verdict says against the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
+        if verdict.is_skipped:
+            return (not_verified(),)
         told = (*diagnose_rounding(verdict), *diagnose_lowest(verdict))
         return told if verdict.tried else (_nothing_compared(verdict),)
     blamed = blamed_guard(verdict, regions)

@@ -14,6 +14,7 @@ class Reason(Enum):
     END_NOT_COMPARED = "the file was not compared up to a declared end"
     INTEGERS_END = "an open range ends where the integers of a file end"
     INTEGERS_TOO_LARGE = "a declared range goes beyond the integers of a file"
+    NEEDS_COMPARING = "a capture without proof was to be exported without comparisons"
     NUMBER_WITHOUT_RULE = "a number of the traces follows no rule"
     OUTPUTS_VARY = "the module returns other outputs at sizes that were declared, by a known rule"
     OUTPUT_AXIS = "an axis of an output is not what its name says"

@@ -12,7 +12,7 @@ from anyshape.findings import Finding, Source
 from anyshape.records.verdict import Untried
 
 Origin = Literal["declared", "model", "found by trying", "compared"]
-Status = Literal["kept", "broken", "unknown"]
+Status = Literal["kept", "broken", "unverified", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,15 @@ class Digest:
 class Contract:
     """The whole promise of one file. `domain` holds dims with their final ranges; `rules` says where each came from.
 
-    `status` is unknown for a file of another exporter: nobody promised anything. `parameters` are the names that
-    arguments without a name are given to, in the order of the user's signature; empty if nobody knows it. `needs` are
-    the custom nodes, `mylib::Scale`, that whoever runs the file must know. `state` is what the caller carries from call to
-    call. `random`: the file draws random numbers, and was compared with the model by their distribution. `digest` is that
-    of the model which was verified; None for a draft, for a file of another exporter, and in files of anyshape 0.1.0.
-    `values` has the declared values of inputs: `0 <= ids < 1000`, or `given` where the file was compared on values of the
-    user's function alone. `refused` are sizes of the domain at which the model raises and no rule is known that describes
-    them: the file raises there as well. `target` is the only runtime that runs the file, "" for any.
+    `status` is unverified for a file that was not compared with its model, unknown for a file of another exporter: nobody
+    promised anything. `parameters` are the names that arguments without a name are given to, in the order of the user's
+    signature; empty if nobody knows it. `needs` are the custom nodes, `mylib::Scale`, that whoever runs the file must
+    know. `state` is what the caller carries from call to call. `random`: the file draws random numbers, and was compared
+    with the model by their distribution. `digest` is that of the model which was verified; None for a draft, for a file
+    of another exporter, and in files of anyshape 0.1.0. `values` has the declared values of inputs: `0 <= ids < 1000`, or
+    `given` where the file was compared on values of the user's function alone. `refused` are sizes of the domain at which
+    the model raises and no rule is known that describes them: the file raises there as well. `target` is the only runtime
+    that runs the file, "" for any.
     """
 
     status: Status

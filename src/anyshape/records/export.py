@@ -118,8 +118,9 @@ class Export:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the promise is kept: no finding is an error."""
-        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+        """Whether the promise is kept: the file was compared, and no finding is an error."""
+        is_compared = self.contract.status != "unverified"
+        return is_compared and all(finding.severity is not Severity.ERROR for finding in self.findings)
 
     @property
     def model_proto(self) -> onnx.ModelProto:

@@ -182,7 +182,7 @@ class Verdict:
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
     functions that were compared by themselves. `untried_values` names the edge values that were left out to keep the
-    comparisons in proportion to the export.
+    comparisons in proportion to the export. `is_skipped`: the user wanted no comparison at all, so nothing is known.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -200,11 +200,12 @@ class Verdict:
     lowest: Mapping[str, int] = field(hash=False, default_factory=dict)
     sides: tuple[CondSide, ...] = ()
     untried_values: tuple[str, ...] = ()
+    is_skipped: bool = False
 
     @property
     def passed(self) -> bool:
-        """No failure, and at least one size at which there was something to compare."""
-        return not self.failures and bool(self.tried)
+        """No failure, and at least one size at which there was something to compare, unless that was not wanted."""
+        return not self.failures and (bool(self.tried) or self.is_skipped)
 
     def refused_in(self, domain: Domain) -> tuple[Refusal, ...]:
         """The refusals at sizes that the domain contains."""

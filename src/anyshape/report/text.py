@@ -14,7 +14,7 @@ from anyshape.records.verdict import Untried, Verdict
 
 def describe_export(result: Export) -> str:
     """What was written, what it promises, what stands behind it; findings last."""
-    head = "kept" if result.is_kept else "BROKEN"
+    head = "kept" if result.is_kept else "UNVERIFIED" if result.contract.status == "unverified" else "BROKEN"
     where = f" {result.path}" if result.path is not None else ""
     lines = [f"{head}:{where} {say_evidence(result.contract.tested)}, in {result.seconds:.1f} s"]
     lines += describe_contract(result.contract)
@@ -110,6 +110,8 @@ def describe_inspection(contract: Contract, path: str, has_contract: bool, chang
 
 def say_evidence(tested: Tested) -> str:
     """`capture proved, file tested at 34 sizes`."""
+    if not tested.sizes:
+        return f"capture {'proved' if tested.capture_proved else 'not proved'}, file not compared"
     count = _count(len(tested.sizes), "size")
     if tested.capture_proved:
         return f"capture proved, file tested at {count}"

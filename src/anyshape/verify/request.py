@@ -36,7 +36,7 @@ class VerifyOptions:
     with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
-    its answers and the file's are compared as samples.
+    its answers and the file's are compared as samples. `is_skipped`: nothing is compared.
     """
 
     draws: int = 3
@@ -56,6 +56,7 @@ class VerifyOptions:
     locate_s: float = 10.0
     is_random: bool = False
     providers: tuple[str, ...] = (CPU,)
+    is_skipped: bool = False
     progress: Progress | None = None
 
 

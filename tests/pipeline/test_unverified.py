@@ -1,0 +1,90 @@
+"""verify="none": a file that was not compared is marked as such, and cannot be taken for one that was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape import ladder
+from anyshape.contract.metadata import find_contract
+from anyshape.report.text import describe_export, describe_inspection
+
+
+def inputs(batch: int = 3, seq: int = 5) -> torch.Tensor:
+    return torch.randn(batch, seq, 4)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).mean(1)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, anyshape.Export]:
+    path, model = tmp_path_factory.mktemp("unverified") / "m.onnx", Model()
+    return path, model, anyshape.export(model, inputs, path, verify="none")
+
+
+def test_nothing_is_compared_and_everything_says_so(written: tuple[Path, Model, anyshape.Export]) -> None:
+    path, _, result = written
+    assert result.verdict.tried == () and not result.is_kept
+    assert [finding.code for finding in result.findings] == ["AS317"]
+    contract = find_contract(path)
+    assert contract is not None and contract.status == "unverified" and contract.tested.sizes == ()
+    assert describe_export(result).startswith(f"UNVERIFIED: {path} capture proved, file not compared")
+    assert describe_inspection(contract, "m.onnx", True).startswith("unverified: m.onnx")
+
+
+def test_the_file_is_refused_until_it_is_compared_and_signed(written: tuple[Path, Model, anyshape.Export]) -> None:
+    path, model, _ = written
+    with pytest.raises(anyshape.ContractBroken, match="AS425"):
+        anyshape.load(path)
+    assert anyshape.load(path, allow_broken=True)(inputs().numpy()).shape == (3, 6)
+    assert anyshape.check(path, model, inputs, sign=True).passed
+    x = inputs(4, 7)
+    np.testing.assert_allclose(anyshape.load(path)(x.numpy()), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_wrong_file_is_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translated = ladder.translated
+
+    def sabotaged(*given: object) -> object:
+        exported = translated(*given)  # type: ignore[arg-type]
+        next(node for node in exported.model.graph if node.op_type == "Relu").op_type = "Sigmoid"
+        return exported
+
+    monkeypatch.setattr(ladder, "translated", sabotaged)
+    assert anyshape.export(nn.ReLU(), inputs, tmp_path / "m.onnx", verify="none").contract.status == "unverified"
+    with pytest.raises(anyshape.PromiseBroken):
+        anyshape.check(tmp_path / "m.onnx", nn.ReLU(), inputs, sign=True)
+    contract = find_contract(tmp_path / "m.onnx")
+    assert contract is not None and contract.status == "unverified"
+
+
+class ByValues(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum() > 0 else x - 1
+
+
+class Loop(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = x[:, 0]
+        for step in range(1, x.shape[1]):
+            total = total * 0.5 + x[:, step]
+        return total
+
+
+@pytest.mark.parametrize("model", [ByValues(), Loop()], ids=["values decide", "a loop"])
+def test_a_capture_without_proof_needs_comparisons(model: nn.Module, tmp_path: Path) -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS426"):
+        anyshape.export(model, inputs, tmp_path / "m.onnx", verify="none", time_limit=60)
+    assert not (tmp_path / "m.onnx").exists()
