@@ -3,7 +3,8 @@
     python benchmarks/speed/latency.py MODEL FOLDER        prints one line of JSON
 
 The files are those that one_export.py wrote into FOLDER; a static file is exported here at each size. One thread for each
-session, no spinning, the files in turn, the minimum of many calls. Our file is opened twice: the difference between the two
+session, no spinning, the files in turn, the minimum of many calls. Our file is opened twice, and once more as
+target="onnxruntime" writes it: the difference between the two
 is what the machine adds. A file counts only where its answer is right, and the reference is eager torch.
 """
 
@@ -22,6 +23,8 @@ import torch.utils._pytree as pytree
 from one_export import EXPORTERS, quiet
 from torch import nn
 from zoo_models import Case, Sizes, find_case
+
+from anyshape.runtime.offline_optimizer import optimize_file
 
 _MOST_CALLS, _FEWEST_CALLS, _SECONDS = 200, 8, 12.0
 
@@ -53,6 +56,18 @@ def static_session(case: Case, module: nn.Module, sizes: Sizes, folder: Path) ->
     finally:
         for each in folder.glob(f"{case.name}-static.onnx*"):
             each.unlink()
+
+
+def fused_session(path: Path) -> onnxruntime.InferenceSession | str:
+    """Our file as `target="onnxruntime"` writes it: optimized by onnxruntime beforehand."""
+    target = path.with_name(f"{path.stem}-fused.onnx")
+    try:
+        optimize_file(path, target)
+        return open_session(target)
+    except Exception as error:
+        return (str(error).splitlines() or [""])[0][:200]
+    finally:
+        target.unlink(missing_ok=True)
 
 
 def is_right(session: onnxruntime.InferenceSession, feeds: dict[str, Any], expected: list[Any]) -> bool:
@@ -103,6 +118,7 @@ def main() -> None:
     module = case.build().eval()
     sessions: dict[str, Any] = {each: find_session(folder / f"{name}-{each}.onnx") for each in EXPORTERS}
     sessions["anyshape, again"] = find_session(folder / f"{name}-anyshape.onnx")
+    sessions["anyshape, fused"] = fused_session(folder / f"{name}-anyshape.onnx")
     refused = {each: told for each, told in sessions.items() if isinstance(told, str)}
     rows = [
         measure(case, module, sizes, sessions | {"static": static_session(case, module, sizes, folder)})
