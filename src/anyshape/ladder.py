@@ -42,9 +42,9 @@ from anyshape.optimize import fold_norms, optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
-from anyshape.records.verdict import FailureKind, Verdict
+from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
-from anyshape.site import Site, Sizes, Tell
+from anyshape.site import Site, Tell
 from anyshape.targets import verify_for_target
 from anyshape.translate.join import join_regions
 from anyshape.translate.opsets import convert_opset
@@ -61,7 +61,6 @@ SYMBOLIC = RUNGS[0].name
 _MORE_REGIONS = 3
 _MOST_NARROWINGS = 6
 _MOST_LESSONS = 3
-_FAR_LESSONS = 2
 _MOST_FAILURES = 4
 
 
@@ -117,22 +116,12 @@ def _attempt(rung: Rung, workshop: Workshop, site: Site, translator: Translator)
     """One rung; a rung that learns from traces is tried again with the sizes at which its file was wrong."""
     for _ in range(_MOST_LESSONS):
         attempt = _attempt_once(rung, workshop, site, translator)
-        refuting = [sizes for sizes in _refuting(attempt) if sizes not in site.told]
+        refuting = [sizes for sizes in attempt.refuting_sizes if sizes not in site.told]
         if attempt.is_right or rung.has_regions or not refuting:
             break
         site = replace(site, told=(*site.told, *refuting))
         workshop = replace(workshop, suspects=site.traceable)
     return attempt
-
-
-def _refuting(attempt: Attempt) -> list[Sizes]:
-    """The smallest sizes at which a file was wrong, and a few of the largest."""
-    if attempt.verdict is None or attempt.verdict.smallest_failure is None:
-        return []
-    wrong = [failure.sizes for failure in attempt.verdict.failures if failure.kind is FailureKind.DIFFERS]
-    far = sorted(wrong, key=lambda sizes: -sum(sizes.values()))[:_FAR_LESSONS]
-    found = [attempt.verdict.smallest_failure.sizes, *far] if wrong else []
-    return [dict(key) for key in dict.fromkeys(tuple(sizes.items()) for sizes in found)]
 
 
 def _attempt_once(rung: Rung, workshop: Workshop, site: Site, translator: Translator) -> Attempt:
@@ -147,6 +136,9 @@ def _attempt_once(rung: Rung, workshop: Workshop, site: Site, translator: Transl
         attempt = _judged_capture(captured, site, translator)
         if attempt.verdict is None and len(captured.regions) > 1 and not alone:
             alone = True
+            continue
+        if rung.has_regions and not workshop.opens_empty_sizes and attempt.fails_at_empty_size:
+            workshop = replace(workshop, opens_empty_sizes=True)
             continue
         blamed = attempt.blamed
         is_settled = blamed is not None and blamed.by_user and len(captured.regions) > 1

@@ -65,3 +65,41 @@ class MeansSoFar(nn.Module):
 
 def test_a_mean_over_what_a_loop_has_seen_so_far() -> None:
     assert anyshape.export(MeansSoFar(), lambda b=2, t=6: torch.randn(b, t, 3)).strategy == "rerolled"
+
+
+class FirstStep(nn.Module):
+    def forward(self, x, past):
+        if past.shape[1] == 0:
+            return x * 2
+        return x + past.mean(1, keepdim=True)
+
+
+class NothingGiven(nn.Module):
+    def forward(self, x, past):
+        if past.numel() > 0:
+            return x - past.amax(1, keepdim=True)
+        return torch.ones_like(x)
+
+
+class ThreeCases(nn.Module):
+    def forward(self, x, past):
+        if past.shape[1] == 0:
+            return x + 5
+        if past.shape[1] == 1:
+            return x * past
+        return x - past.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    "module", [FirstStep(), NothingGiven(), ThreeCases()], ids=lambda module: type(module).__name__
+)
+def test_a_branch_on_an_empty_axis_is_captured_and_proved(tmp_path, module) -> None:
+    def inputs(batch=3, past=4):
+        return torch.randn(batch, 6), torch.randn(batch, past)
+
+    result = anyshape.export(module, inputs, tmp_path / "m.onnx", where=["0 <= past"])
+    assert result.strategy == "symbolic" and not result.findings
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for past in (0, 1, 2, 9):
+        x, state = inputs(2, past)
+        torch.testing.assert_close(torch.as_tensor(loaded(x=x, past=state)), module(x, state))

@@ -6,9 +6,11 @@ Each rung takes the same workshop and gives the same record; the pipeline takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from anyshape.capture.empty_sizes import empty_sizes_open
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
@@ -32,7 +34,8 @@ Suspects = Callable[[], Sequence[Mapping[str, int]]]
 class Workshop:
     """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed.
 
-    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions.
+    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions. With
+    `opens_empty_sizes`, a condition that a size is 0 is a guard.
     """
 
     module: torch.nn.Module
@@ -41,6 +44,7 @@ class Workshop:
     decompose: Decompose
     suspects: Suspects = tuple
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
+    opens_empty_sizes: bool = False
 
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
@@ -58,7 +62,8 @@ class Rung:
 
 def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
-        return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
+        with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
+            return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
     first = capture(sizes)

@@ -11,13 +11,15 @@ from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.exported import Exported
 from anyshape.records.untried_text import describe_untried, describe_untried_values
-from anyshape.records.verdict import Verdict
+from anyshape.records.verdict import FailureKind, Sizes, Verdict
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
     from anyshape.inputs import Declared
+
+_MOST_FAR = 2
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,22 @@ class Attempt:
         found = {finding.reason for finding in self.findings if finding.severity is Severity.ERROR}
         is_declaration = bool(found) and found <= {Reason.END_NOT_COMPARED, Reason.OUTPUT_AXIS}
         return self.verdict is not None and self.verdict.passed and is_declaration
+
+    @property
+    def refuting_sizes(self) -> tuple[Sizes, ...]:
+        """The smallest sizes at which the file was wrong, and a few of the largest."""
+        if self.verdict is None or self.verdict.smallest_failure is None:
+            return ()
+        wrong = [failure.sizes for failure in self.verdict.failures if failure.kind is FailureKind.DIFFERS]
+        far = sorted(wrong, key=lambda sizes: -sum(sizes.values()))[:_MOST_FAR]
+        found = [self.verdict.smallest_failure.sizes, *far] if wrong else []
+        return tuple(dict(key) for key in dict.fromkeys(tuple(sizes.items()) for sizes in found))
+
+    @property
+    def fails_at_empty_size(self) -> bool:
+        """Whether the smallest sizes at which the file fails have a 0 among them."""
+        failure = self.verdict.smallest_failure if self.verdict is not None else None
+        return failure is not None and 0 in failure.sizes.values()
 
     def has(self, reason: Reason) -> bool:
         """Whether one of its findings was made for this reason."""
