@@ -91,3 +91,24 @@ def test_a_factor_that_the_model_holds_is_named_and_no_part_of_it_is_proposed() 
     finding = refused(Factor(), torch.randn(3, 12), "b n")
     assert "'w', which the model holds with shape [12, 4], is used there." in finding.why
     assert finding.fix == "n is an axis of 'w', which the model holds: declare a number, x: b 12"
+
+
+class WritesColumns(nn.Module):
+    """Takes as many columns as there are indices: only the number of rows is that of the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.zeros(1, 8192, 4)
+
+    def forward(self, index: torch.Tensor, update: torch.Tensor) -> torch.Tensor:
+        copy = self.table.clone()
+        copy[..., index] = update
+        return copy
+
+
+def test_a_dim_that_has_to_equal_another_is_not_said_to_have_one_size() -> None:
+    inputs = {"index": torch.tensor([0, 3, 2, 1]), "update": torch.randn(8192, 4)}
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(WritesColumns(), inputs, dynamic={"index": "chosen", "update": "rows columns"})
+    assert [finding.about for finding in broken.value.findings] == [("rows",)]
+    assert "only for rows = 8192 or 1" in str(broken.value)

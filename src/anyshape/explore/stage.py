@@ -84,6 +84,7 @@ def explore(
     for sizes in (*_in_proportion([*points, *corners], domain, cost), *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
     too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
+    _move_together(domain, diary, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, diary, cost, shown)
     if rules is None or any(find_hole(rule) is not None for rule in rules):
@@ -93,6 +94,17 @@ def explore(
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
+
+
+def _move_together(domain: Domain, diary: Diary, cost: Costing) -> None:
+    """Try each dim that seems to have one size together with each dim of the same size: it may only have to follow that one."""
+    for name, size in pinned_dims(diary.answered, diary.refused_sizes).items():
+        held = next(sizes for sizes in diary.answered if sizes[name] == size)
+        for other in (other for other in held if other != name and held[other] == size):
+            for moved in (size - 1, size + 1):
+                sizes = {**held, name: moved, other: moved}
+                if domain.contains(sizes) and not cost.excess(sizes):
+                    diary.answers(sizes)
 
 
 def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing) -> list[Mapping[str, int]]:
