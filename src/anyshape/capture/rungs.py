@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Answers = Callable[[Mapping[str, int]], bool]
 Suspects = Callable[[], Sequence[Mapping[str, int]]]
+CaptureKey = tuple[bool, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class Workshop:
     suspects: Suspects = tuple
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
     opens_empty_sizes: bool = False
+    unused: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
+    """Symbolic captures by their sizes, without those that a rung gave away: translation changes programs in place."""
+
+    def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
+        """The key of a symbolic capture at these sizes."""
+        return self.opens_empty_sizes, tuple(sorted(sizes.items()))
 
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
@@ -62,15 +69,22 @@ class Rung:
 
 def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
-        with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
-            return capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
+        key = workshop.key_of(sizes)
+        if key not in workshop.unused:
+            with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
+                found = capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
+            workshop.unused[key] = found
+        return workshop.unused[key]
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
     first = capture(sizes)
     if isinstance(first, Stopped):
         raise first.error
     _stop_at_loops(first, workshop, apart)
-    return cover_domain(first, workshop.declared, capture, workshop.answers, apart)
+    captured = cover_domain(first, workshop.declared, capture, workshop.answers, apart)
+    for region in captured.regions:
+        workshop.unused.pop(workshop.key_of(region.traced_at), None)
+    return captured
 
 
 def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]) -> None:
