@@ -7,10 +7,9 @@ the random numbers of torch, numpy and Python, those of generators that the modu
 
 from __future__ import annotations
 
-import operator
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 
 from anyshape.findings import Finding, UsageError
+from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers
 from anyshape.modules.reach import GENERATORS, outside_places
 
 _ALWAYS_COPIED_BYTES = 256 * 2**20
@@ -26,9 +26,6 @@ _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", 
 _DEPTH = 6
 Written = frozenset[tuple[int, Any]]
 """Places: the number of a container or tensor, and which of its items."""
-_NOTHING: frozenset[Any] = frozenset()
-_WRITTEN: frozenset[Any] = frozenset([None])
-_NEW = "<new>"  # an item that was not there, whatever its key: a cache has another at each size
 
 
 class ModuleState:
@@ -40,7 +37,7 @@ class ModuleState:
 
     def __init__(self, module: torch.nn.Module) -> None:
         found = _Walk(module)
-        self._undo = found.undo
+        self._containers, self._undo = found.containers, found.undo
         size = sum(_bytes(parameter) for parameter in module.parameters())
         copied = size <= _ALWAYS_COPIED_BYTES
         names = {id(parameter): name for name, parameter in module.named_parameters()}
@@ -58,18 +55,18 @@ class ModuleState:
 
         `thorough`: compare even what no call has yet written.
         """
-        undone = [undo() for undo in self._undo]
+        for part, training in self._modes:
+            if getattr(part, "training", training) != training:  # of a scripted module, it is out of our reach
+                part.training = training
+        undone = [*self._containers.restore(), *(undo() for undo in self._undo)]
         undone += [tensor.restore(thorough) for tensor in self._tensors]
         for array, values in self._arrays:
             is_other = array.tobytes() != values.tobytes()
-            undone.append(_WRITTEN if is_other else _NOTHING)
+            undone.append(WRITTEN if is_other else NOTHING)
             if is_other:
                 array[...] = values
         for parameter, gradient in self._gradients:
             parameter.grad = gradient
-        for part, training in self._modes:
-            if part.training != training:  # of a scripted module, which keeps it out of our reach
-                part.training = training
         self.random.restore()
         return frozenset((number, key) for number, keys in enumerate(undone) for key in keys)
 
@@ -132,7 +129,8 @@ class _Walk:
         self.tensors: list[torch.Tensor] = []
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.generators: list[Any] = []
-        self.undo: list[Callable[[], frozenset[Any]]] = []
+        self.containers = KeptContainers()
+        self.undo: list[Callable[[], frozenset[Any]]] = []  # of places outside the module
         self._seen: set[int] = set()
         self._visit(module, 0)
         for tensor in (*module.parameters(), *module.buffers()):  # a scripted module hides them from the walk
@@ -161,7 +159,7 @@ class _Walk:
             return
         self._seen.add(id(value))
         if not isinstance(value, tuple):
-            self.undo.append(_refill(content))
+            self.containers.add(content)
         # A module's depth is not that of a nested container: models are deep.
         inner = 0 if isinstance(value, torch.nn.Module) else depth + 1
         for item in _items(content):
@@ -189,9 +187,9 @@ class _KeptTensor:
         if self._values is None:
             if written:
                 raise UsageError(parameter_written(self._name))
-            return _NOTHING
+            return NOTHING
         if self._trusted and not written and not thorough:
-            return _NOTHING
+            return NOTHING
         is_other = not _same(self._memory, self._values)
         if is_other:
             with torch.no_grad():
@@ -199,7 +197,7 @@ class _KeptTensor:
         elif self._is_parameter:
             self._trusted = True
         self._version = _version(self._tensor)
-        return _WRITTEN if is_other else _NOTHING
+        return WRITTEN if is_other else NOTHING
 
 
 def parameter_written(name: str) -> Finding:
@@ -232,39 +230,7 @@ def _put_back(place: Any, value: Any) -> frozenset[Any]:
     """Set a place outside of the module to its value; what was written."""
     is_other = place.get() is not value
     place.set(value)
-    return _WRITTEN if is_other else _NOTHING
-
-
-def _refill(content: Any) -> Callable[[], frozenset[Any]]:
-    """Put the same items back into the same container; what was written, a module's mode left out."""
-    if isinstance(content, dict):
-        items = dict(content)
-
-        def undo() -> frozenset[Any]:
-            if len(content) == len(items) and _are_same(content, items) and _are_same(content.values(), items.values()):
-                return _NOTHING
-            written = {key for key in items if content.get(key, content) is not items[key]}
-            if len(content) != len(items) or written:
-                written |= {_NEW} if content.keys() - items.keys() else set()
-                content.clear()
-                content.update(items)
-            return frozenset(written - {"training"})
-
-        return undo
-    kept = list(content)
-
-    def undo_sequence() -> frozenset[Any]:
-        is_other = len(content) != len(kept) or not _are_same(content, kept)
-        if is_other:
-            content.clear()
-            (content.update if isinstance(content, set) else content.extend)(kept)
-        return _WRITTEN if is_other else _NOTHING
-
-    return undo_sequence
-
-
-def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    return all(map(operator.is_, some, others))
+    return WRITTEN if is_other else NOTHING
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -1,0 +1,65 @@
+"""Containers are put back in place, and what was written is known, whichever of them it is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers
+
+OLD = [1]
+
+
+def containers() -> list[Any]:
+    return [{"a": OLD, "b": 2}, [3, OLD], {4, 5}, deque([6]), OrderedDict(c=7, d=8), {}, []]
+
+
+def kept_of(found: list[Any]) -> KeptContainers:
+    kept = KeptContainers()
+    for each in found:
+        kept.add(each)
+    return kept
+
+
+def test_nothing_is_written_where_nothing_changed() -> None:
+    found = containers()
+    kept = kept_of(found)
+    OLD.append(2)  # inside of an item, which is a container of its own
+    assert kept.restore() == [NOTHING] * len(found)
+
+
+CHANGES: list[tuple[int, Callable[[Any], Any], frozenset[Any]]] = [
+    (0, lambda each: each.update(a=list(OLD)), frozenset({"a"})),
+    (0, lambda each: each.update(z=1), frozenset({"<new>"})),
+    (0, lambda each: each.pop("b"), frozenset({"b"})),
+    (0, lambda each: each.update(training=True), frozenset({"<new>"})),
+    (1, lambda each: each.reverse(), WRITTEN),
+    (1, lambda each: each.append(1), WRITTEN),
+    (2, lambda each: each.add(9), WRITTEN),
+    (3, lambda each: each.popleft(), WRITTEN),
+    (4, lambda each: each.update(c=8), frozenset({"c"})),
+    (5, lambda each: each.update(new=1), frozenset({"<new>"})),
+    (6, lambda each: each.append(1), WRITTEN),
+]
+
+
+@pytest.mark.parametrize(("place", "change", "written"), CHANGES)
+def test_a_change_of_one_container_is_undone(place: int, change: Any, written: frozenset[Any]) -> None:
+    found = containers()
+    before = [each.copy() for each in found]
+    kept = kept_of(found)
+    change(found[place])
+    assert kept.restore() == [written if each == place else NOTHING for each in range(len(found))]
+    assert found == before
+    assert kept.restore() == [NOTHING] * len(found)
+
+
+def test_items_that_moved_from_one_container_to_the_next_are_noticed() -> None:
+    found: list[list[int]] = [[1, 2], [3]]
+    kept = kept_of(found)
+    found[1].insert(0, found[0].pop())
+    assert kept.restore() == [WRITTEN, WRITTEN]
+    assert found == [[1, 2], [3]]
