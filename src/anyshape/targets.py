@@ -27,6 +27,7 @@ from anyshape.saving.weights import lay_out
 from anyshape.site import Site
 
 ONNXRUNTIME = "onnxruntime"
+_CONTRIBUTED = "com.microsoft"  # the domain of operators that no other runtime has
 
 
 @dataclass(frozen=True)
@@ -70,4 +71,5 @@ def fuse(exported: Exported) -> Exported | Finding:
             return diagnose_rejected(error.message)
         except (ValueError, KeyError) as error:
             return diagnose_rejected(str(error))
-    return replace(exported, model=fused, target=ONNXRUNTIME)
+    is_portable = not any(domain.startswith(_CONTRIBUTED) for domain in fused.opset_imports)
+    return replace(exported, model=fused, target="" if is_portable else ONNXRUNTIME)

@@ -162,6 +162,11 @@ def test_branches_on_sizes_and_values_are_optimized_as_one_file(tmp_path: Path) 
             torch.testing.assert_close(anyshape.load(tmp_path / "m.onnx")(x), model(x).detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_a_file_without_fused_operators_is_for_any_runtime(tmp_path: Path) -> None:
+    result = export(nn.ReLU(), tmp_path / "m.onnx", enforce="load")
+    assert result.contract.target == "" and result.findings == () and operators(tmp_path / "m.onnx") == {"::Relu"}
+
+
 def test_an_unknown_target_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="AS060"):
         export(nn.ReLU(), tmp_path / "m.onnx", target="tensorrt")
