@@ -14,6 +14,7 @@ from typing import Any
 
 from anyshape.diagnose.accuracy import diagnose_rounding
 from anyshape.diagnose.low_integers import diagnose_lowest
+from anyshape.diagnose.nan_inputs import diagnose_nan
 from anyshape.diagnose.nodes import say_fault, say_node, source_of
 from anyshape.diagnose.unverified import not_verified
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
@@ -41,7 +42,7 @@ def diagnose_differences(
     if failure is None:
         if verdict.is_skipped:
             return (not_verified(),)
-        told = (*diagnose_rounding(verdict), *diagnose_lowest(verdict))
+        told = (*diagnose_rounding(verdict), *diagnose_lowest(verdict), *diagnose_nan(verdict))
         return told if verdict.tried else (_nothing_compared(verdict),)
     blamed = blamed_guard(verdict, regions)
     if blamed is not None:

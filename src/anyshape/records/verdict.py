@@ -181,8 +181,9 @@ class Verdict:
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
-    functions that were compared by themselves. `untried_values` names the edge values that were left out to keep the
-    comparisons in proportion to the export. `is_skipped`: the user wanted no comparison at all, so nothing is known.
+    functions that were compared by themselves. `at_nan` are differences for inputs that hold NaN, which are no failures.
+    `untried_values` names the edge values that were left out to keep the comparisons in proportion to the export.
+    `is_skipped`: the user wanted no comparison at all, so nothing is known.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -199,6 +200,7 @@ class Verdict:
     stopped_after: float | None = None
     lowest: Mapping[str, int] = field(hash=False, default_factory=dict)
     sides: tuple[CondSide, ...] = ()
+    at_nan: tuple[Failure, ...] = ()
     untried_values: tuple[str, ...] = ()
     is_skipped: bool = False
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 _HIDING = -1e3  # a mask that is added to scores hides with this or less
+_NAN_EVERY = 32
 _FEW = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0)
 
 
@@ -132,6 +133,14 @@ def _few_of(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
 def _equal(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
     """Half of the elements become equal to their left neighbour."""
     return torch.where(draw.half(tensor), tensor.roll(1, -1), tensor) if tensor.dim() else tensor
+
+
+def with_nan(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
+    """One element in 32, at least one, becomes NaN; none where a range of values is declared, and none of a mask."""
+    if draw.range is not None or not tensor.numel() or flags_of(tensor) is not None:
+        return tensor
+    order = torch.randperm(tensor.numel(), generator=draw.random).reshape(tensor.shape).to(tensor.device)
+    return torch.where(order % _NAN_EVERY == 0, torch.full_like(tensor, math.nan), tensor)
 
 
 def whole_range(tensor: torch.Tensor, legal: tuple[float, float] | None) -> tuple[int, int]:

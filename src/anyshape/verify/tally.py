@@ -34,6 +34,7 @@ class Tally:
         self._rounded: dict[str, RoundedOtherwise] = {}
         self._set_aside: Counter[str] = Counter()
         self._stopped_after: float | None = None
+        self._at_nan: list[Failure] = []
         self.failures: list[Failure] = []
         self.trials = 0
 
@@ -49,6 +50,9 @@ class Tally:
     def add(self, trial: Trial, outcome: Outcome) -> None:
         self.trials += 1
         key = _key(trial.sizes)
+        if isinstance(outcome, Failure) and trial.edge is not None and trial.edge.is_note:
+            self._at_nan.append(outcome)
+            return
         if isinstance(outcome, (Equal, Failure)):
             self._tried.add(key)
         if isinstance(outcome, Failure):
@@ -106,6 +110,7 @@ class Tally:
         return Verdict(
             tried=tuple(dict(key) for key in dict.fromkeys(map(_key, self._planned)) if key in self._tried),
             failures=tuple(self.failures),
+            at_nan=tuple(self._at_nan),
             smallest_failure=smallest,
             refused=tuple(self._refused.values()),
             untried=tuple(left),

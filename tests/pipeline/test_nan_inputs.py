@@ -1,0 +1,57 @@
+"""NaN in the inputs is compared: a file that loses it is kept with a note, one that keeps it without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from onnxscript import opset18 as op
+
+import anyshape
+
+
+class Pooled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.max_pool1d(x, 2)
+
+
+class Chosen(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return x.topk(2, -1).values, x.argmax(-1), x.softmax(-1), x.max(-1).values
+
+
+class Signs(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sign(x) * 2
+
+
+def inputs(n: int = 3) -> dict[str, torch.Tensor]:
+    return {"x": torch.randn(n, 4, 16)}
+
+
+def codes(module: torch.nn.Module, **options: Any) -> list[str]:
+    return [finding.code for finding in anyshape.export(module, inputs, **options).findings]
+
+
+def test_a_file_that_loses_nan_is_kept_with_a_note() -> None:
+    assert codes(Pooled()) == ["AS159"]
+
+
+def test_a_file_that_keeps_nan_has_no_note() -> None:
+    assert codes(Chosen()) == []
+
+
+def test_a_wrong_translation_is_noticed_by_nan() -> None:
+    with anyshape.translation("aten::sign", lambda x: op.Sign(x)):  # NaN for NaN, and 0 in torch
+        assert codes(Signs()) == ["AS159"]
+
+
+def test_declared_values_have_no_nan() -> None:
+    assert codes(Pooled(), values={"x": "-9 <= x <= 9"}) == []
+
+
+@pytest.mark.parametrize("module", [Pooled(), Chosen()])
+def test_nan_is_no_failure_of_a_check(module: torch.nn.Module, tmp_path: Any) -> None:
+    anyshape.export(module, inputs, tmp_path / "m.onnx")
+    assert anyshape.check(tmp_path / "m.onnx", module, inputs).passed
