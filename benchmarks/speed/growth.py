@@ -36,9 +36,11 @@ class Rows(nn.Module):
 
 
 def rows_of(names: list[str]) -> Callable[..., tuple[Any, ...]]:
-    """A function of as many sizes as there are names: each is the length of one tensor."""
+    """A function of as many sizes as there are names, each the length of one tensor. The model is the same for any number of
+    names: the other tensors have fixed lengths."""
     parameters = ", ".join(f"{name}={index + 2}" for index, name in enumerate(names))
-    made = ", ".join(f"torch.randn({name}, 16)" for name in names)
+    lengths = [*names, *(str(index + 2) for index in range(len(names), max(DIMS)))]
+    made = ", ".join(f"torch.randn({length}, 16)" for length in lengths)
     scope: dict[str, Any] = {"torch": torch}
     exec(f"def inputs({parameters}):\n    return ([{made}],)", scope)
     return scope["inputs"]
