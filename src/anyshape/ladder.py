@@ -94,7 +94,7 @@ def climb(site: Site) -> tuple[Attempt, ...]:
             attempts.append(in_time(site, rung.name, partial(_attempt, rung, workshop, site, translator)))
             if attempts[-1].is_right or attempts[-1].is_right_but_declared_otherwise or site.limit.left <= 0:
                 break
-            if attempts[-1].refused_parts:
+            if attempts[-1].refused_parts and site.explored.is_explained:
                 break  # the rules are not the true ones: no rung can keep them
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):

@@ -195,7 +195,7 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     declared = replace(declared, domain=domain)
     site = Site(job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=limit)
     attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
-    if any(attempt.refused_parts for attempt in attempts):
+    if explored.is_explained and any(attempt.refused_parts for attempt in attempts):
         return _Climbed(site, attempts, (*findings, *narrowings))
     if asks_for_values(attempts, options.strategy) and limit.left > 0:
         attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))

@@ -21,7 +21,12 @@ _HEAD = re.compile(r"^(AS\d{3}) [a-z-]+: (.*)$")
 _FIX = re.compile(r"^  Fix(?P<untried> \(not tried\))?: +(?P<first>.*)$")
 _WHERE = re.compile(r"^  Where: +\S+?:(?P<line>\d+)[^:]*:   (?P<text>.*)$", re.MULTILINE)
 _CALLS = ("anyshape.export", "compat.export", "anyshape.check", "anyshape.load")
-_OPTIONS = set(inspect.signature(anyshape.export).parameters) - {"model", "inputs", "path"}
+_TAKING_OPTIONS = (anyshape.export, anyshape.load)
+_OPTIONS = {name for call in _TAKING_OPTIONS for name in inspect.signature(call).parameters} - {
+    "model",
+    "inputs",
+    "path",
+}
 
 _MODEL_FILE = """
 import torch
@@ -86,7 +91,7 @@ def set_options(script: str, shown: Shown) -> str | None:
     given = {keyword.arg: keyword for keyword in call.keywords}
     for name, value in found.items():
         if name in given:
-            given[name].value = _merged(given[name].value, value)
+            given[name].value = _merged(given[name].value, value, adds_to_lists=name == "where")
         else:
             call.keywords.append(ast.keyword(name, ast.parse(repr(value), mode="eval").body))
     return ast.unparse(ast.fix_missing_locations(tree))
@@ -176,7 +181,8 @@ def run_command(script: str, shown: Shown) -> str | None:
         return f"import subprocess\nsubprocess.run({command.split()!r}, check=True)\n{script}"
     if re.match(r"anyshape (check|inspect) ", command):
         tree = ast.parse(script)
-        del tree.body[_place_of_call(tree) :]
+        is_export = ast.unparse(_last_call(tree).func).endswith(".export")  # it writes the file that the command reads
+        del tree.body[_place_of_call(tree) + is_export :]
         return "\n".join(
             [
                 ast.unparse(tree),
@@ -212,7 +218,7 @@ def apply_fix(script: str, shown: Shown) -> str | None:
 
 
 def _keywords(text: str) -> Iterator[tuple[str, Any]]:
-    """`name=value` in a text, for the options of anyshape.export, as far as the value is a literal."""
+    """`name=value` in a text, for the options of our calls, as far as the value is a literal."""
     for match in re.finditer(r"\b([a-z_]+)=", text):
         value = _literal(text[match.end() :])
         if match[1] in _OPTIONS and value is not None and "Ellipsis" not in repr(value):
@@ -239,13 +245,13 @@ def _expression(text: str) -> ast.expr | None:
         return None
 
 
-def _merged(old: ast.expr, new: Any) -> ast.expr:
+def _merged(old: ast.expr, new: Any, *, adds_to_lists: bool = False) -> ast.expr:
     """Rules after rules, tables into tables, everything else in the place of what was there."""
     try:
         before = ast.literal_eval(old)
     except ValueError:
         before = None
-    if isinstance(before, list) and isinstance(new, list):
+    if adds_to_lists and isinstance(before, list) and isinstance(new, list):
         new = [*before, *new]
     if isinstance(before, dict) and isinstance(new, dict):
         new = {**before, **new}

@@ -45,7 +45,9 @@ IN_WORDS = {
     "AS417 AS418 AS419 AS158 AS159",
     "another forward": "AS110 AS113 AS114 AS117 AS120 AS121 AS122 AS123 AS124 AS125 AS127 AS128 AS129 AS135 AS139 AS145 "
     "AS149 AS151 AS156 AS202",
-    "another file, folder or machine": "AS039 AS041 AS042 AS043 AS046 AS047 AS051 AS052 AS053 AS141 AS412 AS421",
+    "another file, folder or machine": "AS039 AS041 AS042 AS043 AS046 AS047 AS051 AS052 AS053 AS141 AS412 AS421 AS424",
+    "the weights of the module": "AS038",
+    "nothing": "AS423",
     "a report to us": "AS901 AS902",
 }
 """Advice about what the user alone can change: what that is -> codes."""
@@ -97,6 +99,7 @@ PROMISES: dict[str, Callable[[Said, Path], bool]] = {
     "AS132": is_compared,
     "AS143": carries_state,
     "AS146": carries_state,
+    "AS317": is_signed,
     "AS420": is_signed,
 }
 """What a fix promises more than that the finding is gone; a promise to have something refused is the only one without that."""

@@ -65,6 +65,15 @@ def test_the_end_of_a_product_ends_the_product_of_parts() -> None:
     assert interval_of(parse_expr("(h + 1)//2*w"), limits) == (1, MOST_ELEMENTS)
 
 
+def test_the_end_of_a_product_ends_the_product_of_some_of_its_dims() -> None:
+    limits = limits_of(Domain((Dim("b", 1), Dim("c", 0), Dim("h", 4), Dim("w", 4))), [parse_expr("b*3*h*w")])
+    assert interval_of(parse_expr("h//4*(w//4)"), limits) == (1, MOST_ELEMENTS // 48)
+    twice = Limits({"b": (2, 50), "c": (0, 50), "h": (1, 50)})
+    assert interval_of(parse_expr("h"), twice) == (1, 50)
+    assert interval_of(parse_expr("h*h"), twice.with_product(("b", "h", "h"), 60)) == (1, 30)
+    assert interval_of(parse_expr("h*h"), twice.with_product(("c", "h", "h"), 60)) == (1, 2500)
+
+
 def test_relations_give_ends() -> None:
     domain = Domain((Dim("a", 1), Dim("b", 1)), (parse_condition("a*b <= 100"), parse_condition("a <= 20 - b")))
     limits = limits_of(domain)

@@ -23,7 +23,7 @@ from anyshape.domain import (
     Ref,
     all_of,
 )
-from anyshape.domain.intervals import Limits, largest_that, limits_of
+from anyshape.domain.intervals import INT64, Limits, largest_that, limits_of
 from anyshape.domain.simplify import polynomial_of
 from anyshape.findings import Source
 from anyshape.records.captured import Captured, Region
@@ -86,6 +86,7 @@ def _cut(step: Step, names: Sequence[str], limits: Limits) -> tuple[Limits, tupl
     key = tuple(names)
     if len(names) > 1:
         least, most = (prod(limits.ends[name][end] for name in names) for end in (0, 1))
+        most = min(most, INT64[1])  # the file computes the product, too
         high = largest_that(lambda end: fits([step], limits.with_product(key, end)), least, most)
         if high is not None and high > least:
             product = _product(names)

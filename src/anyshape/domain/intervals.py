@@ -189,13 +189,16 @@ def _part_of_dim(atom: Expr, limits: Limits) -> tuple[str, int, int] | None:
 
 
 def _highest_product(names: list[str], limits: Limits) -> int:
-    """The upper end of a product of dims: product of the ends, or less where a product is known to end."""
+    """The upper end of a product of dims: product of the ends, or less where a product is known to end.
+
+    The end of b*h*w, b at least 1, ends h*w, too.
+    """
     best = prod(limits.ends.get(name, (0, MOST_ELEMENTS))[1] for name in names)
     for product, high in limits.products:
-        left = Counter(names)
-        left.subtract(product)
-        if min(left.values(), default=0) >= 0:
-            best = min(best, high * _highest_product(sorted(left.elements()), limits))
+        wanted, known = Counter(names), Counter(product)
+        least = prod(limits.ends.get(name, (0, 0))[0] for name in (known - wanted).elements())
+        if wanted & known and least > 0:
+            best = min(best, high // least * _highest_product(sorted((wanted - known).elements()), limits))
     return best
 
 
