@@ -64,3 +64,21 @@ def test_declared_values_are_kept_where_inputs_are_made_from_an_example(tmp_path
         values={"index": "0 <= index < rows"},
     )
     assert not result.findings
+
+
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag = nn.EmbeddingBag(11, 4, mode="sum")
+
+    def forward(self, ids, offsets):
+        return self.bag(ids, offsets)
+
+
+def test_offsets_that_begin_with_zero_and_rise_are_learned() -> None:
+    """Others are refused, or give what lies in unfilled memory, which is no sign that the model is random."""
+    example = (torch.tensor([8, 10, 10, 0, 5, 6, 7, 9]), torch.tensor([0, 1, 4]))
+    result = anyshape.export(Bag(), example, dynamic={"ids": "n", "offsets": "bags"})
+    (finding,) = result.findings
+    assert finding.code == "AS315"
+    assert "0 <= ids <= 10 and 0 <= offsets <= n, offsets rising, the first at its lowest" in finding.what

@@ -2,11 +2,12 @@
 
     x[index]                             0 <= index < rows
     pack_padded_sequence(x, lengths)     1 <= lengths <= seq, falling, the first equal to seq
+    embedding_bag(ids, table, offsets)   0 <= offsets <= ids, rising, the first equal to 0
 
 Inputs made from an example are concerned, never those of a function of sizes, which gives what is legal. At a few sizes all
-elements of an input get one number, and the largest number that the module takes is searched by bisection; an expression of
-the dims that gives it at all of these sizes is the bound. Numbers are then drawn within the bounds, in the first order that
-the module takes.
+elements of an input get one number, or all but the first, and the largest number that the module takes is searched by
+bisection; an expression of the dims that gives it at all of these sizes is the bound. Numbers are then drawn within the
+bounds, in the first order that the module takes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from anyshape.domain import Expr, Number, Ref, evaluate, simplify
 from anyshape.domain.values import name_in_bounds
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
-from anyshape.inputs.bounded_making import BoundedMaker, Ranges
+from anyshape.inputs.bounded_making import Arrange, BoundedMaker, Ranges
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
 from anyshape.inputs.value_bounds import declare_values
@@ -50,27 +51,63 @@ class LegalValues:
 
 def learn_values(declared: Declared, answers: Answers) -> LegalValues | None:
     """Bounds of the integer inputs; None where there is nothing to learn, or nothing that the module takes everywhere."""
-    leaves = [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
-    if declared.source == "function" or declared.only_given_values or not leaves:
+    leaves = _drawn_integers(declared)
+    if not leaves:
         return None
-    trials = _Trials(declared, answers, leaves)
+    found = (_learn(declared, answers, leaves, keeps_first) for keeps_first in (False, True))
+    return next((learned for learned in found if learned is not None), None)
+
+
+def has_drawn_integers(declared: Declared) -> bool:
+    """Whether we draw integers for an input of which the user gave an example alone."""
+    return bool(_drawn_integers(declared))
+
+
+def _drawn_integers(declared: Declared) -> list[InputLeaf]:
+    if declared.source == "function" or declared.only_given_values:
+        return []
+    return [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
+
+
+def _learn(declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], keeps_first: bool) -> LegalValues | None:
+    trials = _Trials(declared, answers, leaves, keeps_first)
     if len(trials.tame) < _FEWEST_POINTS:
         return None
     found = {leaf.path: limits for leaf in leaves if (limits := trials.bounds(leaf)) is not None}
     bounded = [leaf for leaf in leaves if leaf.path in found]
     # With one number in all elements 1 may be refused that is legal beside others, as a length of 1 beside a longest one.
     from_one = {path: (1, high) for path, (_, high) in found.items()}
-    ways = [(bounds, words) for bounds in (found, from_one) for words in _ORDERS]
-    for bounds, words in ways if found else ():
-        drawn = replace(declared, make=BoundedMaker(declared, _ranges(bounded, bounds), _ORDERS[words]))
+    ways = [(bounds, order) for bounds in (found, from_one) for order in _orders(bounded)]
+    for bounds, order in ways if found else ():
+        arranged = {name: _ORDERS[words] for name, words in order.items()}
+        drawn = replace(declared, make=BoundedMaker(declared, _ranges(bounded, bounds), arranged))
         if not all(answers(drawn.make(sizes, seed)) for sizes, _ in trials.tame for seed in _SEEDS):
             continue
         texts = {leaf.name: _text(leaf, *bounds[leaf.path]) for leaf in bounded}
         try:
-            return LegalValues(declare_values(drawn, {**declared.value_texts, **texts}), texts, words)
+            return LegalValues(declare_values(drawn, {**declared.value_texts, **texts}), texts, _describe(order))
         except DeclarationError:  # the example is not within: the bounds are not what they seem
             return None
     return None
+
+
+def _orders(leaves: Sequence[InputLeaf]) -> Iterator[dict[str, str]]:
+    """Orders of inputs by name, in words: any order, one input in order, then all of them."""
+    names = [leaf.name for leaf in leaves]
+    yield dict.fromkeys(names, _ANY)
+    for words in _ORDERS:
+        if words != _ANY:
+            if len(names) > 1:
+                yield from ({**dict.fromkeys(names, _ANY), name: words} for name in names)
+            yield dict.fromkeys(names, words)
+
+
+def _describe(order: Mapping[str, str]) -> str:
+    """The order in words, with the input's name where it is one of several."""
+    words = {name: words for name, words in order.items() if words != _ANY}
+    if len(words) == len(order):
+        return next(iter(words.values()), "")
+    return ", ".join(f"{name} {text}" for name, text in words.items())
 
 
 def _ranges(leaves: Sequence[InputLeaf], bounds: Mapping[str, tuple[int, Expr]]) -> Ranges:
@@ -81,11 +118,13 @@ def _ranges(leaves: Sequence[InputLeaf], bounds: Mapping[str, tuple[int, Expr]])
 
 
 class _Trials:
-    """Calls at a few sizes, each with one number in all elements of each integer input."""
+    """Calls at a few sizes, each with one number in all elements of each integer input; with `keeps_first` the first
+    elements along the last axis have the lowest number of the example."""
 
-    def __init__(self, declared: Declared, answers: Answers, leaves: Sequence[InputLeaf]) -> None:
+    def __init__(self, declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], keeps_first: bool) -> None:
         self._declared = declared
         self._answers = answers
+        self._keeps_first = keeps_first
         self._seen = {leaf.path: _elements(declared, leaf) for leaf in leaves}
         # Points, and numbers that the module takes there.
         self.tame = [(sizes, tame) for sizes in _points(declared) if (tame := self._tame(sizes)) is not None]
@@ -99,10 +138,15 @@ class _Trials:
         declared = self._declared
         flat = declared.flat(declared.make(sizes, 1))
         values = [
-            torch.full_like(value, numbers[leaf.path]) if leaf.path in numbers else value
+            self._filled(leaf, value, numbers[leaf.path]) if leaf.path in numbers else value
             for leaf, value in zip(declared.leaves, flat, strict=True)
         ]
         return self._answers(declared.rebuild(values))
+
+    def _filled(self, leaf: InputLeaf, value: torch.Tensor, number: int) -> torch.Tensor:
+        filled = torch.full_like(value, number)
+        seen = self._seen[leaf.path]
+        return _with_end(filled, 0, int(seen.min())) if self._keeps_first and seen.numel() else filled
 
     def bounds(self, leaf: InputLeaf) -> tuple[int, Expr] | None:
         """The lowest number, and the largest as an expression of the dims; None where no bound is seen."""
@@ -149,13 +193,15 @@ def _rising(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.sort(-1).values if tensor.ndim else tensor
 
 
-_ORDERS: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
-    "": lambda tensor, high: tensor,
-    "falling": lambda tensor, high: _falling(tensor),
-    "falling, the first at its largest": lambda tensor, high: _falling(_with_end(tensor, 0, high)),
-    "rising": lambda tensor, high: _rising(tensor),
-    "one at its largest": lambda tensor, high: _with_end(tensor, 0, high),
-    "rising, the last at its largest": lambda tensor, high: _rising(_with_end(tensor, -1, high)),
+_ANY = ""
+_ORDERS: dict[str, Arrange] = {
+    _ANY: lambda tensor, low, high: tensor,
+    "falling": lambda tensor, low, high: _falling(tensor),
+    "falling, the first at its largest": lambda tensor, low, high: _falling(_with_end(tensor, 0, high)),
+    "rising": lambda tensor, low, high: _rising(tensor),
+    "one at its largest": lambda tensor, low, high: _with_end(tensor, 0, high),
+    "rising, the last at its largest": lambda tensor, low, high: _rising(_with_end(tensor, -1, high)),
+    "rising, the first at its lowest": lambda tensor, low, high: _rising(_with_end(tensor, 0, low)),
 }
 """What a module may ask of the order of its integers, in words, and how drawn ones are put into it."""
 

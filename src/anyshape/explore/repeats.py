@@ -17,6 +17,7 @@ import torch
 
 from anyshape.domain import choose_sizes
 from anyshape.explore.cost import Costing
+from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
@@ -40,11 +41,15 @@ _CHEAP = 200_000
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One call: its sizes, the call itself, and the reply of a fresh module."""
+    """One call: its sizes, the call itself, and the reply of a fresh module.
+
+    `is_legal` says that its integers are the user's: ours, drawn beside an example, may be none that the module defines.
+    """
 
     sizes: Sizes
     call: Call
     fresh: Reply
+    is_legal: bool = True
 
 
 def sizes_to_repeat(declared: Declared, cost: Costing, seed: int) -> list[Sizes]:
@@ -70,10 +75,12 @@ def observe_repeats(
         made = list(_answered(replay, declared, points))
         if not made:
             return Repeated()
+        steady = [point for point in made if replay.fresh(point.call).is_like(point.fresh)]
+        is_proved = any(point.is_legal for point in steady)
         for point in made:
-            if not replay.fresh(point.call).is_like(point.fresh):
+            if point not in steady and (point.is_legal or not is_proved):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        return _observe(replay, made, numbers)
+        return _observe(replay, steady, numbers)
 
 
 def _observe(replay: Replay, points: Sequence[_Point], numbers: Sequence[int] = ()) -> Repeated:
@@ -108,7 +115,8 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
             call = calling(declared, sizes, seed)
             fresh = replay.fresh(call)
             if fresh.raised is None:
-                yield _Point(sizes, call, fresh)
+                is_example = seed == 0 and dict(sizes) == dict(declared.example_sizes)
+                yield _Point(sizes, call, fresh, is_example or not has_drawn_integers(declared))
 
 
 def _line_of_difference(replay: Replay, point: _Point) -> Source | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -13,20 +13,20 @@ from anyshape.inputs.declared import Declared, InputLeaf, Sizes
 from anyshape.inputs.random_state import seed_of
 
 Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
-Arrange = Callable[[torch.Tensor, int], torch.Tensor]
+Arrange = Callable[[torch.Tensor, int, int], torch.Tensor]
 
 
 @dataclass(frozen=True)
 class BoundedMaker:
     """Makes inputs as the declaration does, with the values of some inputs, by name, in their ranges.
 
-    Values outside are drawn anew, within; with `arrange`, all integers are, and it puts them in order, given the largest
-    that is legal. The example stays as it is.
+    Values outside are drawn anew, within. Integers of inputs in `arranged`, by name, are all drawn anew and put in the
+    order that its function gives them, which also takes the lowest and the highest legal number. The example stays as it is.
     """
 
     declared: Declared
     ranges: Ranges
-    arrange: Arrange | None = None
+    arranged: Mapping[str, Arrange] = field(default_factory=dict)
 
     def __call__(self, sizes: Sizes, seed: int = 0, /) -> Inputs:
         declared = self.declared
@@ -50,6 +50,6 @@ class BoundedMaker:
         if value.is_floating_point() or value.dtype == torch.bool or math.isinf(low) or math.isinf(high):
             return value.clamp(None if math.isinf(low) else low, None if math.isinf(high) else high)
         drawn = torch.randint(int(low), int(high) + 1, value.shape, generator=generator).to(value)
-        if self.arrange is not None:
-            return self.arrange(drawn, int(high))
+        if leaf.name in self.arranged:
+            return self.arranged[leaf.name](drawn, int(low), int(high))
         return torch.where((value < low) | (value > high), drawn, value)
