@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anyshape.capture.regions import EndlessRegions, first_alone
+from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, first_alone
 from anyshape.capture.rungs import Rung, Workshop
 from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions
 from anyshape.diagnose.modes import find_scripted
@@ -23,6 +23,8 @@ def capture_or_findings(
         return Attempt(rung.name, error.findings)
     except EndlessRegions as error:
         return Attempt(rung.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
+    except ValuesDecideElsewhere as error:
+        return Attempt(rung.name, (diagnose_capture_error(error.error),), values_decide_elsewhere=True)
     except Exception as error:  # whatever torch raises; Ctrl-C goes through
         missing = find_scripted(workshop.module) or find_missing_fake(error)
         return Attempt(rung.name, (missing or diagnose_capture_error(error),))

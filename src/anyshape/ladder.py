@@ -96,6 +96,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
                 break
             if attempts[-1].refused_parts and site.explored.is_explained:
                 break  # the rules are not the true ones: no rung can keep them
+            if attempts[-1].values_decide_elsewhere:
+                break
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):
                 site = replace(site, told=(*site.told, *against))

@@ -197,11 +197,18 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
     if explored.is_explained and any(attempt.refused_parts for attempt in attempts):
         return _Climbed(site, attempts, (*findings, *narrowings))
-    if asks_for_values(attempts, options.strategy) and limit.left > 0:
+    return _Climbed(site, _last_attempts(site, attempts), (*findings, *narrowings))
+
+
+def _last_attempts(site: Site, attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The attempts, and those of rungs that are tried only where the others came to nothing."""
+    if any(attempt.values_decide_elsewhere for attempt in attempts):
+        return attempts  # the other rungs, and torch's older exporter, follow one way of the code alone
+    if asks_for_values(attempts, site.options.strategy) and site.limit.left > 0:
         attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
-    if needs_legacy(attempts, options) and (limit.left > 0 or not attempts):
+    if needs_legacy(attempts, site.options) and (site.limit.left > 0 or not attempts):
         attempts = (*attempts, in_time(site, LEGACY, lambda: attempt_legacy(site), 1.0))
-    return _Climbed(site, attempts, (*findings, *narrowings))
+    return attempts
 
 
 def _refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:

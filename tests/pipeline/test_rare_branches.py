@@ -96,3 +96,16 @@ def test_a_rule_that_guards_show_is_told_exactly_where_a_declared_range_breaks_i
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(RaisesRarely(), (torch.randn(8),), tmp_path / "m.onnx", dynamic={"x": "n"}, where=["n <= 9000"])
     assert "n <= 40 or n % 7 != 3 or n % 11 != 5" in str(broken.value)
+
+
+class ByValueAtManyRows(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 40 and bool((x == 1).all()):
+            return x * 2
+        return x
+
+
+def test_a_branch_on_values_that_only_some_sizes_come_to_is_refused() -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS111") as broken:
+        anyshape.export(ByValueAtManyRows(), lambda n=4: torch.randn(n, 5))
+    assert "x.shape[0] > 40 and bool((x == 1).all())" in broken.value.finding.where.text  # type: ignore[union-attr]

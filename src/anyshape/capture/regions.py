@@ -36,6 +36,7 @@ from anyshape.domain import (
     smallest_point,
 )
 from anyshape.inputs import Declared
+from anyshape.modules.value_errors import reads_values
 from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 
 FEW_REGIONS = 2
@@ -55,6 +56,14 @@ class EndlessRegions(Exception):
         self.guard = guard
 
 
+class ValuesDecideElsewhere(Exception):
+    """At other sizes than those of the first program, what runs depends on values: `error` is torch's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def cover_domain(
     first: Captured,
     declared: Declared,
@@ -62,7 +71,9 @@ def cover_domain(
     answers: Callable[[Sizes], bool],
     also: tuple[Guard, ...] = (),
 ) -> Captured:
-    """Programs for all of the domain; the first one alone where there would be too many. Raises EndlessRegions.
+    """Programs for all of the domain; the first one alone where there would be too many.
+
+    Raises EndlessRegions and ValuesDecideElsewhere.
 
     `also` are conditions that verification has shown to separate answers. Without any, the file gets only few programs:
     many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
@@ -142,7 +153,10 @@ class _Parts:
     def _add(self, found: Captured | Stopped, sizes: Sizes, answers: Callable[[Sizes], bool]) -> bool:
         """Whether the capture at these sizes gave another part of the domain."""
         if isinstance(found, Stopped):
-            part = None if answers(sizes) else refused_part(found, sizes)
+            is_answered = answers(sizes)
+            if is_answered and reads_values(found.error):
+                raise ValuesDecideElsewhere(found.error)
+            part = None if is_answered else refused_part(found, sizes)
             self.refused += [part] if part is not None else []
             return part is not None
         region = _bounded(found.regions[0], self._extra)

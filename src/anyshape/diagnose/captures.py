@@ -8,14 +8,13 @@ torch.onnx cannot translate a program     ->  AS202
 
 from __future__ import annotations
 
-from anyshape.diagnose.wording import chain_of, first_line
+from anyshape.diagnose.wording import first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, Reason, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
 from anyshape.modules.quiet import LOG
+from anyshape.modules.value_errors import chain_of, reads_values
 from anyshape.records.captured import Guard
-
-_VALUE_ERRORS = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
 
 
 def diagnose_capture_error(error: BaseException) -> Finding:
@@ -24,7 +23,7 @@ def diagnose_capture_error(error: BaseException) -> Finding:
     chain = list(chain_of(error))
     source = next((found for each in chain if (found := source_of_error(each))), None) or _source_in_text(chain)
     cause = chain[-1]
-    if any(type(each).__name__ in _VALUE_ERRORS for each in chain) or "data-dependent" in str(error):
+    if reads_values(error):
         return Finding(
             code="AS111",
             name="branch-on-values",

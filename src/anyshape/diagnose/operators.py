@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
-from anyshape.diagnose.wording import chain_of, first_line
+from anyshape.diagnose.wording import first_line
 from anyshape.findings import Finding, PromiseBroken, Severity, Source
 from anyshape.inputs.near import nearest
 from anyshape.modules.frames import source_of_error, source_of_stack_text
+from anyshape.modules.value_errors import chain_of
 from anyshape.records.untranslatable import Untranslatable
 
 _NO_FAKE = re.compile(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from anyshape.domain import Dim, Domain
 
@@ -27,16 +27,6 @@ def say_promise(domain: Domain, name: str) -> str:
 def replay_option(sizes: Mapping[str, int]) -> str:
     """`batch=1,seq=7`, as `--sizes` takes it."""
     return ",".join(f"{name}={size}" for name, size in sizes.items())
-
-
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, outermost first."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def first_line(message: str, limit: int = 160) -> str:
