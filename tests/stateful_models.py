@@ -151,6 +151,42 @@ class PlainObject(nn.Module):
         return x * self.box.scale
 
 
+class Slotted:
+    __slots__ = ("scale", "unset")
+
+    def __init__(self):
+        self.scale = 1.0
+
+
+class SlottedObject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.box = Slotted()
+
+    def forward(self, x):
+        self.box.scale += 1.0  # writes
+        return x * self.box.scale
+
+
+SLOTTED = Slotted()
+
+
+class SlottedGlobal(nn.Module):
+    def forward(self, x):
+        SLOTTED.scale += 1.0  # writes
+        return x * 2 if SLOTTED.scale > 3 else x
+
+
+class DataOfParameter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    def forward(self, x):
+        self.scale.data += 1  # writes
+        return x * self.scale
+
+
 class Default(nn.Module):
     def forward(self, x, seen=[]):  # noqa: B006
         seen.append(1)  # writes
@@ -202,7 +238,7 @@ class Pair(nn.Module):
 
 KEEPING = (
     InPlaceBuffer, NewBuffer, Counter, WarmUp, History, Global, closure, OfTheClass, Context, Hidden, Alias, PlainObject,
-    Default, NumpyState, Cache, Inner, Pair,
+    SlottedObject, SlottedGlobal, DataOfParameter, Default, NumpyState, Cache, Inner, Pair,
 )  # fmt: skip
 CARRIED = {
     InPlaceBuffer: "state.ema: float32[8]",
@@ -212,6 +248,7 @@ CARRIED = {
     Hidden: "state.h: float32[batch, 8]",
     Cache: "state.kept.k: float32[kept_k_0, 8]",
     PlainObject: "state.box.scale: float64[]",
+    SlottedObject: "state.box.scale: float64[]",
     Inner: "state.part.ema: float32[8]",
     Pair: "state.state.0: float32[8]",
 }

@@ -94,6 +94,17 @@ def test_the_module_is_left_as_it_was() -> None:
     before = models.TOTAL
     refused(models.Global())
     assert (module.calls, models.TOTAL) == (0, before)
+    slotted = models.SlottedObject()
+    refused(slotted)
+    refused(models.SlottedGlobal())
+    assert (slotted.box.scale, models.SLOTTED.scale) == (1.0, 1.0)
+
+
+def test_a_parameter_written_through_its_data_is_state_and_is_put_back() -> None:
+    module = models.DataOfParameter()
+    finding = refused(module)
+    assert (finding.code, module.scale.item()) == ("AS143", 0)
+    assert "'scale'" in finding.what
 
 
 def test_a_check_of_a_file_with_state_carries_it(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from anyshape.modules.frames import is_users
+from anyshape.modules.slotted_objects import slots_of
 from anyshape.modules.user_code import codes_of, functions_of_classes, user_parts
 
 MISSING: Any = object()
@@ -126,7 +127,9 @@ def _can_change(value: Any) -> bool:
 
 
 def _is_users_object(value: Any) -> bool:
-    return isinstance(value, torch.nn.Module) or (hasattr(value, "__dict__") and _is_users_class(type(value)))
+    if isinstance(value, torch.nn.Module):
+        return True
+    return (hasattr(value, "__dict__") or bool(slots_of(value))) and _is_users_class(type(value))
 
 
 def _is_users_class(kind: type) -> bool:

@@ -47,10 +47,11 @@ class Replay:
         self.module = module
         self._flatten = flatten
         self._state = ModuleState(module)
+        self._has_run = False
 
     def fresh(self, call: Call, seed: int = 0, varied: Sequence[str] = ()) -> Reply:
         """The reply from the first state. The `varied` sources of random numbers are seeded anew."""
-        self._state.restore()
+        self.reset()
         return self._run(call, seed, varied)
 
     def onward(self, call: Call) -> Reply:
@@ -59,7 +60,7 @@ class Replay:
 
     def reset(self) -> None:
         """Put the first state back."""
-        self._state.restore()
+        self._state.restore(thorough=not self._has_run)
 
     def advanced(self, call: Call) -> dict[str, bool]:
         """The sources of random numbers that a call reads; True for one that the call itself does not seed."""
@@ -76,17 +77,18 @@ class Replay:
         start = self._positions()
         reply = self._run(call, 1, SOURCES)
         is_same = self._positions() == start and reply.is_like(usual)
-        self._state.restore()
+        self.reset()
         return is_same
 
     def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._state.restore()
+        self.reset()
         self._vary(seed, SOURCES)
         start = self._positions()
         self._run(call, seed, SOURCES)
         return start, self._positions()
 
     def _run(self, call: Call, seed: int, varied: Sequence[str]) -> Reply:
+        self._has_run = True
         self._state.random.restore()
         self._vary(seed, varied)
         try:

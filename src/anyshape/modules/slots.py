@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from anyshape.modules.reach import GENERATORS, MISSING, Place, outside_places
+from anyshape.modules.slotted_objects import put_slot_values, slot_values, slots_of
 
 _DEPTH = 6
 _LARGE = 64 * 2**20
@@ -89,6 +90,7 @@ def putting(slots: Sequence[Slot], values: Sequence[Any]) -> Iterator[None]:
     kept = [(part, dict(vars(part)), dict(part._buffers), dict(part._parameters)) for part in parts.values()]
     places = [(slot.root, slot.root.get()) for slot in slots if isinstance(slot.root, Place)]
     containers = [(each, _content(each)) for slot in slots for each in _containers_on(slot)]
+    slotted = [(each, slot_values(each)) for slot in slots for each in _along(slot) if slots_of(each)]
     try:
         for slot, value in zip(slots, values, strict=True):
             slot.set(value)
@@ -96,6 +98,8 @@ def putting(slots: Sequence[Slot], values: Sequence[Any]) -> Iterator[None]:
     finally:
         for container, content in containers:
             _refill(container, content)
+        for each, attributes in slotted:
+            put_slot_values(each, attributes)
         for place, value in places:
             place.set(value)
         for part, attributes, buffers, parameters in kept:
@@ -174,7 +178,7 @@ def _leaves(
 def _children(value: Any) -> list[tuple[Step, Any]] | None:
     """The parts of a module, container or plain object; None for a leaf."""
     if isinstance(value, torch.nn.Module):
-        own = [(("attribute", name), item) for name, item in vars(value).items() if name not in _TORCH]
+        own = [(("attribute", name), item) for name, item in _attributes(value).items() if name not in _TORCH]
         own += [(("attribute", name), item) for name, item in value._buffers.items()]
         weights = [(("attribute", name), item) for name, item in value._parameters.items() if _is_small(item)]
         return [*own, *weights, *((("part", name), part) for name, part in value._modules.items() if part is not None)]
@@ -184,17 +188,33 @@ def _children(value: Any) -> list[tuple[Step, Any]] | None:
         return [(("item", index), item) for index, item in enumerate(value)]
     if isinstance(value, _OPAQUE) or callable(value) or type(value).__module__.split(".")[0] in ("builtins", "torch"):
         return None
-    attributes = getattr(value, "__dict__", None)
-    return None if attributes is None else [(("attribute", name), item) for name, item in attributes.items()]
+    if not hasattr(value, "__dict__") and not slots_of(value):
+        return None
+    return [(("attribute", name), item) for name, item in _attributes(value).items()]
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    """The attributes of an object, those in `__slots__` included."""
+    own: dict[str, Any] = getattr(value, "__dict__", {})
+    return {**own, **slot_values(value)} if slots_of(value) else own
+
+
+def _put_attribute(value: Any, name: str, new: Any) -> None:
+    """Set an attribute past the code of its class; MISSING removes it."""
+    if name in slots_of(value):
+        others = {key: item for key, item in slot_values(value).items() if key != name}
+        put_slot_values(value, others if new is MISSING else {**others, name: new})
+    else:
+        vars(value).pop(name, None) if new is MISSING else vars(value).__setitem__(name, new)
 
 
 def _take(value: Any, step: Step) -> Any:
     kind, key = step
     if isinstance(value, torch.nn.Module):
-        spaces = (value._modules,) if kind == "part" else (vars(value), value._buffers, value._parameters)
+        spaces = (value._modules,) if kind == "part" else (_attributes(value), value._buffers, value._parameters)
         return next((space[key] for space in spaces if key in space), MISSING)
     if kind == "attribute":
-        return getattr(value, "__dict__", {}).get(key, MISSING)
+        return _attributes(value).get(key, MISSING)
     try:
         return value[key]
     except (KeyError, IndexError, TypeError):
@@ -214,12 +234,12 @@ def _put(value: Any, steps: tuple[Step, ...], new: Any) -> Any:
         if kind == "attribute":
             value._buffers.pop(key, None)
             value._parameters.pop(key, None)
-            vars(value).pop(key, None) if inner is MISSING else vars(value).__setitem__(key, inner)
+            _put_attribute(value, key, inner)
     elif isinstance(value, tuple):
         items = [*value[:key], inner, *value[key + 1 :]]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     elif kind == "attribute":
-        vars(value).pop(key, None) if inner is MISSING else vars(value).__setitem__(key, inner)
+        _put_attribute(value, key, inner)
     elif isinstance(value, dict):
         value.pop(key, None) if inner is MISSING else value.__setitem__(key, inner)
     elif isinstance(value, (list, deque)) and key <= len(value):

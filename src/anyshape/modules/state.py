@@ -20,6 +20,7 @@ import torch
 from anyshape.findings import Finding, UsageError
 from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers
 from anyshape.modules.reach import GENERATORS, outside_places
+from anyshape.modules.slotted_objects import put_slot_values, slot_values, slots_of
 
 _ALWAYS_COPIED_BYTES = 256 * 2**20
 _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")
@@ -53,7 +54,8 @@ class ModuleState:
     def restore(self, *, thorough: bool = False) -> Written:
         """Put everything back, the random numbers included; gives the places that had been written.
 
-        `thorough`: compare even what no call has yet written.
+        `thorough`: compare even what no call has yet written. To be set before the first call: nothing follows from a
+        parameter that is as it was then.
         """
         for part, training in self._modes:
             if getattr(part, "training", training) != training:  # of a scripted module, it is out of our reach
@@ -130,7 +132,7 @@ class _Walk:
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.generators: list[Any] = []
         self.containers = KeptContainers()
-        self.undo: list[Callable[[], frozenset[Any]]] = []  # of places outside the module
+        self.undo: list[Callable[[], frozenset[Any]]] = []  # of slots, and of places outside the module
         self._seen: set[int] = set()
         self._visit(module, 0)
         for tensor in (*module.parameters(), *module.buffers()):  # a scripted module hides them from the walk
@@ -154,15 +156,18 @@ class _Walk:
             else:
                 self.generators.append(value)
             return
-        content = _content(value)
-        if content is None:
+        content, has_slots = _content(value), bool(slots_of(value)) and not _is_foreign(value)
+        if content is None and not has_slots:
             return
         self._seen.add(id(value))
-        if not isinstance(value, tuple):
+        if content is not None and not isinstance(value, tuple):
             self.containers.add(content)
+        slots = slot_values(value) if has_slots else {}
+        if has_slots:
+            self.undo.append(partial(put_slot_values, value, slots))
         # A module's depth is not that of a nested container: models are deep.
         inner = 0 if isinstance(value, torch.nn.Module) else depth + 1
-        for item in _items(content):
+        for item in (*_items(content or ()), *slots.values()):
             self._visit(item, inner)
 
 
@@ -175,7 +180,7 @@ class _KeptTensor:
         self._memory = tensor.detach()
         self._values = self._memory.clone() if copied else None
         self._version = _version(tensor)
-        # Only parameters may go unwritten, and only after a first look: a write through `.data` leaves the version.
+        # Only parameters may go unwritten, and only after a look behind a call: a write through `.data` leaves the version.
         self._trusted = False
         self._is_parameter = isinstance(tensor, torch.nn.Parameter)
 
@@ -194,7 +199,7 @@ class _KeptTensor:
         if is_other:
             with torch.no_grad():
                 self._memory.copy_(self._values)
-        elif self._is_parameter:
+        elif self._is_parameter and not thorough:
             self._trusted = True
         self._version = _version(self._tensor)
         return WRITTEN if is_other else NOTHING
@@ -217,9 +222,14 @@ def _content(value: Any) -> Any:
         return value
     if isinstance(value, torch.nn.Module):
         return vars(value)
-    if isinstance(value, type) or callable(value) or type(value).__module__.split(".")[0] in _FOREIGN:
-        return None
-    return getattr(value, "__dict__", None)
+    return None if _is_foreign(value) else getattr(value, "__dict__", None)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether it is a class, a function, or an object of a library: its attributes are not the user's."""
+    if isinstance(value, torch.nn.Module):
+        return False
+    return isinstance(value, type) or callable(value) or type(value).__module__.split(".")[0] in _FOREIGN
 
 
 def _items(content: Any) -> Iterator[Any]:
