@@ -64,6 +64,34 @@ def test_a_norm_behind_a_layer_is_folded(
     np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=2e-5, atol=2e-6)
 
 
+class AddedTo(nn.Module):
+    """A product with a constant added, which need not be a number for each column, and a norm."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6)
+        self.weight, self.bias = nn.Parameter(torch.randn(6, 6)), nn.Parameter(torch.randn(shape))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.norm(torch.addmm(self.bias, x.reshape(-1, 6, 6)[0], self.weight)), x + 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "norms"), [((6, 1), 1), ((6, 6), 1), ((1, 6), 0), ((6,), 0), ((1, 1), 0), ((), 0)], ids=str
+)
+def test_a_norm_is_folded_where_what_is_added_is_the_same_in_every_row(
+    shape: tuple[int, ...], norms: int, tmp_path: Path
+) -> None:
+    model = shaken(AddedTo(*shape))
+    result = anyshape.export(
+        model, lambda n=2: {"x": torch.randn(n * 6, 6)}, tmp_path / "m.onnx", enforce="load", verify="none"
+    )
+    assert operators_of(result.model)["BatchNormalization"] == norms
+    x = torch.randn(12, 6)
+    actual = Session(tmp_path / "m.onnx").run({"x": x.numpy()})[0]
+    np.testing.assert_allclose(actual, model(x)[0].detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
 class Shared(nn.Module):
     """One convolution before two norms, and what it gives is read twice."""
 

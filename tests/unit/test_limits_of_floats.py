@@ -34,6 +34,8 @@ FUNCTIONS = {
     "nan_to_num": torch.nan_to_num,
     "heaviside": lambda x: torch.heaviside(x, torch.tensor(0.5)),
     "logit": lambda x: torch.logit(x, 0.1),
+    "logit with bounds that cross": lambda x: torch.logit(x, 0.7),
+    "log of sigmoid": lambda x: torch.log(torch.sigmoid(x)),
     "xlogy": lambda x: torch.xlogy(torch.zeros_like(x), x),
     "root": lambda x: torch.cat([x**0.5, x**-0.5]),
     "largest norm": lambda x: torch.linalg.vector_norm(x, INFINITY),
@@ -62,6 +64,49 @@ def _compare_all(module, example, inputs, path):
 def test_nan_and_infinities(name, tmp_path):
     x = torch.tensor([INFINITY, -INFINITY, NAN, 1.0, 0.2])
     _compare_all(Function(FUNCTIONS[name]), torch.rand(4), (x, x[:1], x[1:2], x[3:]), tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("log", "dtype"),
+    [(torch.log, torch.float32), (torch.log2, torch.float32), (torch.log10, torch.float32), (torch.log, torch.float64)],
+)
+def test_the_logarithm_of_a_small_sigmoid(log, dtype, tmp_path):
+    x = torch.tensor([-5.0, -17, -18, -20, -30, -60, -87, -100, -700, -800, 0, 30, 100], dtype=dtype)
+    _compare(Function(lambda x: log(torch.sigmoid(x))), torch.rand(4, dtype=dtype), x, tmp_path / "m.onnx")
+
+
+def test_the_logarithm_of_the_sigmoid_in_one_function(tmp_path):
+    x = torch.tensor([-1000.0, -100, -30, -18, 0, 30, 100])
+    anyshape.export(Function(nn.functional.logsigmoid), (torch.rand(4),), tmp_path / "m.onnx", dynamic={"x": "n"})
+    (actual,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(actual, nn.functional.logsigmoid(x.double()).numpy(), rtol=1e-6, atol=1e-15)
+
+
+NONE_OF_SOME = {
+    "any of an axis": lambda x: (x > 0).any(1),
+    "any of all": lambda x: (x > 0).any(),
+    "any of axes": lambda x: torch.any(x > 0, (0, 1)),
+    "any kept": lambda x: x.any(0, keepdim=True),
+    "any of bytes": lambda x: x.to(torch.uint8).any(1) + 1,
+    "all of an axis": lambda x: (x > 0).all(1),
+    "all of all": lambda x: x.all(),
+    "all of axes": lambda x: torch.all(x > 0, (0, 1), keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", NONE_OF_SOME)
+def test_any_and_all_of_no_elements(name, tmp_path):
+    n, m = (anyshape.dim(0, 200, example=size) for size in (4, 5))
+    function = Function(NONE_OF_SOME[name])
+    result = anyshape.export(function, lambda n=n, m=m: {"x": torch.randn(n, m, 3)}, tmp_path / "m.onnx")
+    assert result.strategy == "symbolic"
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for shape in ((2, 0, 3), (0, 2, 3), (0, 0, 3), (2, 4, 3), (1, 1, 3)):
+        for x in (torch.randn(shape), torch.ones(shape), torch.zeros(shape)):
+            (actual,) = session.run(None, {"x": x.numpy()})
+            expected = function(x).numpy()
+            assert actual.dtype == expected.dtype
+            np.testing.assert_array_equal(actual, expected)
 
 
 def test_logsumexp_of_large_halves(tmp_path):

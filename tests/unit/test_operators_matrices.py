@@ -1,4 +1,4 @@
-"""Matrices taken apart (LU, QR, Cholesky), their exponential, and writes along diagonals and strides."""
+"""Matrices taken apart (LU, QR, Cholesky), their exponential, reads along diagonals, and writes along diagonals and strides."""
 
 from __future__ import annotations
 
@@ -43,6 +43,29 @@ def singular(*shapes: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
     torch.manual_seed(0)
     few = torch.tensor([0.0, -0.0, 1.0, -2.0, 0.5, 3.0])
     return [(few[torch.randint(0, 6, shape)], few[torch.randint(0, 6, (*shape[:-1], 2))]) for shape in shapes]
+
+
+def beside_infinities(x: torch.Tensor) -> torch.Tensor:
+    """Infinite above the diagonal, NaN below."""
+    above = torch.ones_like(x, dtype=torch.bool).triu(1)
+    below = torch.ones_like(x, dtype=torch.bool).tril(-1)
+    return x.masked_fill(above, float("-inf")).masked_fill(below, float("nan"))
+
+
+def diagonals(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Also where the offset is beyond the edge at some of the sizes, or at all of them."""
+    kinds = (x, x > 0, (x * 9).long(), x.double())
+    turned = (x.diagonal(1, 1, 0), x.diagonal(-1, -1, -2))
+    return (
+        *(each.diagonal(offset) for each in kinds for offset in (0, 2, -2)),
+        *turned,
+        x.diagonal(70),
+        x.diagonal(-70),
+    )
+
+
+def diagonals_of_more(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (x.diagonal(), x.diagonal(1, 2, 1), x.diagonal(-2, 0, -1), (x > 0).diagonal(3, -2, -1))
 
 
 def triangles(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -104,6 +127,9 @@ ROWS = [
         lambda x: x.diagonal_scatter(x.diagonal(-2, 1, 0).exp(), -2, 1, 0),
         sizes((2, 5, 4), (3, 6, 4)),
     ),
+    Row("diagonals-of-two-axes", diagonals, sizes((5, 4), (3, 6), (1, 1), (2, 9), (9, 2))),
+    Row("diagonals-of-more-axes", diagonals_of_more, sizes((2, 5, 4), (3, 4, 6), (1, 1, 1), (2, 2, 9))),
+    Row("trace-of-integers", lambda x: (x * 9).int().trace(), sizes((5, 4), (3, 6), (1, 1))),
     Row("strides", lambda x: x.as_strided_scatter(torch.ones(2, 2), (2, 2), (1, 3), 1), sizes((5, 4), (3, 6), (9, 1))),
 ]
 
@@ -113,6 +139,16 @@ ROWS = [
 @pytest.mark.long_table
 def test_is_right_at_every_size(row: Row) -> None:
     assert find_differences(row) == []
+
+
+def test_what_is_beside_the_diagonal_has_no_effect() -> None:
+    def read(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.diagonal(), x.diagonal(0, 1, 0), x.trace()
+
+    torch.manual_seed(0)
+    matrices = [(beside_infinities(torch.randn(shape)),) for shape in ((5, 4), (3, 6), (4, 4), (1, 1))]
+    assert all(bool(value.isfinite().all()) for (x,) in matrices for value in read(x))
+    assert find_differences(Row("", read, matrices)) == []
 
 
 def test_the_comparison_notices_another_sign() -> None:

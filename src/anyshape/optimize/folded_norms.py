@@ -66,7 +66,9 @@ def _find_pair(norm: ir.Node) -> _Pair | None:
         return None
     weight, *statistics = constants
     bias = _array(layer.inputs[2]) if len(layer.inputs) > 2 and layer.inputs[2] is not None else np.zeros(1, np.float64)
-    return None if bias is None else _Pair(layer, norm, axis, (weight, bias, *statistics))
+    if bias is None or bias.size not in (1, *bias.shape[-1:]):
+        return None  # the C of a Gemm may have a number for each row
+    return _Pair(layer, norm, axis, (weight, bias, *statistics))
 
 
 def _channel_axis(layer: ir.Node) -> int | None:

@@ -33,6 +33,7 @@ from anyshape.translate.operators import (
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.promotions import insert_promotions
+from anyshape.translate.sigmoid_tails import write_sigmoids_of_logarithms
 from anyshape.translate.size_numbers import mark_floors, size_translations
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 
@@ -112,6 +113,7 @@ class Translator:
         from torch.onnx._internal.exporter import _building, _core, _fx_passes
 
         take_out_idle_nodes(program, names or {})
+        write_sigmoids_of_logarithms(program)
         _view_as_reshape(program)
         gather_whole_numbers(program)
         mark_floors(program)

@@ -77,8 +77,12 @@ def translate_heaviside(x: ir.Value, values: ir.Value) -> ir.Value:
 
 
 def translate_logit(x: ir.Value, eps: float | None = None) -> ir.Value:
+    """Below `eps` it is eps, else above 1 - eps it is 1 - eps: in this order, also where eps is the larger of both."""
     one = constant(1, dtype_of(x))
-    inside = x if eps is None else op.Clip(x, constant(eps, dtype_of(x)), constant(1 - eps, dtype_of(x)))
+    inside = x
+    if eps is not None:
+        low, high = constant(eps, dtype_of(x)), constant(1 - eps, dtype_of(x))
+        inside = op.Where(op.Less(x, low), low, op.Where(op.Greater(x, high), high, x))
     return op.Log(op.Div(inside, op.Sub(one, inside)))
 
 

@@ -1,8 +1,9 @@
 """Reductions that ONNX has not for every dtype, value or number of elements: aten::amax, amin, aminmax, max, min, argmax and
-argmin of bool and of NaN; norms of infinite order; var, std and var_mean with a correction as large as the axis.
+argmin of bool and of NaN; norms of infinite order; var, std and var_mean with a correction as large as the axis; any and
+all of no elements.
 
-torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, and divides by a negative number where torch
-gives NaN.
+torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, divides by a negative number where torch
+gives NaN, and gives True for any of no elements.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -134,12 +135,34 @@ def translate_std(
     return op.Sqrt(translate_var(x, dim, correction=correction, keepdim=keepdim))
 
 
+def truth(name: str) -> Callable[..., Any]:
+    """any with "ReduceMax", all with "ReduceMin": of no elements, any is False and all is True."""
+
+    def translate(x: ir.Value, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> ir.Value:
+        is_true = op.Cast(x, to=ir.DataType.BOOL)
+        if not rank(x) or (isinstance(dim, (list, tuple)) and not dim):
+            return is_true
+        dims = range(rank(x)) if dim is None else [dim] if isinstance(dim, int) else dim
+        axes = ints(*(positive(axis, rank(x)) for axis in dims))
+        reduced = getattr(op, name)(op.Cast(is_true, to=ir.DataType.INT32), axes, keepdims=int(keepdim))
+        # Of no elements ONNX gives the least or the greatest integer, and the least is not 0.
+        return op.Greater(reduced, constant(0, ir.DataType.INT32))
+
+    return translate
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "amax": extreme("ReduceMax"),
     "amin": extreme("ReduceMin"),
     "aminmax": translate_aminmax,
     "argmax": place_of_extreme("ArgMax"),
     "argmin": place_of_extreme("ArgMin"),
+    "any": truth("ReduceMax"),
+    "any.dim": truth("ReduceMax"),
+    "any.dims": truth("ReduceMax"),
+    "all": truth("ReduceMin"),
+    "all.dim": truth("ReduceMin"),
+    "all.dims": truth("ReduceMin"),
     "max": extreme("ReduceMax"),
     "min": extreme("ReduceMin"),
     "max.dim": extreme_with_index("ReduceMax", "ArgMax"),
