@@ -32,7 +32,7 @@ from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refused_inside
 from anyshape.diagnose.times import diagnose_time
 from anyshape.diagnose.unverified import needs_comparing
-from anyshape.findings import AnyshapeError, Finding, PromiseBroken
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason
 from anyshape.graphs.needs import find_needs
 from anyshape.module_trials import trying
 from anyshape.modules.time_limit import OutOfTime
@@ -96,8 +96,8 @@ def climb(site: Site) -> tuple[Attempt, ...]:
                 break
             if attempts[-1].refused_parts and site.explored.is_explained:
                 break  # the rules are not the true ones: no rung can keep them
-            if attempts[-1].values_decide_elsewhere:
-                break
+            if attempts[-1].has(Reason.VALUES_DECIDE_ELSEWHERE):
+                break  # a rung that learns from traces might not come to these sizes
             captured = attempts[-1].captured
             if captured is not None and (against := captured.sizes_against):
                 site = replace(site, told=(*site.told, *against))

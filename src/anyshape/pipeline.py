@@ -202,7 +202,7 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
 
 def _last_attempts(site: Site, attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
     """The attempts, and those of rungs that are tried only where the others came to nothing."""
-    if any(attempt.values_decide_elsewhere for attempt in attempts):
+    if any(attempt.has(Reason.VALUES_DECIDE_ELSEWHERE) for attempt in attempts):
         return attempts  # the other rungs, and torch's older exporter, follow one way of the code alone
     if asks_for_values(attempts, site.options.strategy) and site.limit.left > 0:
         attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))

@@ -16,16 +16,15 @@ from anyshape.capture.guards import collect_guards, decide_pins, environment_of,
 from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
-from anyshape.capture.sympy_terms import expression_of
-from anyshape.domain import Compare, Condition, Domain, Expr, Number
-from anyshape.domain.within import simplify_within
+from anyshape.capture.program_outputs import answers_of
+from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.flat import FlatModule
 from anyshape.modules.needless_conditions import only_needed_conditions
 from anyshape.modules.open_numbers import run_open
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.state import kept
-from anyshape.records.captured import Answer, Captured, Guard, Region
+from anyshape.records.captured import Captured, Guard, Region
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +73,7 @@ def capture_symbolically(
         *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
     )
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
-    return Captured("symbolic", (region,), _answers(program, paths, symbols, declared.domain))
+    return Captured("symbolic", (region,), answers_of(program, paths, symbols, declared.domain))
 
 
 def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guard, ...]:
@@ -121,32 +120,6 @@ def _open_axes(declared: Declared) -> tuple[Any, ...]:
         else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
         for leaf in declared.open_leaves
     )
-
-
-def _answers(
-    program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr], domain: Domain
-) -> tuple[Answer, ...]:
-    import torch
-
-    given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
-    asked = set(map(str, program.graph_signature.user_outputs))
-    values = [node.meta["val"] for node in given if node.name in asked]
-    answers = []
-    for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
-        if isinstance(value, torch.Tensor):
-            axes = tuple(_size(size, symbols, domain) for size in value.shape)
-            answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
-        else:
-            kind = {torch.SymInt: "int64", torch.SymBool: "bool", int: "int64", bool: "bool"}
-            answers.append(Answer(path, kind.get(type(value), "float32"), ()))
-    return tuple(answers)
-
-
-def _size(size: Any, symbols: Mapping[str, Expr], domain: Domain) -> Expr | None:
-    if isinstance(size, int):
-        return Number(size)
-    found = expression_of(size.node.expr, symbols)
-    return None if found is None else simplify_within(found, domain)
 
 
 def _placeholders(program: ExportedProgram) -> list[Any]:

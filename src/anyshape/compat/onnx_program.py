@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
     import torch
 
+_SAVE = "ONNXProgram.save"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ONNXProgram(Export):
@@ -74,9 +76,9 @@ class ONNXProgram(Export):
     ) -> None:
         """Write the model, with its weights beside it where `external_data` is true or they exceed 2 GB."""
         if not include_initializers:
-            raise UsageError(not_honoured("include_initializers", False, WEIGHTS_ARE_VERIFIED))
+            raise UsageError(not_honoured("include_initializers", False, WEIGHTS_ARE_VERIFIED, _SAVE))
         if keep_initializers_as_inputs:
-            raise UsageError(not_honoured("keep_initializers_as_inputs", True, WEIGHTS_ARE_NO_INPUTS))
+            raise UsageError(not_honoured("keep_initializers_as_inputs", True, WEIGHTS_ARE_NO_INPUTS, _SAVE))
         save_model(self.model, Path(fspath(destination)), external_data=external_data)
 
     def optimize(self) -> None:

@@ -1,4 +1,8 @@
-"""verify="none": a file that nobody compared (AS317), and a capture that is nothing without comparisons (AS426)."""
+"""Findings about verify="none".
+
+the file was not compared with the model                      ->  AS317, a warning
+the capture is not proved, so a file needs comparisons        ->  AS426
+"""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ class Reason(Enum):
     SIZE_BRANCH = "the captured program holds on a part of the domain"
     STATE_KEPT = "the module keeps state from call to call"
     VALUES_DECIDE = "Python reads a value of a tensor"
+    VALUES_DECIDE_ELSEWHERE = "Python reads a value of a tensor at sizes other than those of the first capture"
 
 
 REFUSED_SIZES = frozenset(

@@ -120,7 +120,7 @@ class _Walker:
 
 
 def _form(tensor: torch.Tensor) -> str:
-    """What a tensor is that does not have its elements side by side: sparse, nested, quantized; "" for a dense one."""
+    """The form of a tensor that is not dense, in words: nested, sparse, or of another layout; "" for a dense one."""
     if tensor.is_nested:
         return "a nested tensor"
     if tensor.layout in _SPARSE:

@@ -1,4 +1,4 @@
-"""Constants of integers that rules of this room add to a model."""
+"""Constants that rules of this room add to a model."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from collections.abc import Iterable
 import numpy as np
 import onnx_ir as ir
 
+from anyshape.runtime.dtypes import Array
+
 
 def add_integers(model: ir.Model, prefix: str, numbers: Iterable[int]) -> ir.Value:
     """An int64 vector as a weight of the model; equal vectors with one prefix are one weight."""
     array = np.asarray(list(numbers), dtype=np.int64)
     name = f"{prefix}_{'_'.join(str(number) for number in array)}"
     known = model.graph.initializers.get(name)
-    if known is not None:
-        return known
+    return known if known is not None else add_weight(model, name, array)
+
+
+def add_weight(model: ir.Model, name: str, array: Array) -> ir.Value:
+    """An array as a weight of the model, under a name that no other weight has."""
     tensor = ir.Tensor(array, name=name)
-    value = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(array.shape), const_value=tensor)
+    value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
     model.graph.register_initializer(value)
     return value
 

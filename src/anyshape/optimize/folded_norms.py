@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from anyshape.optimize.constants import add_weight
+
 _CHANNEL_OF_WEIGHT = {"Conv": 0, "ConvTranspose": 1}
 _STATISTICS = 4
 _EPSILON = 1e-5
@@ -25,7 +27,7 @@ Folded = dict[tuple[int, ...], tuple[ir.Value, ir.Value]]
 
 @dataclass(frozen=True)
 class _Pair:
-    """A layer with weights and the norm that follows it, the channel axis of the weights, and all constants as doubles."""
+    """A layer with weights and the norm that follows it, the channel axis of the weights, and all constants."""
 
     layer: ir.Node
     norm: ir.Node
@@ -123,10 +125,7 @@ def _weights(pair: _Pair) -> tuple[Any, Any] | None:
 def _add(model: ir.Model, stem: str, array: Any) -> ir.Value:
     names = (stem, *(f"{stem}.{number}" for number in range(1, len(model.graph.initializers) + 1)))
     name = next(each for each in names if each not in model.graph.initializers)
-    tensor = ir.Tensor(array, name=name)
-    value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
-    model.graph.register_initializer(value)
-    return value
+    return add_weight(model, name, array)
 
 
 def _array(value: ir.Value | None) -> Any:

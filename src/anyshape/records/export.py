@@ -27,8 +27,7 @@ class Attempt:
     """What one rung of the ladder came to: findings that stopped it, or a file and its verdict.
 
     `blamed` is the condition on sizes that stands in the way, `declared` the declaration that was worked with, `rules`
-    what this rung added to it. With `values_decide_elsewhere`, what runs depends on values at sizes other than the first
-    that were captured: a rung that learns from traces might not come there.
+    what this rung added to it.
     """
 
     strategy: str
@@ -39,7 +38,6 @@ class Attempt:
     blamed: Guard | None = None
     declared: Declared | None = None
     rules: tuple[Rule, ...] = ()
-    values_decide_elsewhere: bool = False
 
     @property
     def is_right(self) -> bool:

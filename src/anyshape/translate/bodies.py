@@ -127,13 +127,14 @@ def common_answers(parts: Sequence[Exported], domains: Sequence[Domain] = ()) ->
 
 def _common_axis(sizes: Sequence[Expr | None], domains: Sequence[Domain]) -> Expr | None:
     known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes) or len(set(known)) == 1:
-        return known[0] if len(known) == len(sizes) else None
+    if len(known) < len(sizes):
+        return None
+    if len(set(known)) == 1:
+        return known[0]
     places = list(zip(known, domains, strict=True)) if domains else []
-    for candidate in sorted(set(known), key=lambda size: (len(format_expr(size)), format_expr(size))):
-        if places and all(_is_same(candidate, size, domain) for size, domain in places):
-            return candidate
-    return None
+    shortest_first = sorted(set(known), key=lambda size: (len(format_expr(size)), format_expr(size)))
+    fitting = (each for each in shortest_first if all(_is_same(each, size, domain) for size, domain in places))
+    return next(fitting, None) if places else None
 
 
 def _is_same(one: Expr, other: Expr, domain: Domain) -> bool:

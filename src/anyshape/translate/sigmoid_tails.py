@@ -28,11 +28,12 @@ _TYPES = (torch.float32, torch.float64)
 def write_sigmoids_of_logarithms(program: ExportedProgram) -> None:
     """Rewrite the program in place."""
     graph = program.graph_module.graph
-    for node in list(graph.nodes):
-        if node.target in _LOGARITHMS and _is_sigmoid(node.args[0]):
-            node.replace_input_with(node.args[0], _write_out(node, node.args[0]))
-    graph.eliminate_dead_code()
-    program.graph_module.recompile()
+    found = [node for node in graph.nodes if node.target in _LOGARITHMS and _is_sigmoid(node.args[0])]
+    for node in found:
+        node.replace_input_with(node.args[0], _write_out(node, node.args[0]))
+    if found:
+        graph.eliminate_dead_code()
+        program.graph_module.recompile()
 
 
 def _is_sigmoid(given: object) -> bool:

@@ -23,9 +23,7 @@ RUNS = 2  # of the operations of one call: the module's own, and the file's
 _OF_EACH_KIND = ("mixed", "prefix-masks", "highest-integers")
 _WIDE = (3, 2)
 _IN_DOUBLES = 2  # operations of a call in doubles, by those of the call itself
-_SHARE = (
-    4  # one part in so many of the allowance is for the noise floor at a middling size, and for edges at a wider one
-)
+_SHARE = 4  # one part in so many of the allowance: for the noise floor at a middling size, and for edges at a wider one
 _WORTH = 4  # times the operations at the cheapest sizes that a wider size may take for edge values
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch.fx import Node
 
-from anyshape.capture.generalized.described import answers_of, declared_sizes, open_axes, symbols_of
+from anyshape.capture.generalized.described import declared_sizes, open_axes, symbols_of
 from anyshape.capture.generalized.frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Lesson
 from anyshape.capture.generalized.operands import Given, Held, Operand
@@ -22,6 +22,7 @@ from anyshape.capture.generalized.sizes import accidents
 from anyshape.capture.generalized.solve_dims import read_dims
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.guards import collect_guards, shape_environment
+from anyshape.capture.program_outputs import answers_of
 from anyshape.inputs import Declared
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region

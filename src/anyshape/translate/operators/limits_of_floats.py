@@ -35,21 +35,17 @@ def translate_clamp_max(x: ir.Value, high: Any) -> ir.Value:
     return translate_clamp(x, None, high)
 
 
-def translate_clamp_min_tensor(x: ir.Value, low: ir.Value) -> ir.Value:
-    """torch.onnx's for integers: not every type has a Max."""
-    if dtype_of(x).is_floating_point():
-        return op.Max(x, op.CastLike(low, x))
-    from onnxscript.function_libs.torch_lib.ops import core
+def clamp_by_tensor(name: str) -> Callable[..., Any]:
+    """clamp_min with "Max", clamp_max with "Min"; of integers as torch.onnx writes them: not every type has a Max."""
 
-    return core.aten_clamp_min_tensor(x, low)
+    def translate(x: ir.Value, bound: ir.Value) -> ir.Value:
+        if dtype_of(x).is_floating_point():
+            return getattr(op, name)(x, op.CastLike(bound, x))
+        from onnxscript.function_libs.torch_lib.ops import core
 
+        return (core.aten_clamp_min_tensor if name == "Max" else core.aten_clamp_max_tensor)(x, bound)
 
-def translate_clamp_max_tensor(x: ir.Value, high: ir.Value) -> ir.Value:
-    if dtype_of(x).is_floating_point():
-        return op.Min(x, op.CastLike(high, x))
-    from onnxscript.function_libs.torch_lib.ops import core
-
-    return core.aten_clamp_max_tensor(x, high)
+    return translate
 
 
 def translate_sign(x: ir.Value) -> ir.Value:
@@ -97,8 +93,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "clamp": translate_clamp,
     "clamp_min": translate_clamp,
     "clamp_max": translate_clamp_max,
-    "clamp_min.Tensor": translate_clamp_min_tensor,
-    "clamp_max.Tensor": translate_clamp_max_tensor,
+    "clamp_min.Tensor": clamp_by_tensor("Max"),
+    "clamp_max.Tensor": clamp_by_tensor("Min"),
     "sign": translate_sign,
     "logsumexp": translate_logsumexp,
     "heaviside": translate_heaviside,
