@@ -4,8 +4,8 @@
 
 The files are those that one_export.py wrote into FOLDER; a static file is exported here at each size. One thread for each
 session, no spinning, the files in turn, the minimum of many calls. Our file is opened twice, and once more as
-target="onnxruntime" writes it: the difference between the two
-is what the machine adds. A file counts only where its answer is right, and the reference is eager torch.
+target="onnxruntime" writes it: the difference between the first two is what the machine adds. A file counts only where its
+answer is right, and the reference is eager torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import onnxruntime
 import torch
 import torch.utils._pytree as pytree
-from one_export import EXPORTERS, quiet
+from one_export import quiet
 from torch import nn
 from zoo_models import Case, Sizes, find_case
 
@@ -116,7 +116,9 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     module = case.build().eval()
-    sessions: dict[str, Any] = {each: find_session(folder / f"{name}-{each}.onnx") for each in EXPORTERS}
+    sessions: dict[str, Any] = {
+        each: find_session(folder / f"{name}-{each}.onnx") for each in ("dynamo", "torchscript", "anyshape")
+    }
     sessions["anyshape, again"] = find_session(folder / f"{name}-anyshape.onnx")
     sessions["anyshape, fused"] = fused_session(folder / f"{name}-anyshape.onnx")
     refused = {each: told for each, told in sessions.items() if isinstance(told, str)}
