@@ -9,7 +9,7 @@ FAMILIES ?= ../shared/families
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint types setup corpus peers families operators thorough bench clean
+.PHONY: demo test quick lint types setup corpus peers families operators thorough bench gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -49,6 +49,26 @@ operators: $(STAMP)
 # One process for each model and exporter; goes on where it stopped. BENCH="--only bert-base", "--small", "--again".
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed/run.py $(BENCH)
+
+# What our own rungs do not reach, over the corpus, the suites and the families. Hours; goes on where it stopped.
+GAPS := $(CURDIR)/.gaps
+gaps: $(STAMP)
+	mkdir -p $(GAPS)
+	test -f $(GAPS)/corpus.jsonl || ANYSHAPE_RUNGS=$(GAPS)/corpus.rungs $(BIN)/python $(CORPUS)/run.py --no-check --plugin benchmarks/gaps/noting_plugin.py:export_corpus -e noting_plugin -o $(GAPS)/corpus.jsonl
+	ANYSHAPE_RUNGS=$(GAPS)/families.rungs $(BIN)/python $(FAMILIES)/run.py noting_plugin:export --path $(FAMILIES) --path benchmarks/gaps --out $(GAPS)/families.jsonl --timeout 150
+	ANYSHAPE_RUNGS=$(GAPS)/peers.rungs $(BIN)/python $(PEERS)/run.py noting_plugin:export --path benchmarks/gaps --kind dynamic --timeout 120 --out $(GAPS)/peers.jsonl
+	$(BIN)/python benchmarks/gaps/list_gaps.py $(foreach suite,corpus families peers,$(suite)=$(GAPS)/$(suite).jsonl=$(GAPS)/$(suite).rungs)
+
+# The tests on another torch, in an environment of its own (several GB of CUDA packages): make compat-torch VERSION=2.15.0
+VERSION ?= 2.15.0
+OTHER := .torch-$(VERSION)
+TESTS ?= tests
+compat-torch:
+	test -x $(OTHER)/bin/python || $(PYTHON) -m venv $(OTHER)
+	grep -Ev '^(torch|setuptools)==' constraints.txt > $(OTHER)/constraints.txt
+	$(OTHER)/bin/python -m pip install -q --disable-pip-version-check -c $(OTHER)/constraints.txt "setuptools>=77" torch==$(VERSION)
+	$(OTHER)/bin/python -m pip install -q --disable-pip-version-check -c $(OTHER)/constraints.txt --no-build-isolation -e '.[dev]'
+	$(OTHER)/bin/python -m pytest -q -n 2 $(TESTS)
 
 setup: $(STAMP)
 
