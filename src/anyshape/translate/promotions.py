@@ -20,7 +20,8 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
         if n.op != "call_function" or "val" not in n.meta:
             return super().run_node(n)
         rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
-        if rule is not None:
+        # any and all take every dtype, and give uint8 for uint8, which a cast to bool before them would lose.
+        if rule is not None and not isinstance(rule, type_promotion.AllOrAnyReductionTypePromotionRule):
             with self._set_current_node(n):
                 self._maybe_promote_node(n, rule)
         return n.meta["val"]

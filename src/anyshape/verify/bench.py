@@ -14,9 +14,10 @@ import numpy as np
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Sizes
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeRejected
-from anyshape.verify.compare import OutputRule, compare_in_full, without_numbers_apart
+from anyshape.runtime.errors import ChildDied, Death, RunError
+from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, without_numbers_apart
 from anyshape.verify.doubled import SLIGHT, Doubled, rounding_of_file
+from anyshape.verify.failure_kinds import kind_of
 from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.precision import computes_in_double
@@ -32,11 +33,6 @@ _SLOWER_THAN_EAGER = 30.0
 _REPEATS = 3
 FREE_ORDER = "torch leaves the order of equal values open"
 _PATIENCE_S = 2.0  # of the child's work, so that it does not matter what else the machine does
-_DEATHS = {
-    Death.CRASHED: FailureKind.CRASHED,
-    Death.TIMED_OUT: FailureKind.TIMED_OUT,
-    Death.OUT_OF_MEMORY: FailureKind.OUT_OF_MEMORY,
-}
 
 
 @dataclass(frozen=True)
@@ -143,20 +139,29 @@ class Bench:
             answer = self.request.reference.recall(inputs)
             if isinstance(answer, Refused):
                 return Unanswered(answer, _is_answered(pending))
-            if trial.edge is not None and trial.edge.extreme and not self._is_usable(answer, ordinary):
-                return SetAside("the module answers without finite numbers")
+            is_extreme = trial.edge is not None and trial.edge.extreme
+            judge = self._judge_finite if is_extreme and not self._is_usable(answer, ordinary) else self._judge
             actual = self.read(pending.result(self._limit(answer)))
         except RunError as error:
-            return _failure(trial, _kind(error), message=str(error))
+            return _failure(trial, kind_of(error), message=str(error))
         finally:
             pending.discard()
-        return self._judge(trial, _Given(ordinary, inputs, answer), actual)
+        return judge(trial, _Given(ordinary, inputs, answer), actual)
 
     def _is_usable(self, answer: Answer, ordinary: CallInputs) -> bool:
         if is_finite(answer):
             return True
         usual = self.request.reference.recall(ordinary)
         return isinstance(usual, Answer) and is_usable(answer, usual)
+
+    def _judge_finite(self, trial: Trial, given: _Given, actual: list[Array]) -> Outcome:
+        """A failure if numbers differ that are finite on both sides; otherwise the trial is set aside."""
+        expected, actual = finite_in_both(given.answer.arrays, actual)
+        outcome = self._judge(trial, replace(given, answer=replace(given.answer, arrays=expected)), actual)
+        # Other orders of equal values (see `_why_no_evidence`) have finite numbers at other places.
+        if isinstance(outcome, Failure) and not chooses_among_values(self.path):
+            return outcome
+        return SetAside("the module answers without finite numbers")
 
     def _judge(self, trial: Trial, given: _Given, actual: list[Array]) -> Outcome:
         rules = self._rules(given.answer, given.inputs)
@@ -275,14 +280,6 @@ def _failure(trial: Trial, kind: FailureKind, difference: Difference | None = No
         values=trial.values,
         seed=trial.seed,
     )
-
-
-def _kind(error: RunError) -> FailureKind:
-    if isinstance(error, ChildDied):
-        return _DEATHS[error.death]
-    if isinstance(error, RuntimeRejected):
-        return FailureKind.UNSUPPORTED if error.unsupported else FailureKind.REJECTED
-    return FailureKind.RAISED
 
 
 def _is_slight(outcome: Outcome) -> bool:

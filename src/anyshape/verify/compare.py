@@ -165,6 +165,25 @@ def without_numbers_apart(one: Array, other: Array) -> tuple[Array, Array]:
     return np.where(places, 0, one).astype(one.dtype), np.where(places, 0, other).astype(other.dtype)
 
 
+def finite_in_both(expected: Sequence[Array], actual: Sequence[Array]) -> tuple[tuple[Array, ...], list[Array]]:
+    """Both with 0 at elements that are NaN or infinite on one of the two sides. Integers, which may come of such numbers,
+    are those that are expected: what int() makes of NaN is left open."""
+    if len(expected) != len(actual):
+        return tuple(expected), list(actual)
+    pairs = [_finite_in_both(one, other) for one, other in zip(expected, actual, strict=True)]
+    return tuple(one for one, _ in pairs), [other for _, other in pairs]
+
+
+def _finite_in_both(expected: Array, actual: Array) -> tuple[Array, Array]:
+    if expected.shape != actual.shape or is_float(expected) != is_float(actual):
+        return expected, actual
+    if not is_float(expected):
+        return expected, expected if expected.dtype == actual.dtype else actual
+    places = np.isfinite(widen(expected)) & np.isfinite(widen(actual))
+    zero = np.zeros((), expected.dtype), np.zeros((), actual.dtype)
+    return np.where(places, expected, zero[0]), np.where(places, actual, zero[1])
+
+
 def _nan_places(array: Array) -> Array:
     return np.isnan(array)
 

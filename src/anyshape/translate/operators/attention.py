@@ -38,13 +38,16 @@ def translate_attention(
         return op.MatMul(op.Softmax(seen, axis=axis), value)
     axis = max(axis, rank(attn_mask) - 1)
     bias = _bias(attn_mask, dtype)
-    answer = op.MatMul(op.Softmax(op.Add(scores, bias), axis=axis), value)
     if rank(attn_mask) == 0:
-        return answer
-    is_hidden = op.Equal(op.ReduceMax(bias, ints(rank(attn_mask) - 1), keepdims=1), constant(lowest(dtype), dtype))
-    # Weights of zero: NaN where a value is NaN or infinite, as in torch.
-    nothing = op.ReduceSum(op.Mul(value, constant(0, dtype)), ints(rank(value) - 2), keepdims=1)
-    return op.Where(is_hidden, nothing, answer)
+        return op.MatMul(op.Softmax(op.Add(scores, bias), axis=axis), value)
+    lowest_bias = constant(lowest(dtype), dtype)
+    is_hidden = op.Equal(op.ReduceMax(bias, ints(rank(attn_mask) - 1), keepdims=1), lowest_bias)
+    # Such a row is computed as if it had no mask, and then replaced by zeros: x - x is 0, and NaN where a score is NaN or a
+    # value NaN or infinite, as in torch. ReduceMax leaves out NaN, so a NaN of the mask has to stay in the bias.
+    is_cleared = is_hidden if attn_mask.dtype == ir.DataType.BOOL else op.And(is_hidden, op.Equal(bias, lowest_bias))
+    shown = op.Where(is_cleared, constant(0, dtype), bias)
+    answer = op.MatMul(op.Softmax(op.Add(scores, shown), axis=axis), value)
+    return op.Where(is_hidden, op.Sub(answer, answer), answer)
 
 
 def _bias(mask: ir.Value, dtype: ir.DataType) -> ir.Value:

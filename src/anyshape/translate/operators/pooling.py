@@ -134,6 +134,45 @@ def _size(x: ir.Value, axis: int) -> ir.Value:
     return as_scalar(op.Shape(x, start=axis, end=axis + 1))
 
 
+_FINITE = frozenset({"Relu", "Sigmoid", "Tanh", "Clip", "Gelu", "Conv", "Gemm", "BatchNormalization", "Softmax"})
+"""Activations and layers that do not give minus infinity for numbers."""
+_PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "Concat": None}
+"""What gives minus infinity only if one of its inputs does, of which so many are looked at."""
+
+
+def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:
+    """aten::max_pool{1,2,3}d: minus infinity where a window holds nothing else; MaxPool of onnxruntime gives the lowest number.
+
+    Which windows do so, a second pooling finds out. Behind a layer there are none.
+    """
+
+    def translate(x: ir.Value, *arguments: Any, **options: Any) -> ir.Value | tuple[ir.Value, ir.Value]:
+        from onnxscript.function_libs.torch_lib.ops import nn
+
+        theirs = getattr(nn, f"aten_max_pool{axes}d" + ("_with_indices" if with_indices else ""))
+        pooled = theirs(x, *arguments, **options)
+        dtype = dtype_of(x)
+        if not dtype.is_floating_point() or _is_behind_layers(x):
+            return pooled
+        lowest = constant(-math.inf, dtype)
+        counts = op.Cast(op.Not(op.Equal(x, lowest)), to=dtype)
+        counts.shape = x.shape
+        largest = getattr(nn, f"aten_max_pool{axes}d")(counts, *arguments, **options)
+        values = op.Where(op.Cast(largest, to=ir.DataType.BOOL), pooled[0] if with_indices else pooled, lowest)
+        return (values, pooled[1]) if with_indices else values
+
+    return translate
+
+
+def _is_behind_layers(value: ir.Value | None) -> bool:
+    producer = None if value is None else value.producer()
+    if producer is None or producer.op_type in _FINITE:
+        return producer is not None
+    if producer.op_type not in _PASSED_ON:
+        return False
+    return all(map(_is_behind_layers, producer.inputs[: _PASSED_ON[producer.op_type]]))
+
+
 def avg_pool(axes: int) -> Callable[..., Any]:
     """aten::avg_pool{2,3}d with `divisor_override`, which torch.onnx (to 2.13) drops: each window's sum, divided."""
 

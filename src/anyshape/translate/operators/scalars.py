@@ -44,9 +44,11 @@ def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
     if not isinstance(exponent, ir.Value):
         from onnxscript.function_libs.torch_lib.ops import core
 
-        if exponent == _HALF and dtype_of(x).is_floating_point():
-            return op.Sqrt(x)  # NaN for -inf, as in torch
-        if exponent == -_HALF and dtype_of(x).is_floating_point():
+        # torch takes the square root, NaN for -inf; of float16 the power, inf for -inf.
+        takes_root = dtype_of(x).is_floating_point() and dtype_of(x) != ir.DataType.FLOAT16
+        if exponent == _HALF and takes_root:
+            return op.Sqrt(x)
+        if exponent == -_HALF and takes_root:
             return op.Reciprocal(op.Sqrt(x))
         return core.aten_pow_tensor_scalar(x, exponent)
     return op.Pow(x, _as_dtype(exponent, x))

@@ -57,6 +57,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "adaptive_max_pool1d": pooling.adaptive_max_pool(1),
     "adaptive_max_pool2d": pooling.adaptive_max_pool(2),
     "adaptive_max_pool3d": pooling.adaptive_max_pool(3),
+    **{f"max_pool{axes}d": pooling.max_pool(axes) for axes in (1, 2, 3)},
+    **{f"max_pool{axes}d_with_indices": pooling.max_pool(axes, with_indices=True) for axes in (1, 2, 3)},
     **limits_of_floats.TRANSLATIONS,
     "gelu": activations.translate_gelu,
     "rsqrt": activations.translate_rsqrt,
