@@ -28,6 +28,7 @@ from anyshape.saving import check_writable, save_model
 from anyshape.signing import check_file
 from anyshape.site import Options
 from anyshape.targets import ONNXRUNTIME
+from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 
-OLDEST_OPSET = 17
-NEWEST_OPSET = 23
-DEFAULT_OPSET = 18
 ENFORCEMENTS = ("graph", "load")
 STATES = ("outputs", "frozen")
 RANDOMS = ("runtime",)
@@ -120,7 +118,8 @@ def export(
     `thorough=True` at every size and declared end that fits into memory.
     """
     module = as_module(model)
-    _check_opset(opset)
+    check_opset(opset, enforce_values)
+    is_unchecked = enforce == "graph" and opset < OLDEST_ENFORCING_OPSET
     _check_strategy(strategy)
     check_choice("enforce", enforce, ENFORCEMENTS)
     for option, value, choices in (
@@ -148,7 +147,7 @@ def export(
         opset=opset,
         translations=collect_translations(translations),
         optimize=optimize,
-        enforce=enforce,
+        enforce="load" if is_unchecked else enforce,
         enforce_values=enforce_values,
         target=target,
         force=force,
@@ -164,6 +163,8 @@ def export(
     if enforce_values and not result.contract.value_bounds:
         examples = [f'"{tensor.name}": "{lowest_text(tensor.name, 0)}"' for tensor in result.contract.inputs]
         result = replace(result, findings=(*result.findings, nothing_to_enforce(", ".join(examples[:1]))))
+    if is_unchecked:
+        result = replace(result, findings=(*result.findings, sizes_not_enforced(opset)))
     if strip_source:
         result = strip_export(result)
         strip_nodes(result.model)
@@ -273,17 +274,3 @@ def _check_numbers(seed: int, **options: float | None) -> None:
     for name, value in options.items():
         if value is not None:
             check_number(name, value, 1e-3 if name in ("rtol", "atol") else 60)
-
-
-def _check_opset(opset: int) -> None:
-    check_number("opset", opset, DEFAULT_OPSET, whole=True)
-    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
-        raise UsageError(
-            Finding(
-                code="AS035",
-                name="opset",
-                what=f"opset {opset} is not one that anyshape writes.",
-                why=f"it writes opsets {OLDEST_OPSET} to {NEWEST_OPSET}; {DEFAULT_OPSET} unless told otherwise.",
-                fix=f"opset={min(max(opset, OLDEST_OPSET), NEWEST_OPSET)}",
-            )
-        )

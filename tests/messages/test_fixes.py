@@ -167,7 +167,7 @@ def test_what_the_fix_promises_happens(code: str, workshop: Workshop, tmp_path: 
 
 def test_a_fix_that_does_not_help_is_noticed(workshop: Workshop, tmp_path: Path) -> None:
     page, shown = PAGES["AS035"], FIXES["AS035"]
-    wrong = Shown(shown.code, shown.what, shown.text, "opset=12", is_untried=False)
+    wrong = Shown(shown.code, shown.what, shown.text, "opset=10", is_untried=False)
     fixed = apply_fix(page.script, wrong)
     assert fixed is not None and "not gone" in broken_promise("AS035", workshop.run(fixed, tmp_path), tmp_path)
 

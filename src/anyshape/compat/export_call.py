@@ -13,7 +13,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from anyshape.api import DEFAULT_OPSET
 from anyshape.api import export as export_model
 from anyshape.compat.onnx_program import ONNXProgram
 from anyshape.compat.refusals import WEIGHTS_ARE_NO_INPUTS, WEIGHTS_ARE_VERIFIED, not_honoured
@@ -23,6 +22,7 @@ from anyshape.inputs.labels import name_labels
 from anyshape.inputs.of_program import inputs_of_program
 from anyshape.report.text import describe_export
 from anyshape.saving import write_atomically
+from anyshape.translate.opset_choice import DEFAULT_OPSET
 
 if TYPE_CHECKING:
     import torch

@@ -34,48 +34,49 @@ def lower_to_17(model: ir.Model) -> None:
         if node.op_type in _NEW:
             raise Inexpressible(f"{node.op_type} came with opset 18.")
         if node.op_type.startswith("Reduce") and node.op_type != "ReduceSum":  # that one had an input before
-            _axes_as_attribute(node)
+            axes_as_attribute(node, 18)
         elif node.op_type == "Pad" and len(node.inputs) > 3 and node.inputs[3] is not None:
             _pad_all_axes(model, node)
         elif node.op_type == "Split" and "num_outputs" in node.attributes:
             _split_by_sizes(node)
-        elif node.op_type.startswith("Scatter") and _attribute(node, "reduction") in ("max", "min"):
+        elif node.op_type.startswith("Scatter") and attribute_of(node, "reduction") in ("max", "min"):
             raise Inexpressible(
-                f"{node.op_type} with the reduction {_attribute(node, 'reduction')} came with opset 18."
+                f"{node.op_type} with the reduction {attribute_of(node, 'reduction')} came with opset 18."
             )
         elif node.op_type in _NEW_DEFAULTS:
             _drop_defaults(node)
-    for graph in (model.graph, *_subgraphs(model)):
+    for graph in (model.graph, *subgraphs(model)):
         graph.opset_imports[""] = OPSET
 
 
-def _subgraphs(model: ir.Model) -> Iterator[ir.Graph]:
+def subgraphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The graphs of If, Loop and Scan in a model, nested ones too."""
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         for attribute in node.attributes.values():
             if isinstance(attribute, ir.Attr) and attribute.type == ir.AttributeType.GRAPH:
                 yield attribute.as_graph()
 
 
-def _attribute(node: ir.Node, name: str) -> object:
+def attribute_of(node: ir.Node, name: str) -> object:
+    """The value of an attribute; None where the node has not got it."""
     found = node.attributes.get(name)
     return found.value if isinstance(found, ir.Attr) else None
 
 
-def _constant(value: ir.Value | None) -> list[int] | None:
+def constant_integers(value: ir.Value | None) -> list[int] | None:
     """The numbers of a constant; None for a value that is known at run time only."""
-    if value is None or value.const_value is None:
-        return None
-    return [int(number) for number in np.asarray(value.const_value.numpy()).reshape(-1)]
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return None if tensor is None else [int(number) for number in tensor.numpy().reshape(-1)]
 
 
-def _axes_as_attribute(node: ir.Node) -> None:
+def axes_as_attribute(node: ir.Node, since: int) -> None:
+    """Constant axes as an attribute; `since` is the opset with which this operator takes them as an input."""
     axes = node.inputs[1] if len(node.inputs) > 1 else None
-    keeps_all = bool(_attribute(node, "noop_with_empty_axes"))
-    numbers = _constant(axes) if axes is not None else []
+    numbers = constant_integers(axes) if axes is not None else []
     if numbers is None:
-        raise Inexpressible(f"{node.op_type} over axes that are computed came with opset 18.")
-    if not numbers and keeps_all:
-        raise Inexpressible(f"{node.op_type} over no axis came with opset 18.")
+        raise Inexpressible(f"{node.op_type} over axes that are computed came with opset {since}.")
+    if not numbers and attribute_of(node, "noop_with_empty_axes"):
+        raise Inexpressible(f"{node.op_type} over no axis came with opset {since}.")
     node.attributes.pop("noop_with_empty_axes", None)
     if numbers:
         node.attributes["axes"] = ir.AttrInt64s("axes", numbers)
@@ -83,7 +84,7 @@ def _axes_as_attribute(node: ir.Node) -> None:
 
 
 def _pad_all_axes(model: ir.Model, node: ir.Node) -> None:
-    data, pads, axes = node.inputs[0], _constant(node.inputs[1]), _constant(node.inputs[3])
+    data, pads, axes = node.inputs[0], constant_integers(node.inputs[1]), constant_integers(node.inputs[3])
     if data is None or data.shape is None or pads is None or axes is None:
         raise Inexpressible("Pad of chosen axes by computed sizes came with opset 18.")
     of_rank = len(data.shape)
@@ -97,7 +98,7 @@ def _pad_all_axes(model: ir.Model, node: ir.Node) -> None:
 def _split_by_sizes(node: ir.Node) -> None:
     """Opset 17 splits into equal parts by itself; 18's last part may be shorter, and needs its sizes written out."""
     data, count = node.inputs[0], len(node.outputs)
-    axis = _attribute(node, "axis")
+    axis = attribute_of(node, "axis")
     size = data.shape[axis if isinstance(axis, int) else 0] if data is not None and data.shape is not None else None
     if not isinstance(size, int) or size % count:
         raise Inexpressible(f"Split of an open size into {count} parts came with opset 18.")
@@ -106,7 +107,7 @@ def _split_by_sizes(node: ir.Node) -> None:
 
 def _drop_defaults(node: ir.Node) -> None:
     for name, default in _NEW_DEFAULTS[node.op_type].items():
-        value = _attribute(node, name)
+        value = attribute_of(node, name)
         if value is not None and value != default and not (name == "dilations" and _is_ones(value)):
             raise Inexpressible(f"{node.op_type} with {name} came with opset 18.")
         node.attributes.pop(name, None)

@@ -1,7 +1,7 @@
 """From the opset in which translations are written to the one that the user asked for.
 
-Translations speak opset 18. A file of another opset is converted at the end and verified like every other, up by onnxscript
-and down to 17 by us; what cannot be converted is refused, and the number in the file is always the one it was asked to be.
+Translations are written in opset 18. A file of another opset is converted at the end and verified like every other: to newer
+opsets by onnxscript, to 11 to 17 by us. What cannot be converted is refused; the file has the opset that was given.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import replace
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.records.exported import Exported
+from anyshape.translate.older_opsets import lower_further
+from anyshape.translate.opset17 import OPSET as OPSET_17
 from anyshape.translate.opset17 import Inexpressible, lower_to_17
 
 WRITTEN_OPSET = 18
@@ -23,6 +25,8 @@ def convert_opset(exported: Exported, opset: int) -> Exported:
     if opset < WRITTEN_OPSET:
         try:
             lower_to_17(exported.model)
+            if opset < OPSET_17:
+                lower_further(exported.model, opset)
         except Inexpressible as error:
             raise PromiseBroken(_refused(opset, str(error))) from error
         return replace(exported, opset=opset)
