@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
 
 _LOOKED_AT = 8
-_DRAWS = 3
+_DRAWS, _FEW_DRAWS = 3, 1
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,14 @@ def try_module(
         cost = cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
 
         def explore_with(*, several: bool) -> Explored:
-            try_sizes = trying(declared, reference, several=several)
+            try_sizes = trying(declared, reference, draws=_DRAWS if several else None)
             candidates = partial(find_candidates, module, declared)
             return explore(declared, try_sizes, cost, lessons, seed=options.verify.seed, candidates=candidates)
 
         several = any(lesson.rule is None for lesson in lessons)
         explored = explore_with(several=several)
-        if not several and _depends_on_values(declared, explored, cost, trying(declared, reference, several=True)):
+        draws = _FEW_DRAWS if cost.is_dear else _DRAWS
+        if not several and _depends_on_values(declared, explored, cost, trying(declared, reference, draws=draws)):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return Tried(declared, explored, cost)
@@ -188,17 +189,16 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
 
 
-def trying(declared: Declared, reference: Reference, *, several: bool = False) -> Callable[[Sizes], Refusal | None]:
+def trying(declared: Declared, reference: Reference, *, draws: int | None = None) -> Callable[[Sizes], Refusal | None]:
     """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
 
-    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. `several`: the module has
-    to answer for several draws of values.
+    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
+    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal.
     """
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
-        tried = (
-            try_inputs(sizes, inputs) for inputs in (_draws(declared, sizes) if several else [declared.make(sizes, 0)])
-        )
+        drawn = [declared.make(sizes, 0)] if draws is None else _drawn(declared, sizes, draws)
+        tried = (try_inputs(sizes, inputs) for inputs in drawn)
         return next((refusal for refusal in tried if refusal is not None), None)
 
     def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
@@ -217,9 +217,9 @@ def trying(declared: Declared, reference: Reference, *, several: bool = False) -
     return try_sizes
 
 
-def _draws(declared: Declared, sizes: Sizes) -> Iterator[Inputs]:
+def _drawn(declared: Declared, sizes: Sizes, draws: int) -> Iterator[Inputs]:
     """A few draws of values, and the same with all integers of a tensor equal: no padding, or nothing else."""
-    for seed in range(_DRAWS):
+    for seed in range(draws):
         inputs = declared.make(sizes, seed)
         yield inputs
         yield map_tensors(inputs, _with_equal_integers)

@@ -12,7 +12,7 @@ from torch import nn
 from anyshape.explore import costing
 from anyshape.explore.count_growth import predict_counts
 from anyshape.inputs import declare
-from anyshape.modules.cost import Counted
+from anyshape.modules.cost import Counted, count_real_call
 
 SIZES = (1, 7, 64, 256)
 
@@ -59,3 +59,44 @@ def test_a_call_at_a_far_size_is_estimated_without_counting_there() -> None:
     cost({"n": 1})
     assert cost.elements({"n": 16_384}) == pytest.approx(16_384**2 * 2, rel=0.1)
     assert max(calls) == 256
+
+
+class Deep(nn.Module):
+    """Many operators, each of two dims, beside weights that are only looked at."""
+
+    def __init__(self, shapes: list[Any], layers: int = 16, width: int = 24) -> None:
+        super().__init__()
+        self.note = shapes.append
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.note(tuple(x.shape))
+        for layer in self.layers:
+            x = torch.softmax(layer(x) @ x.transpose(-1, -2), -1) @ x
+        return x
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 6, "seq": 512}, {"batch": 300, "seq": 8}])
+def test_calls_of_many_operators_are_counted_at_small_sizes_of_the_other_dims(sizes: dict[str, int]) -> None:
+    shapes: list[Any] = []
+    module = Deep(shapes)
+    declared = declare(module, lambda batch=6, seq=8: {"x": torch.randn(batch, seq, 24)})
+    shapes.clear()
+    found = costing(module, declared).elements(sizes)
+    assert max(max(shape[:2]) for shape in shapes) <= 64
+    assert all(min(shape[:2]) == 1 for shape in shapes if max(shape[:2]) > 8)
+    x = torch.randn(sizes["batch"], sizes["seq"], 24)
+    counted = count_real_call(lambda: module(x), 1000)
+    assert counted is not None
+    assert found == pytest.approx(counted.elements + x.numel(), rel=0.05)
+
+
+@pytest.mark.parametrize("number", [lambda n: 7 * n + 1000, lambda n: 5])
+def test_three_counts_on_a_line_predict_those_of_many_operators(number: Callable[[int], int]) -> None:
+    known = counts(number, (9, 24, 64))
+    assert predict_counts(known, 4096) is None
+    assert predict_counts(known, 4096, is_long=True) == Counted(40, number(4096), 4096)
+
+
+def test_three_counts_on_no_line_predict_nothing() -> None:
+    assert predict_counts(counts(lambda n: n * n, (9, 24, 64)), 4096, is_long=True) is None

@@ -71,6 +71,7 @@ class Cheap:
     cheap = 2_000_000
     in_proportion = 10**12
     is_thorough = False
+    is_dear = False
 
     def operations(self, sizes: Any) -> int:
         return self(sizes)

@@ -10,26 +10,21 @@ operations = multiplications and additions + 75 for each element that is no view
 The work decides how far comparisons go and does not see that products of matrices take time; the operations see it, and
 decide how many comparisons are in proportion to the export.
 
-The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once; those at large
-sizes on tensors without memory, and none beyond 256 where those before are on a quadratic. Between two counts the estimate
-is a power of the size, beyond the last one it continues with the same power. So the estimate is continuous, and the same on
-every machine.
+The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once (see `counting`);
+none beyond 256 where those before are on a quadratic. Between two counts the estimate is a power of the size, beyond the
+last one it continues with the same power. So the estimate is continuous, and the same on every machine.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from anyshape.explore.count_growth import predict_counts
+from anyshape.explore.count_growth import Scaling, next_counted_size, predict_counts
+from anyshape.explore.counting import CallCounter
 from anyshape.inputs import Declared
-from anyshape.modules.caches import uncached
-from anyshape.modules.cost import Counted, count_call, count_real_call
-from anyshape.modules.state import kept
+from anyshape.modules.cost import Counted
 
 if TYPE_CHECKING:
     import torch
@@ -51,45 +46,11 @@ MEMORY, TIME = "memory bound", "time limit"  # how the words of `excess` begin
 _NO_LIMIT = 1 << 62
 _EXCHANGED = 100  # the work of an element of an input or an answer
 _OPERATOR = 10_000  # the work of calling an operator, however few elements it makes
-_MOST_OPERATORS = 800  # of a call that is counted only to estimate others
-_MOST_COUNTED_INPUTS = 4_000_000
-_FIRST_STEP = 64
-_STEP = 4
-_STEEPEST = 3.0
 _PER_BYTE_OF_WEIGHTS = 10  # operations
+_PROBED = 4_000_000_000  # operations of a call that is stopped early
+_PROBED_ELEMENTS = 4  # times the memory bound, for the whole call
+_MANY_CALLS, _LONG = 100, 2 * OPERATIONS_PER_SECOND
 _PER_ELEMENT, _PER_EXCHANGED, _PER_OPERATOR = 75, 7_500, 750_000  # operations
-_MOST_COUNTED = (
-    30_000_000_000  # operations of a call that really runs only to be counted: tensors without memory take as long
-)
-_MOST_COUNTED_ELEMENTS = 100_000_000
-
-
-@dataclass(frozen=True)
-class _Scaling:
-    """Counts at several sizes of one dim, in ascending order, and whether more can be counted."""
-
-    counted: list[tuple[int, Counted]] = field(default_factory=list)
-
-    def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
-        """How many times the base's count the count at this size is."""
-        points = [(_place(at), math.log(max(of(each), 1))) for at, each in self.counted]
-        return math.exp(_interpolated(points, _place(size)) - math.log(max(of(base), 1)))
-
-
-def _place(size: int) -> float:
-    """The logarithm of a size; a size of 0 has one of its own, below that of 1."""
-    return math.log(max(size, 0.5))
-
-
-def _interpolated(points: list[tuple[float, float]], x: float) -> float:
-    """Linear between the points, and beyond the last one with the slope of the last two."""
-    if len(points) == 1 or x <= points[0][0]:
-        return points[0][1]
-    for (x0, y0), (x1, y1) in itertools.pairwise(points):
-        if x <= x1:
-            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
-    slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
-    return points[-1][1] + min(max(slope, 0.0), _STEEPEST) * (x - points[-1][0])
 
 
 class Costing:
@@ -102,7 +63,8 @@ class Costing:
         self._declared = declared
         self._budget_s = budget_s
         self.is_thorough = thorough
-        self._scalings: dict[str, _Scaling] = {}
+        self._counter = CallCounter(module, declared)
+        self._scalings: dict[str, Scaling] = {}
         self._exhausted: set[str] = set()
 
     def __call__(self, sizes: Sizes) -> int:
@@ -125,6 +87,17 @@ class Costing:
         computed = int(self._estimate(sizes, lambda counted: counted.computed))
         elements = _PER_ELEMENT * computed + _PER_EXCHANGED * self.exchanged(sizes)
         return multiplied + elements + _PER_OPERATOR * operators + _PER_BYTE_OF_WEIGHTS * self._weights
+
+    def refuses_early(self, sizes: Sizes) -> bool:
+        """Whether the module raises at these sizes within the first operations of a call; it is called no further."""
+        if self.elements(sizes) > _PROBED_ELEMENTS * self.most_elements:
+            return False
+        return self._counter.refuses_early(sizes, _PROBED, _PER_ELEMENT)
+
+    @cached_property
+    def is_dear(self) -> bool:
+        """Whether a hundred calls at the example's sizes take more than two seconds or so."""
+        return not self.is_thorough and _MANY_CALLS * self.operations(self._declared.example_sizes) > _LONG
 
     @cached_property
     def in_proportion(self) -> int:
@@ -190,30 +163,31 @@ class Costing:
         elements = self._declared.elements(sizes) * max((1, *sizes.values()))
         return of(Counted(200, elements, elements // 200))
 
-    @cached_property
+    @property
     def _base(self) -> Counted | None:
-        return self._count(self._declared.example_sizes, 1 << 40)
+        return self._counter.base
 
-    def _scaling(self, name: str, size: int) -> _Scaling:
+    def _scaling(self, name: str, size: int) -> Scaling:
         """The counts of this dim, as far as this size needs them."""
         assert self._base is not None
         example = self._declared.example_sizes[name]
         scaling = self._scalings.get(name)
         if scaling is None:
-            scaling = self._scalings[name] = _Scaling([(example, self._base)])
-        if size < scaling.counted[0][0]:
+            scaling = self._scalings[name] = Scaling([(example, self._base)])
+        if size < scaling.counted[0][0] or (self._counter.is_long and size > scaling.counted[0][0]):
             self._add(scaling, name, max(1, self._declared.domain.dim(name).smallest), first=True)
         while size > scaling.counted[-1][0] and name not in self._exhausted:
             last = scaling.counted[-1][0]
-            following = max(_FIRST_STEP, _STEP * last)
-            if (predicted := predict_counts(scaling.counted, following)) is not None:
+            is_long = self._counter.is_long
+            following = next_counted_size(last, is_long=is_long)
+            if (predicted := predict_counts(scaling.counted, following, is_long=is_long)) is not None:
                 scaling.counted.append((following, predicted))
             elif not self._add(scaling, name, following):
                 self._exhausted.add(name)
                 self._ensure_two(scaling, name, last)
         return scaling
 
-    def _ensure_two(self, scaling: _Scaling, name: str, last: int) -> None:
+    def _ensure_two(self, scaling: Scaling, name: str, last: int) -> None:
         """A second count, to have a slope: at a smaller step, or the worst that is common."""
         if len(scaling.counted) > 1:
             return
@@ -230,48 +204,18 @@ class Costing:
         )
         scaling.counted.append((2 * size, worst))
 
-    def _add(self, scaling: _Scaling, name: str, size: int, first: bool = False) -> bool:
+    def _add(self, scaling: Scaling, name: str, size: int, first: bool = False) -> bool:
         multiple = self._declared.domain.dim(name).multiple
         size = -(-size // multiple) * multiple
         if any(size == known for known, _ in scaling.counted):
             return False
-        assert self._base is not None
-        counted = self._count(
-            {**self._declared.example_sizes, name: size}, max(_MOST_OPERATORS, 4 * self._base.operators)
-        )
+        counted = self._counter.count_along(name, size, scaling)
         if counted is None and not first:
             return False
         # No legal call with fewer operators or elements is assumed: sizes below the smallest count cost as much as it.
         scaling.counted.append((size, counted or scaling.counted[0][1]))
         scaling.counted.sort(key=lambda each: each[0])
         return True
-
-    def _is_quickly_run(self, sizes: Sizes) -> bool:
-        """Whether a call at these sizes, which differ from the example's in one dim, may run only to be counted."""
-        if self._base is None:
-            return False
-        ratios = (size / max(1, self._declared.example_sizes[name]) for name, size in sizes.items())
-        larger, is_small = max((1.0, *ratios)), max((0, *sizes.values())) <= _FIRST_STEP
-        grown = larger if is_small else larger**2
-        is_light = is_small or self._base.elements * grown <= _MOST_COUNTED_ELEMENTS
-        return self._base.multiplied * grown <= _MOST_COUNTED and is_light
-
-    def _count(self, sizes: Sizes, most_operators: int) -> Counted | None:
-        declared, module = self._declared, self._module
-        is_legal = declared.domain.contains(sizes)
-        if not is_legal or (declared.elements(sizes) > _MOST_COUNTED_INPUTS and sizes != declared.example_sizes):
-            return None
-        try:
-            inputs = declared.make(sizes, 0)
-            values = declared.open_values(inputs)
-        except Exception:  # a function of sizes need not answer at every size
-            return None
-        is_small = sizes == declared.example_sizes or self._is_quickly_run(sizes)
-        with kept(module), uncached(module):
-            found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_small else None
-            if found is None:
-                found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
-        return found
 
 
 def _millions(number: int) -> str:

@@ -3,35 +3,93 @@
 Elements and operators of most models are quadratic in a size at the most. Three counts give the quadratic; the fourth
 decides whether it holds. A count on tensors without memory takes as long as a small call for each operator, so a
 prediction spares most of the work of an estimate.
+
+A call of many operators takes long to count, so it is counted at smaller sizes: the count that decides may be at 64, and
+three counts that are on a line are enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 
 from anyshape.modules.cost import Counted
 
 _LARGE_ENOUGH = 256  # the size of the count that decides: beyond it nothing is counted
+_LARGE_ENOUGH_IF_LONG = 64
 _OFF = Fraction(1, 50)  # relative: sizes that are halved and rounded up are no exact polynomial
+_SMALL_STEP, _FIRST_STEP = 24, 64
+_STEP = 4
+_STEEPEST = 3.0
 
 SizeCounts = Sequence[tuple[int, Counted]]
 
 
-def predict_counts(counted: SizeCounts, size: int) -> Counted | None:
-    """The counts at this size; None unless the last of at least four counts is at the quadratic through the three before it."""
-    if len(counted) < 4 or counted[-1][0] < _LARGE_ENOUGH:
+@dataclass(frozen=True)
+class Scaling:
+    """Counts at several sizes of one dim, in ascending order."""
+
+    counted: list[tuple[int, Counted]] = field(default_factory=list)
+
+    def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
+        """How many times the base's count the count at this size is."""
+        points = [(_place(at), math.log(max(of(each), 1))) for at, each in self.counted]
+        return math.exp(_interpolated(points, _place(size)) - math.log(max(of(base), 1)))
+
+
+def _place(size: int) -> float:
+    """The logarithm of a size; a size of 0 has one of its own, below that of 1."""
+    return math.log(max(size, 0.5))
+
+
+def _interpolated(points: list[tuple[float, float]], x: float) -> float:
+    """Linear between the points, and beyond the last one with the slope of the last two."""
+    if len(points) == 1 or x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+    return points[-1][1] + min(max(slope, 0.0), _STEEPEST) * (x - points[-1][0])
+
+
+def next_counted_size(last: int, *, is_long: bool = False) -> int:
+    """The size at which a call is counted after `last`; `is_long`: it has many operators."""
+    if is_long and last < _FIRST_STEP:
+        return _SMALL_STEP if last < _SMALL_STEP else _FIRST_STEP
+    return max(_FIRST_STEP, _STEP * last)
+
+
+def predict_counts(counted: SizeCounts, size: int, *, is_long: bool = False) -> Counted | None:
+    """The counts at this size; None unless the last of at least four counts is at the quadratic through the three before it.
+
+    `is_long`: the call has many operators; the last of three counts at the line through the two before it is enough.
+    """
+    if counted[-1][0] < (_LARGE_ENOUGH_IF_LONG if is_long else _LARGE_ENOUGH):
         return None
-    *known, (last, measured) = counted[-4:]
+    if len(counted) >= 4 and _is_on(counted[-4:]):
+        return _rounded(_at(counted[-3:], size))
+    if is_long and len(counted) >= 3 and _is_on(counted[-3:]):
+        return _rounded(_at(counted[-2:], size))
+    return None
+
+
+def _is_on(counted: SizeCounts) -> bool:
+    """Whether the last of these counts is at the polynomial through the others."""
+    *known, (last, measured) = counted
     expected = zip(_at(known, last), astuple(measured), strict=True)
-    if any(abs(one - other) > _OFF * other for one, other in expected):
-        return None
-    return Counted(*(max(0, int(each)) for each in _at(counted[-3:], size)))
+    return all(abs(one - other) <= _OFF * other for one, other in expected)
+
+
+def _rounded(numbers: Sequence[Fraction]) -> Counted:
+    return Counted(*(max(0, int(each)) for each in numbers))
 
 
 def _at(known: SizeCounts, size: int) -> list[Fraction]:
-    """Each number of the counts on the quadratic through three of them."""
+    """Each number of the counts on the polynomial through all of them."""
     weights = []
     for place, (at, _) in enumerate(known):
         others = [other for index, (other, _) in enumerate(known) if index != place]

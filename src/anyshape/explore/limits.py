@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
 
@@ -31,21 +31,32 @@ def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -
     Returns the points that were too dear. No clock decides: the same export must try the same sizes on every machine.
     """
     too_dear: list[dict[str, int]] = []
-    for dim in domain.dims:
-        if dim.max is not None:
-            continue
-        size = max(2 * start[dim.name], 64) + 1  # odd: a size that divides nothing by accident
-        while size <= FARTHEST:
-            sizes = _moved(domain, start, dim.name, size)
-            if sizes is None:
-                break
+    for name in open_dims(domain):
+        for sizes in points_upwards(domain, start, name):
             if not affordable(sizes):
                 too_dear.append(sizes)
                 break
-            if not answers(sizes) or size == FARTHEST:
+            if not answers(sizes):
                 break
-            size = min(2 * size + 1, FARTHEST)
     return too_dear
+
+
+def open_dims(domain: Domain) -> list[str]:
+    """The dims without an upper end."""
+    return [dim.name for dim in domain.dims if dim.max is None]
+
+
+def points_upwards(domain: Domain, start: Sizes, name: str) -> Iterator[dict[str, int]]:
+    """Points with this dim at larger and larger sizes up to FARTHEST, the other dims at `start`."""
+    size = max(2 * start[name], 64) + 1  # odd: a size that divides nothing by accident
+    while size <= FARTHEST:
+        sizes = move_dim(domain, start, name, size)
+        if sizes is None:
+            return
+        yield sizes
+        if size == FARTHEST:
+            return
+        size = min(2 * size + 1, FARTHEST)
 
 
 def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:
@@ -60,7 +71,7 @@ def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes],
             outside = min(beyond) if upwards else max(beyond)
             while abs(outside - inside) > dim.multiple:
                 middle = (inside + outside) // 2 // dim.multiple * dim.multiple
-                sizes = _moved(domain, end, dim.name, middle)
+                sizes = move_dim(domain, end, dim.name, middle)
                 if sizes is None or middle in (inside, outside):
                     break
                 if answers(sizes):
@@ -69,7 +80,7 @@ def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes],
                     outside = middle
 
 
-def _moved(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int] | None:
+def move_dim(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, int] | None:
     """The point with one dim moved; where the domain forbids it, the nearest that the solver finds; None if none."""
     multiple = domain.dim(name).multiple
     moved = {**sizes, name: -(-size // multiple) * multiple}

@@ -13,6 +13,7 @@ from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
+from anyshape.explore.probed_ends import SPARED, climb_by_probes, is_climb_dear
 from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -29,6 +30,7 @@ _POINTS = 24
 _FORBIDDEN = 6
 _ADMITTED = 5
 _DEAR = 40
+_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point at which rules hold
 _RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
@@ -83,7 +85,7 @@ def explore(
     corners = [corner for corner in far if not cost.excess(corner)]
     for sizes in (*_in_proportion([*points, *corners], domain, cost), *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
-    too_dear = climb(domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
+    too_dear = _climb(declared, diary, cost)
     _move_together(domain, diary, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, diary, cost, shown)
@@ -93,7 +95,14 @@ def explore(
         rules = _learn(domain, diary, cost, [*shown, *captured]) if captured else rules
     explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
-    return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes)) for sizes in left_out))
+    return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out))
+
+
+def _climb(declared: Declared, diary: Diary, cost: Costing) -> list[dict[str, int]]:
+    """Try larger and larger sizes of each dim without an end; the points that cost too much."""
+    if is_climb_dear(declared.domain, declared.example_sizes, cost):
+        return climb_by_probes(declared.domain, diary.answered, diary.answers, cost)
+    return climb(declared.domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
 
 
 def _move_together(domain: Domain, diary: Diary, cost: Costing) -> None:
@@ -132,7 +141,8 @@ def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condi
     def answers(sizes: Mapping[str, int]) -> bool:
         return allowed(sizes) and diary.answers(sizes)
 
-    gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
+    if not cost.is_dear or not _ends_explain(diary):
+        gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
     for turn in range(_ROUNDS):
         sharpen(domain, diary.answered, diary.refused_sizes, answers)
         rules = explain(diary.answered, diary.refused_sizes, captured)
@@ -144,6 +154,19 @@ def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condi
             is_tested = not allowed.denied or _is_tested(rules, diary.refused_sizes[told:])
             return rules if is_tested and _admits_more(domain, rules, diary) else None
     return None
+
+
+def _ends_explain(diary: Diary) -> bool:
+    """Whether each refused point is beyond the end of a dim: one size above the largest that was answered, at equal others."""
+    largest = {name: max(sizes[name] for sizes in diary.answered) for name in diary.answered[0]}
+    ends = [
+        name
+        for name, size in largest.items()
+        if any(
+            {**refused, name: size} in diary.answered and refused[name] == size + 1 for refused in diary.refused_sizes
+        )
+    ]
+    return all(any(refused[name] > largest[name] for name in ends) for refused in diary.refused_sizes)
 
 
 def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], diary: Diary) -> bool:
@@ -182,6 +205,7 @@ class _Allowance:
         self._left = _WORK * cost.cheap
         self._rules: Sequence[Condition] = ()
         self._dear = _DEAR
+        self._operations = cost.in_proportion // _RUNS if cost.is_dear else None  # for points at which rules hold
         self.denied = False  # whether a point at which the rules expect a refusal costs too much
 
     def expect_refusals(self, rules: Sequence[Condition]) -> None:
@@ -196,6 +220,11 @@ class _Allowance:
                 self._dear -= 1
                 return True
             self.denied = True
+        elif self._rules and self._operations is not None and all(holds(rule, sizes) for rule in self._rules):
+            operations = self._cost.operations(sizes)
+            if operations > self._operations // _PART_OF_ONE:
+                return False
+            self._operations -= operations
         self._left -= price if price <= self._cost.cheap else 0
         return price <= self._cost.cheap
 

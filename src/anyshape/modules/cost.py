@@ -68,6 +68,42 @@ class _TooMany(Exception):
     """The call has more operators than are counted."""
 
 
+class _Enough(BaseException):
+    """The call has made as many operations as it may. No `Exception`: the user's code must not catch it."""
+
+
+class _Limited(_Counting):
+    """Stops a call after a number of operations."""
+
+    def __init__(self, most_operations: int, per_element: int) -> None:
+        super().__init__(1 << 40)
+        self._most_operations = most_operations
+        self._per_element = per_element
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = super().__torch_dispatch__(func, types, args, kwargs)
+        if self.multiplied + self._per_element * (self.elements - self.viewed) > self._most_operations:
+            raise _Enough
+        return given
+
+
+def raises_early(call: Callable[[], Any], most_operations: int, per_element: int) -> bool:
+    """Whether a call raises before it has made so many operations; it is stopped there.
+
+    An element that an operator writes counts as `per_element` operations.
+    """
+    try:
+        with without_fused_layers(), torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with _Limited(most_operations, per_element), eager_under_modes():
+                call()
+    except _Enough:
+        return False
+    except Exception:
+        return True
+    return False
+
+
 def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operators: int) -> Counted | None:
     """What `call(values)` would do, counted on fake tensors; None where that cannot be counted.
 

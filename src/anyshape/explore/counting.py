@@ -1,0 +1,167 @@
+"""Count the calls of a module at the example's sizes, and with one dim at another size.
+
+few operators     a call at small sizes really runs; another one on tensors without memory
+many operators    tensors without memory take a millisecond for each operator: where a call with all other dims at their
+                  smallest sizes is quick, it really runs, and the counts grow from the example's in proportion
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from anyshape.explore.count_growth import Scaling
+from anyshape.inputs import Declared, Inputs
+from anyshape.modules.caches import uncached_functions
+from anyshape.modules.cost import Counted, count_call, count_real_call, raises_early
+from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.state import ModuleState
+
+if TYPE_CHECKING:
+    import torch
+
+Sizes = Mapping[str, int]
+
+_LONG = 48  # operators
+_MOST_OPERATORS = 800  # of a call that is counted only to estimate others
+_MOST_COUNTED_INPUTS = 4_000_000
+_SMALL = 64
+_MOST_COUNTED = (
+    30_000_000_000  # operations of a call that really runs only to be counted: tensors without memory take as long
+)
+_MOST_COUNTED_ELEMENTS = 100_000_000
+
+
+class CallCounter:
+    """Counts calls of one module. The module's state is put back after each of them."""
+
+    def __init__(self, module: torch.nn.Module, declared: Declared) -> None:
+        self._module = module
+        self._declared = declared
+        self._smallest: dict[tuple[int, ...], Counted | None] = {}
+
+    @cached_property
+    def base(self) -> Counted | None:
+        """The counts at the example's sizes; None where they cannot be counted."""
+        return self._count(self._declared.example_sizes, 1 << 40, lambda: True)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a call has many operators."""
+        return self.base is not None and self.base.operators >= _LONG
+
+    def count_along(self, name: str, size: int, known: Scaling) -> Counted | None:
+        """The counts with this dim at this size and the others as in the example; None where they cannot be counted.
+
+        `known` are the counts at other sizes of the dim.
+        """
+        assert self.base is not None
+        sizes = {**self._declared.example_sizes, name: size}
+        most = max(_MOST_OPERATORS, 4 * self.base.operators)
+        if self.is_long and size > self._declared.example_sizes[name]:
+            found = self._count_beside(name, size, known)
+            if found is not None:
+                return found
+        return self._count(sizes, most, lambda: self._is_quickly_run(sizes))
+
+    def refuses_early(self, sizes: Sizes, most_operations: int, per_element: int) -> bool:
+        """Whether a call at these sizes raises within so many operations; it is stopped after them."""
+        inputs = self._make(sizes)
+        if inputs is None:
+            return False
+        with self._put_back():
+            return raises_early(lambda: self._declared.call(self._module, inputs), most_operations, per_element)
+
+    def _count_beside(self, name: str, size: int, known: Scaling) -> Counted | None:
+        """The same from calls with all other dims at their smallest; None where these are not legal or not quick.
+
+        Beside a part that does not depend on the dim, counts are a product of what the dim and what the others give. So
+        a step of the dim changes them in the same proportion, whatever the sizes of the others are.
+        """
+        assert self.base is not None
+        example, (first, lowest) = self._declared.example_sizes[name], known.counted[0]
+        below, at_example = self._count_smallest(name, first), self._count_smallest(name, example)
+        if first == example or below is None or at_example is None or not _is_quick(at_example, known, size, self.base):
+            return None
+        found = self._count_smallest(name, size)
+        return None if found is None else _in_proportion((lowest, self.base), (below, at_example), found)
+
+    def _count_smallest(self, name: str, size: int) -> Counted | None:
+        """The counts with this dim at this size and all others at their smallest."""
+        assert self.base is not None
+        dims = self._declared.domain.dims
+        sizes = {dim.name: -(-max(1, dim.smallest) // dim.multiple) * dim.multiple for dim in dims} | {name: size}
+        key = tuple(sizes.values())
+        if key not in self._smallest:
+            most = max(_MOST_OPERATORS, 4 * self.base.operators)
+            self._smallest[key] = self._count(sizes, most, lambda: True)
+        return self._smallest[key]
+
+    def _is_quickly_run(self, sizes: Sizes) -> bool:
+        """Whether a call at these sizes, which differ from the example's in one dim, may run only to be counted."""
+        if self.base is None:
+            return False
+        ratios = (size / max(1, self._declared.example_sizes[name]) for name, size in sizes.items())
+        larger, is_small = max((1.0, *ratios)), max((0, *sizes.values())) <= _SMALL
+        grown = larger if is_small else larger**2
+        is_light = is_small or self.base.elements * grown <= _MOST_COUNTED_ELEMENTS
+        return self.base.multiplied * grown <= _MOST_COUNTED and is_light
+
+    def _count(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
+        declared, module = self._declared, self._module
+        is_legal = declared.domain.contains(sizes)
+        if not is_legal or (declared.elements(sizes) > _MOST_COUNTED_INPUTS and sizes != declared.example_sizes):
+            return None
+        inputs = self._make(sizes)
+        if inputs is None:
+            return None
+        values = declared.open_values(inputs)
+        with self._put_back(), standing(self._uncached):
+            found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_quick() else None
+            if found is None:
+                found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
+        return found
+
+    def _make(self, sizes: Sizes) -> Inputs | None:
+        try:
+            return self._declared.make(sizes, 0)
+        except Exception:  # a function of sizes need not answer at every size
+            return None
+
+    @cached_property
+    def _state(self) -> ModuleState:
+        return ModuleState(self._module)
+
+    @cached_property
+    def _uncached(self) -> list[Standing]:
+        return list(uncached_functions(self._module))
+
+    @contextmanager
+    def _put_back(self) -> Iterator[None]:
+        """Within this the module is in eval mode and may change; afterwards it is as it was before the first count."""
+        state = self._state
+        self._module.eval()
+        try:
+            yield
+        finally:
+            state.restore()
+
+
+def _is_quick(at_example: Counted, known: Scaling, size: int, base: Counted) -> bool:
+    """Whether a call that has the counts `at_example` at the example's size may run at this size only to be counted."""
+    multiplied = at_example.multiplied * known.ratio(size, base, lambda counted: counted.multiplied)
+    computed = at_example.computed * known.ratio(size, base, lambda counted: counted.computed)
+    return multiplied <= _MOST_COUNTED and computed <= _MOST_COUNTED_ELEMENTS
+
+
+def _in_proportion(ends: tuple[Counted, Counted], steps: tuple[Counted, Counted], beyond: Counted) -> Counted | None:
+    """Counts at which `ends` arrive by the step by which `steps` arrive at `beyond`; None if only one of both has a step."""
+    found = []
+    for low, high, start, end, far in zip(*map(astuple, (*ends, *steps, beyond)), strict=True):
+        if (start == end) != (low == high):
+            return None
+        found.append(high if start == end else high + (far - end) * (high - low) // (end - start))
+    return Counted(*(max(0, each) for each in found))

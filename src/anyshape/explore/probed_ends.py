@@ -1,0 +1,104 @@
+"""Where answers of a dear module end: a few calls at small sizes, and further up calls that are stopped early.
+
+A table that is too short, or an `if seq > 512: raise`, is met in the first operators of a call. So a call that is stopped
+after a few operations shows most ends, at any size and at little cost. It decides only where to look: both sides of an end
+are then tried by whole calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from anyshape.domain import Domain
+from anyshape.explore.cost import Costing
+from anyshape.explore.limits import move_dim, open_dims, points_upwards
+
+Sizes = Mapping[str, int]
+Answers = Callable[[Sizes], bool]
+
+SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"
+
+_RUNS = 2  # comparing runs the module and the file where the module is tried here
+_LITTLE = 75_000_000_000  # operations that are never too much: a second or so
+_END = 2  # times what is in proportion, and times the memory bound: for a call at the last size that is answered
+_SHARE = 4  # one part in so many of what is in proportion is for whole calls here
+
+
+def is_climb_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
+    """Whether whole calls at ever larger sizes of all open dims, the others at `start`, are out of proportion."""
+    left = max(cost.in_proportion // _RUNS, _LITTLE)
+    for name in () if cost.is_thorough else open_dims(domain):
+        for sizes in points_upwards(domain, start, name):
+            if cost.excess(sizes):
+                break
+            left -= cost.operations(sizes)
+            if left < 0:
+                return True
+    return False
+
+
+def climb_by_probes(domain: Domain, answered: Sequence[Sizes], answers: Answers, cost: Costing) -> list[dict[str, int]]:
+    """Like `climb`, from the cheapest answered point: whole calls while they are in proportion, then such as end early.
+
+    Where one of these raises, the end is bisected by others, and both sides of it are tried by `answers`. Gives the first
+    point of each dim at which no whole call was made for its cost.
+    """
+    start = min(answered, key=cost.operations)
+    dims = open_dims(domain)
+    climbing = _Climbing(domain, start, answers, cost, not cost.refuses_early(start))
+    found = (climbing.climb(name, cost.in_proportion // _SHARE // len(dims)) for name in dims)
+    return [sizes for sizes in found if sizes is not None]
+
+
+@dataclass(frozen=True)
+class _Climbing:
+    """`has_probes` is False where a call that is stopped early raises although the module answers."""
+
+    domain: Domain
+    start: Sizes
+    answers: Answers
+    cost: Costing
+    has_probes: bool
+
+    def climb(self, name: str, left: int) -> dict[str, int] | None:
+        """One dim; `left` are the operations for whole calls. Gives the first point that costs more."""
+        last, too_dear = self.start[name], None
+        for sizes in points_upwards(self.domain, self.start, name):
+            left -= self.cost.operations(sizes)
+            if too_dear is None and (left < 0 or self.cost.excess(sizes)):
+                too_dear = sizes
+            if too_dear is None and self.answers(sizes):
+                last = sizes[name]
+            elif self._refuses_early(sizes):
+                self._find_end(name, last, sizes[name])
+                return None
+            elif too_dear is None:
+                return None  # it raised late: only whole calls can tell where that begins
+            else:
+                last = sizes[name]
+        return too_dear
+
+    def _refuses_early(self, sizes: Sizes) -> bool:
+        return self.has_probes and self.cost.refuses_early(sizes)
+
+    def _find_end(self, name: str, inside: int, outside: int) -> None:
+        """Bisect between two sizes by calls that are stopped early, and try both sides of the end by whole calls."""
+        multiple = self.domain.dim(name).multiple
+        while outside - inside > multiple:
+            middle = (inside + outside) // 2 // multiple * multiple
+            sizes = move_dim(self.domain, self.start, name, middle)
+            if sizes is None or middle in (inside, outside):
+                return
+            if self._refuses_early(sizes):
+                outside = middle
+            else:
+                inside = middle
+        beyond, end = (move_dim(self.domain, self.start, name, size) for size in (outside, inside))
+        if beyond is not None and end is not None and not self.answers(beyond) and self._is_affordable(end):
+            self.answers(end)
+
+    def _is_affordable(self, end: Sizes) -> bool:
+        """Whether one whole call at the end of a dim may be made: the contract is right only with it."""
+        is_short = self.cost.operations(end) <= _END * self.cost.in_proportion
+        return not self.cost.excess(end) or (is_short and self.cost.elements(end) <= _END * self.cost.most_elements)

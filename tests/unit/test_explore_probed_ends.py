@@ -1,0 +1,106 @@
+"""Where answers of a dear module end is found by few whole calls, and by calls that are stopped early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.explore import costing, explore
+from anyshape.explore.probed_ends import is_climb_dear
+from anyshape.inputs import declare
+from anyshape.modules.cost import raises_early
+from anyshape.records.verdict import Refusal
+
+ROWS = 300
+
+
+class Encoder(nn.Module):
+    """Positions from a table, then products of matrices that take long, then a limit of its own."""
+
+    def __init__(self, layers: int, width: int = 512, last: int = 1 << 20) -> None:
+        super().__init__()
+        self.positions = nn.Embedding(ROWS, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.last = last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.positions(torch.arange(x.shape[1]))
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        if x.shape[1] > self.last:
+            raise ValueError(f"at most {self.last}")
+        return x
+
+
+def explored(module: nn.Module, width: int = 512) -> tuple[Any, list[Mapping[str, int]]]:
+    declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, width)})
+    called: list[Mapping[str, int]] = []
+
+    def try_sizes(sizes: Mapping[str, int]) -> Refusal | None:
+        called.append(dict(sizes))
+        try:
+            with torch.no_grad():
+                declared.call(module, declared.make(sizes, 0))
+        except Exception as error:
+            return Refusal(dict(sizes), str(error))
+        return None
+
+    return explore(declared, try_sizes, costing(module, declared)), called
+
+
+def rules(found: Any) -> list[str]:
+    return [str(rule.condition) for rule in found.rules]
+
+
+def test_the_end_of_a_dear_module_is_found_by_one_call_at_each_side() -> None:
+    found, called = explored(Encoder(layers=24))
+    assert rules(found) == [f"seq <= {ROWS}"]
+    large = [sizes["seq"] for sizes in called if ROWS // 2 < sizes["seq"] <= ROWS]
+    assert large == [ROWS]
+    assert {"batch": 1, "seq": ROWS + 1} in called
+
+
+def test_a_dear_module_without_an_end_is_not_called_at_far_sizes() -> None:
+    module = Encoder(layers=24)
+    module.positions = nn.Embedding(5000, 512)
+    found, called = explored(module)
+    assert rules(found) == []
+    assert max(max(sizes.values()) for sizes in called) < 300
+    assert {tuple(untried.sizes) for untried in found.left_out} == {("batch", "seq")}
+
+
+def test_an_end_that_shows_late_in_a_call_is_found_by_whole_calls() -> None:
+    found, _ = explored(Encoder(layers=10, last=40))
+    assert rules(found) == ["seq <= 40"]
+
+
+def test_a_small_module_is_called_at_far_sizes() -> None:
+    module = Encoder(layers=1, width=8)
+    declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, 8)})
+    assert not is_climb_dear(declared.domain, declared.example_sizes, costing(module, declared))
+    found, called = explored(module, 8)
+    assert rules(found) == [f"seq <= {ROWS}"]
+    assert max(sizes["batch"] for sizes in called) >= 4096
+
+
+class Caught(nn.Module):
+    """Catches what is raised inside of it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x @ x
+        except Exception:
+            raise ValueError("caught") from None
+
+
+@pytest.mark.parametrize("most", [1, 10**12])
+def test_a_call_that_is_stopped_early_does_not_raise(most: int) -> None:
+    assert not raises_early(lambda: Caught()(torch.ones(8, 8)), most, 75)
+
+
+def test_a_call_that_raises_early_does() -> None:
+    assert raises_early(lambda: Caught()(torch.ones(8, 7)), 10**12, 75)
