@@ -118,6 +118,27 @@ def test_any_and_all_of_no_elements(name, tmp_path):
             np.testing.assert_array_equal(actual, expected)
 
 
+HALVES = {
+    "sum": lambda x: (x.sum(), x.sum(1)),
+    "product": lambda x: x.prod(1),
+    "cumulative sum": lambda x: x.cumsum(0),
+    "deviation": lambda x: x.std(1),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_outputs_that_are_computed_in_single_precision_are_halves(name, tmp_path):
+    function = Function(HALVES[name])
+    result = anyshape.export(function, lambda n=3: {"x": torch.rand(n, 4).half()}, tmp_path / "m.onnx")
+    assert result.strategy == "symbolic"
+    x = torch.rand(5, 4).half()
+    expected = function(x) if isinstance(function(x), tuple) else (function(x),)
+    actual = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
+    for one, other in zip(expected, actual, strict=True):
+        assert other.dtype == np.float16
+        np.testing.assert_allclose(other, one.numpy(), rtol=1e-2)
+
+
 def test_logsumexp_of_large_halves(tmp_path):
     x = torch.full((5,), 24064.0, dtype=torch.float16)
     _compare(Function(FUNCTIONS["logsumexp"]), torch.rand(4).half(), x, tmp_path / "m.onnx")

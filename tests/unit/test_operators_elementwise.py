@@ -52,7 +52,7 @@ def divided(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     size = x.shape[0]
     # Where a half is truncated, onnxruntime skips the rounding of the quotient.
     modes = [torch.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc") if x.dtype != torch.float16]
-    return x // y, x // 2, 7 // x, x // size, x % y, x % 0.1, 7 % x, x % size, *modes
+    return x // y, x // 2, 7 // x, x // size, x % y, x % 0.1, 7 % x, 7.5 % x, x % size, *modes
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
@@ -67,7 +67,8 @@ def test_division_that_rounds_does_so_after_the_exact_remainder(dtype: torch.dty
 def test_integers_are_divided_exactly() -> None:
     def divide(n: torch.Tensor, m: torch.Tensor) -> tuple[torch.Tensor, ...]:
         modes = [torch.div(n, m, rounding_mode=mode) for mode in ("floor", "trunc")]
-        return n // m, n // 3, n % m, n % n.shape[0], n // 2.5, n % 2.5, n // n.shape[0], *modes
+        by_number = n // 3, n % n.shape[0], n // 2.5, n % 2.5, n // n.shape[0]
+        return n // m, n % m, *by_number, 7 // m, -7 % m, torch.div(7, m, rounding_mode="trunc"), *modes
 
     number = torch.tensor([2**53 + 1, -(2**53) - 1, 7, -7, 2**24 + 1])
     inputs = [(number.repeat(n), torch.tensor([1, -1, 2, -2, 3]).repeat(n)) for n in (2, 1, 3)]

@@ -43,7 +43,7 @@ def decompose_nodes(
     for node, expansion in work:
         _inline(node, expansion)
     program.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or _is_check(node.target))
-    _name_outputs(program)
+    name_outputs(program)
     program.graph_module.recompile()
     return True
 
@@ -195,7 +195,7 @@ def _inline(node: Node, expansion: Graph) -> None:
     node.graph.erase_node(node)
 
 
-def _name_outputs(program: torch.export.ExportedProgram) -> None:
+def name_outputs(program: torch.export.ExportedProgram) -> None:
     """The signature names outputs by their nodes, of which some are others now."""
     given = program.graph.output_node().args[0]
     for spec, node in zip(program.graph_signature.output_specs, given, strict=True):

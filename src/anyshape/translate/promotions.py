@@ -10,7 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 from torch.onnx._internal.fx.passes import type_promotion
+
+from anyshape.translate.decomposed_nodes import name_outputs
 
 
 class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
@@ -20,8 +23,7 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
         if n.op != "call_function" or "val" not in n.meta:
             return super().run_node(n)
         rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
-        # any and all take every dtype, and give uint8 for uint8, which a cast to bool before them would lose.
-        if rule is not None and not isinstance(rule, type_promotion.AllOrAnyReductionTypePromotionRule):
+        if rule is not None:
             with self._set_current_node(n):
                 self._maybe_promote_node(n, rule)
         return n.meta["val"]
@@ -32,10 +34,12 @@ def _rules() -> Any:
     return type_promotion.TypePromotionTable()
 
 
-def insert_promotions(graph_module: torch.fx.GraphModule) -> None:
+def insert_promotions(program: ExportedProgram) -> None:
     """In place, through nested modules: explicit casts where an operator promotes its inputs."""
-    for module in graph_module.modules():
+    for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
             promotion = type_promotion.InsertTypePromotion(module, _rules())
             promotion.interpreter = _PromotingInterpreter(module, _rules())
             promotion.run()
+    # A sum in float16 is cast to float32 and back: where it is an output, the cast back is the output.
+    name_outputs(program)

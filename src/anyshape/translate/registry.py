@@ -119,7 +119,7 @@ class Translator:
         mark_floors(program)
         # Some operators on complex numbers refuse to be differentiated, which nobody asks of them here.
         with _config.patch(backed_size_oblivious=True), torch.no_grad():  # type: ignore[attr-defined]
-            insert_promotions(program.graph_module)
+            insert_promotions(program)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
             with constants_in_double(program, _building):

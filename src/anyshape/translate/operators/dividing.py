@@ -18,12 +18,12 @@ from anyshape.translate.operators.values import NARROW, constant, dtype_of
 Other = ir.Value | float
 
 
-def translate_floor_divide(x: ir.Value, other: Other) -> ir.Value:
-    dtype = dtype_of(x)
+def translate_floor_divide(x: Other, other: Other) -> ir.Value:
+    dtype = _common_dtype(x, other)
     if not dtype.is_floating_point():
         from onnxscript.function_libs.torch_lib.ops import core
 
-        return core.aten_floor_divide(x, _of_dtype(other, dtype))
+        return core.aten_floor_divide(_typed(x, dtype), _of_dtype(other, dtype))
     wide = _wide(dtype)
     one, two = _of_dtype(x, wide), _of_dtype(other, wide)
     return _of_dtype(_floored(one, two, wide), dtype)
@@ -45,26 +45,37 @@ def _points_away(rest: ir.Value, other: ir.Value, zero: ir.Value) -> ir.Value:
     return op.And(op.Not(op.Equal(rest, zero)), has_other_sign)
 
 
-def translate_remainder(x: ir.Value, other: Other) -> ir.Value:
+def translate_remainder(x: Other, other: Other) -> ir.Value:
     """With the sign of the divisor."""
-    dtype = dtype_of(x)
+    dtype = _common_dtype(x, other)
     if not dtype.is_floating_point():
-        return op.Mod(x, _of_dtype(other, dtype))
+        return op.Mod(_of_dtype(x, dtype), _of_dtype(other, dtype))
     wide = _wide(dtype)
     divisor, zero = _of_dtype(other, wide), constant(0, wide)
     rest = op.Mod(_of_dtype(x, wide), divisor, fmod=1)
     return _of_dtype(op.Where(_points_away(rest, divisor, zero), op.Add(rest, divisor), rest), dtype)
 
 
-def translate_div_mode(x: ir.Value, other: Other, *, rounding_mode: str | None = None) -> ir.Value:
-    dtype = dtype_of(x)
+def translate_div_mode(x: Other, other: Other, *, rounding_mode: str | None = None) -> ir.Value:
+    dtype = _common_dtype(x, other)
     if rounding_mode == "floor":
         return translate_floor_divide(x, other)
     if rounding_mode == "trunc" and not dtype.is_floating_point():
-        return op.Div(x, _of_dtype(other, dtype))
+        return op.Div(_of_dtype(x, dtype), _of_dtype(other, dtype))
     from onnxscript.function_libs.torch_lib.ops import core
 
-    return core.aten_div_mode(x, _of_dtype(other, dtype), rounding_mode=rounding_mode)
+    return core.aten_div_mode(_typed(x, dtype), _of_dtype(other, dtype), rounding_mode=rounding_mode)
+
+
+def _common_dtype(x: Other, other: Other) -> ir.DataType:
+    """Of the tensor, where one of the two is a number: torch has converted it before, where another is wanted."""
+    return dtype_of(next(each for each in (x, other) if isinstance(each, ir.Value)))
+
+
+def _typed(x: Other, dtype: ir.DataType) -> ir.Value:
+    value = _of_dtype(x, dtype)
+    value.type = value.type or ir.TensorType(dtype)
+    return value
 
 
 def _wide(dtype: ir.DataType) -> ir.DataType:

@@ -136,13 +136,9 @@ def translate_std(
 
 
 def truth(name: str) -> Callable[..., Any]:
-    """any with "ReduceMax", all with "ReduceMin": of no elements, any is False and all is True. Of uint8: uint8."""
+    """any with "ReduceMax", all with "ReduceMin": of no elements, any is False and all is True."""
 
     def translate(x: ir.Value, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> ir.Value:
-        is_true = reduce_truth(x, dim, keepdim)
-        return op.Cast(is_true, to=ir.DataType.UINT8) if dtype_of(x) == ir.DataType.UINT8 else is_true
-
-    def reduce_truth(x: ir.Value, dim: Sequence[int] | int | None, keepdim: bool) -> ir.Value:
         is_true = op.Cast(x, to=ir.DataType.BOOL)
         if not rank(x) or (isinstance(dim, (list, tuple)) and not dim):
             return is_true

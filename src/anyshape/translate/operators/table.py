@@ -187,6 +187,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "add.Scalar": scalars.by_scalar("Add"),
     "sub.Scalar": scalars.by_scalar("Sub"),
     "remainder.Scalar": dividing.translate_remainder,
+    "remainder.Scalar_Tensor": dividing.translate_remainder,
     "remainder.Tensor": dividing.translate_remainder,
     "prims::remainder": dividing.translate_remainder,
     "floor_divide": dividing.translate_floor_divide,
