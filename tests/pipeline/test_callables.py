@@ -143,7 +143,6 @@ def test_an_exported_program_refuses_sizes_that_it_was_not_exported_for() -> Non
         (onnx.ModelProto(), "an ONNX model already"),
         (torch.ones(2), "a tensor"),
         (None, "None"),
-        (torch.relu, "whose parameters Python cannot read"),
         (3, "of the type builtins.int"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -158,7 +157,7 @@ def test_what_is_no_model_is_named(value: Any, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "fix"),
-    [(Encoder, "Encoder()"), (torch.nn.Linear, "Linear(...)"), (torch.relu, "lambda x: torch.relu(x)")],
+    [(Encoder, "Encoder()"), (torch.nn.Linear, "Linear(...)")],
 )
 def test_the_fix_for_what_is_no_model_can_be_pasted(value: Any, fix: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -186,3 +185,23 @@ def test_compat_takes_the_example_and_the_dynamic_axes_of_a_program(tmp_path: Pa
     loaded = anyshape.load(tmp_path / "m.onnx")
     left, right, scale = torch.randn(16, 4), torch.randn(4, 9), torch.tensor(3.0)
     torch.testing.assert_close(loaded((left, right), scale=scale), left @ right * 3)
+
+
+def test_a_function_of_torch_is_a_model() -> None:
+    one = anyshape.export(torch.tanh, torch.randn(3, 4), dynamic=({0: "batch"},))
+    two = anyshape.export(torch.add, (torch.randn(3, 4), torch.randn(3, 4)), dynamic=({0: "batch"}, ({0: "batch"},)))
+    assert str(one.contract.inputs[0]) == "input: float32[batch, 4]" and one.is_kept
+    assert [str(axis) for tensor in two.contract.inputs for axis in tensor.axes] == ["batch", "4"] * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [(torch.nn.LazyLinear(3), "a lazy module"), (torch.nn.Linear(4, 3, device="meta"), "on the meta device")],
+    ids=["lazy", "meta"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_parameters_without_values_are_named(model: torch.nn.Module, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        anyshape.export(model, torch.randn(3, 4))
+    assert caught.value.finding.code == "AS031" and "'weight'" in caught.value.finding.what
+    assert words in (caught.value.finding.why or "")

@@ -61,8 +61,8 @@ def test_a_name_on_an_output_that_is_not_what_the_model_does_is_an_error() -> No
     "argument",
     [
         {"export_params": False},
-        {"keep_initializers_as_inputs": True},
-        {"custom_opsets": {"my": 1}},
+        {"custom_opsets": {"my": 1}, "dynamo": False},
+        {"training": torch.onnx.TrainingMode.TRAINING},
         {"opset_version": 5},
     ],
     ids=str,
@@ -73,8 +73,42 @@ def test_what_cannot_be_honoured_is_refused(argument) -> None:
 
 
 def test_what_changes_nothing_is_warned_of() -> None:
-    with pytest.warns(compat.NotHonoured, match="profile=True changes nothing"):
-        compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), profile=True)
+    with pytest.warns(compat.NotHonoured, match="do_constant_folding=False changes nothing"):
+        compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), do_constant_folding=False)
+
+
+def test_a_file_of_opset_12_is_warned_of() -> None:
+    with pytest.warns(compat.NotHonoured, match="AS427 sizes-not-enforced"):
+        compat.export(torch.nn.Linear(4, 2), (torch.randn(3, 4),), opset_version=12, dynamic_shapes=({0: "batch"},))
+
+
+def test_a_profile_and_the_program_are_written_beside_the_file(tmp_path) -> None:
+    compat.export(
+        torch.nn.Linear(4, 2),
+        (torch.randn(3, 4),),
+        dynamic_shapes=({0: "batch"},),
+        profile=True,
+        dump_exported_program=True,
+        artifacts_dir=tmp_path,
+    )
+    assert (tmp_path / "anyshape_profile.txt").read_text().endswith("s  together\n")
+    program = torch.export.load(tmp_path / "anyshape_program.pt2")
+    assert isinstance(program, torch.export.ExportedProgram)
+
+
+def test_weights_are_inputs_with_a_default_where_that_is_asked_for(tmp_path) -> None:
+    model = torch.nn.Linear(4, 2)
+    compat.export(
+        model,
+        (torch.randn(3, 4),),
+        tmp_path / "m.onnx",
+        dynamic_shapes=({0: "batch"},),
+        keep_initializers_as_inputs=True,
+    )
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert {value.name for value in graph.initializer} < {value.name for value in graph.input}
+    x = torch.randn(5, 4)
+    assert torch.allclose(anyshape.load(tmp_path / "m.onnx")(x), model(x), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -79,3 +79,19 @@ def test_an_exported_program_is_held() -> None:
         torch.nn.ReLU(), (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},)
     )
     assert compat.export(program).exported_program is program
+
+
+def test_the_reference_implementation_and_values_inside_the_graph_are_computed() -> None:
+    program = made()
+    x, mask = torch.randn(5, 4), torch.rand(5, 4)
+    answers = program(x, mask=mask)
+    assert torch.allclose(program.call_reference(x, mask=mask)[0], answers[0], atol=1e-5)
+    (last,) = [
+        node.outputs[0] for node in program.model.graph if node.outputs[0].name == program.contract.outputs[1].name
+    ]
+    product = last.producer().inputs[0].name
+    assert product is not None
+    (value,) = program.compute_values([product], (x,), {"mask": mask})
+    assert value.shape == (5, 4)
+    with pytest.raises(ValueError, match="not found"):
+        program.compute_values(["nothing"], (x,), {"mask": mask})

@@ -223,7 +223,16 @@ WORDS = [
     row("input_names by path", "x[batch, 5, 8]", X, input_names={"x": "pixels"}, dynamic={"pixels": {0: "batch"}}),
 ]
 
+COLLECTED = torch.export.ShapesCollection()
+COLLECTED[X] = {0: B}
+COLLECTED[M] = (B, None)
+FURTHER = torch.export.AdditionalInputs()
+FURTHER.add((R(4, 6, 8),), {"mask": R(4, 6)})
+
 TORCH = [
+    row("a ShapesCollection", "x[batch, 5, 8] mask[batch, 5]", (X, M), dynamic=COLLECTED),
+    row("AdditionalInputs", "x[x_0, x_1, 8] mask[x_0, x_1]", Inputs((X,), {"mask": M}), dynamic=FURTHER),
+    row("None beside numbers", "x[x_0, x_1, 8]", X, dynamic={"x": [None, None, 8]}),
     row("a Dim", "x[batch, 5, 8]", X, dynamic={"x": {0: B}}),
     row("a Dim with a range", "x[batch, 5, 8] | 1 <= batch <= 64", X, dynamic={"x": {0: B64}}),
     row("a Dim with a lower end", "x[3, seq, 8] | seq >= 2", X, dynamic={"x": {1: T}}),

@@ -195,3 +195,17 @@ def test_a_declaration_names_the_states_of_a_hybrid_cache(dynamic: Any) -> None:
         "cache.1.conv_states.0": ["batch", "4"],
         "cache.1.recurrent_states.0": ["batch", "5"],
     }
+
+
+def test_the_flat_list_of_an_encoder_decoder_cache_declares_both_halves() -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, cache):
+            own, other = cache.self_attention_cache.layers[0], cache.cross_attention_cache.layers[0]
+            return own.keys.sum() + other.values.sum()
+
+    cache = cache_utils.EncoderDecoderCache(
+        cache_utils.DynamicCache(pairs(1, 3)), cache_utils.DynamicCache(pairs(1, 7))
+    )
+    past, source = {2: "past"}, {2: "source"}
+    declared = declare(Sum(), Inputs((), {"cache": cache}), dynamic={"cache": [past, past, source, source]})
+    assert [dim.name for dim in declared.domain.dims] == ["past", "source"]

@@ -6,38 +6,30 @@ it would only print or write something beside it we warn (NotHonoured).
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import IO, TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import export as export_model
+from anyshape.compat.artifacts import Artifacts, NotHonoured, StageTimes
 from anyshape.compat.onnx_program import ONNXProgram
-from anyshape.compat.refusals import WEIGHTS_ARE_NO_INPUTS, WEIGHTS_ARE_VERIFIED, not_honoured
+from anyshape.compat.refusals import WEIGHTS_ARE_VERIFIED, not_honoured
 from anyshape.findings import UsageError
 from anyshape.inputs import Inputs
 from anyshape.inputs.labels import name_labels
 from anyshape.inputs.of_program import inputs_of_program
 from anyshape.report.text import describe_export
-from anyshape.saving import write_atomically
-from anyshape.translate.opset_choice import DEFAULT_OPSET
+from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, sizes_not_enforced
 
 if TYPE_CHECKING:
     import torch
-
-_REPORT = "anyshape_report.txt"
-
-
-class NotHonoured(UserWarning):
-    """An argument of torch.onnx.export that changes nothing here."""
 
 
 def export(
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: Any = (),
-    f: str | PathLike[str] | io.BytesIO | None = None,
+    f: str | PathLike[str] | IO[bytes] | None = None,
     *,
     kwargs: dict[str, Any] | None = None,
     verbose: bool | None = None,
@@ -74,20 +66,18 @@ def export(
     `dynamo` chooses nothing: there is one way to capture a model here, and both values are taken. `verify` is always
     done, at sizes other than the example's. `external_data=True` uses a second file above 2 GB only. The default of
     `opset_version` is 18. The same label in `dynamic_axes` is the same size, on outputs too; one that is no name of a
-    dim is spelled as one (`batch size` is `batch_size`). `report=True` writes what was found to `anyshape_report.txt` in
-    `artifacts_dir`.
+    dim is spelled as one (`batch size` is `batch_size`). `report`, `profile` and `dump_exported_program` write what was found,
+    the time of each stage and the captured program into `artifacts_dir`.
     """
     _refuse(
         export_params=(export_params, True, WEIGHTS_ARE_VERIFIED),
-        keep_initializers_as_inputs=(keep_initializers_as_inputs, False, WEIGHTS_ARE_NO_INPUTS),
-        training=(_name(training), ("None", "EVAL"), "reference and capture both run in eval mode."),
+        training=(_name(training), _eval_modes(model), "reference and capture both run in eval mode."),
         operator_export_type=(_name(operator_export_type), ("None", "ONNX"), "only ONNX operators are written."),
-        custom_opsets=(custom_opsets, None, "torch honours it with its old exporter alone."),
+        custom_opsets=(None if dynamo else custom_opsets, None, "torch honours it with its old exporter alone."),
         export_modules_as_functions=(export_modules_as_functions, False, "modules are written inline."),
     )
     _warn(
-        profile=(profile, False, "nothing is profiled"),
-        dump_exported_program=(dump_exported_program, False, "nothing is dumped"),
+        custom_opsets=(custom_opsets, None, "torch honours it with dynamo=False alone"),
         do_constant_folding=(do_constant_folding, True, "constants are always folded, as in torch since 2.6"),
         autograd_inlining=(autograd_inlining, True, "autograd functions are always inlined"),
     )
@@ -98,27 +88,35 @@ def export(
         own = inputs_of_program(model)
         given = given if given.args or given.kwargs else own.example
         dynamic, where = (own.dynamic, own.where) if dynamic is None else (dynamic, ())
+    opset = DEFAULT_OPSET if opset_version is None else opset_version
+    path = f if isinstance(f, (str, PathLike)) else None
+    times = StageTimes()
     result = export_model(
         model,
         given,
-        None if isinstance(f, io.BytesIO) else f,
+        path,
         dynamic=dynamic,
         where=where,
         input_names=input_names,
         output_names=output_names,
-        opset=DEFAULT_OPSET if opset_version is None else opset_version,
+        opset=opset,
         translations=custom_translation_table,
         optimize=optimize,
         external_data=None if external_data else False,
+        progress=times.tell,
     )
-    if isinstance(f, io.BytesIO):
-        f.write(result.model_proto.SerializeToString(deterministic=True))
+    if opset < OLDEST_ENFORCING_OPSET:  # users of torch.onnx.export do not read findings
+        warnings.warn(str(sizes_not_enforced(opset)), NotHonoured, stacklevel=2)
+    own_program = model if _is_program(model) else None
+    program = ONNXProgram.of(result, own_program)
+    if f is not None and (path is None or keep_initializers_as_inputs):
+        kept = keep_initializers_as_inputs
+        program.save(f, keep_initializers_as_inputs=kept, external_data=None if external_data else False)
     if verbose:
         print(describe_export(result))  # noqa: T201 - asked for
-    if report:
-        Path(artifacts_dir).mkdir(parents=True, exist_ok=True)
-        write_atomically(Path(artifacts_dir) / _REPORT, lambda stream: stream.write(describe_export(result).encode()))
-    return ONNXProgram.of(result, model if _is_program(model) else None)
+    wanted = Artifacts(folder=artifacts_dir, report=report, profile=profile, program=dump_exported_program)
+    wanted.write(result, times, own_program)
+    return program
 
 
 def _is_program(model: Any) -> TypeGuard[torch.export.ExportedProgram]:
@@ -135,6 +133,11 @@ def _split(args: Any, kwargs: dict[str, Any] | None) -> tuple[tuple[Any, ...], d
     if not kwargs and positional and isinstance(positional[-1], dict):
         return positional[:-1], positional[-1]
     return positional, dict(kwargs or {})
+
+
+def _eval_modes(model: Any) -> tuple[str, ...]:
+    """The values of `training` that mean eval mode; PRESERVE does for a model that is in it."""
+    return ("None", "EVAL", "False", *(() if getattr(model, "training", False) else ("PRESERVE",)))
 
 
 def _name(value: Any) -> str:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from anyshape.compat.refusals import (
-    WEIGHTS_ARE_NO_INPUTS,
+    AXES_ARE_DECLARED,
     WEIGHTS_ARE_VERIFIED,
     not_honoured,
     weight_differs,
     weights_missing,
 )
+from anyshape.contract.binding import Binder
 from anyshape.contract.changes import FileChanged
+from anyshape.contract.digest import digest_model
 from anyshape.contract.loaded import Loaded, load
+from anyshape.contract.metadata import write_contract
 from anyshape.findings import UsageError
 from anyshape.inputs.declared import dtype_of
 from anyshape.inputs.feeds import as_array
 from anyshape.records.export import Export
+from anyshape.runtime.session import Session
 from anyshape.saving import model_bytes, save_model
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     import torch
 
 _SAVE = "ONNXProgram.save"
+_RENAME = "ONNXProgram.rename_axes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +74,65 @@ class ONNXProgram(Export):
 
     def save(
         self,
-        destination: str | PathLike[str],
+        destination: str | PathLike[str] | IO[bytes],
         *,
         include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False,
         external_data: bool | None = None,
     ) -> None:
-        """Write the model, with its weights beside it where `external_data` is true or they exceed 2 GB."""
+        """Write the model to a file or a binary stream; weights go beside a file if `external_data` or they exceed 2 GB."""
         if not include_initializers:
             raise UsageError(not_honoured("include_initializers", False, WEIGHTS_ARE_VERIFIED, _SAVE))
-        if keep_initializers_as_inputs:
-            raise UsageError(not_honoured("keep_initializers_as_inputs", True, WEIGHTS_ARE_NO_INPUTS, _SAVE))
-        save_model(self.model, Path(fspath(destination)), external_data=external_data)
+        with self._listing_weights(keep_initializers_as_inputs):
+            if isinstance(destination, (str, PathLike)):
+                save_model(self.model, Path(fspath(destination)), external_data=external_data)
+            else:
+                destination.write(self.model_proto.SerializeToString(deterministic=True))
+
+    @contextmanager
+    def _listing_weights(self, is_listed: bool) -> Iterator[None]:
+        """The weights are inputs with a default while the file is written, and the contract has the digest of that file."""
+        if not is_listed:
+            yield
+            return
+        own = list(self.model.graph.inputs)
+        self.model.graph.inputs.extend(self.model.graph.initializers.values())
+        try:
+            write_contract(self.model, replace(self.contract, digest=digest_model(self.model)))
+            yield
+        finally:
+            del self.model.graph.inputs[len(own) :]
+            write_contract(self.model, self.contract)
+
+    def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
+        """The answers of onnx's own reference implementation, as a tuple of tensors."""
+        import onnx.reference
+        import torch
+
+        feeds = dict(Binder(self.contract).bind(args, kwargs).feeds)
+        answers = onnx.reference.ReferenceEvaluator(self.model_proto).run(None, feeds)
+        return tuple(torch.as_tensor(answer) for answer in answers)
+
+    def compute_values(
+        self, value_names: Sequence[str], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Sequence[torch.Tensor]:
+        """The values of these names inside the graph, for a call as the module takes it."""
+        import onnx_ir as ir
+        import torch
+
+        values = ir.convenience.create_value_mapping(self.model.graph)
+        missing = [name for name in value_names if name not in values]
+        if missing:
+            raise ValueError(f"Value {missing[0]!r} not found in the model.")
+        proto = self.model_proto
+        del proto.graph.output[:]
+        proto.graph.output.extend(ir.serde.serialize_value(values[name]) for name in value_names)
+        answers = Session(proto.SerializeToString()).run(Binder(self.contract).bind(args, kwargs or {}).feeds)
+        return tuple(torch.as_tensor(answer) for answer in answers)
+
+    def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
+        """Refused: the dims of the contract have the names that the declaration has."""
+        raise UsageError(not_honoured("rename_mapping", dict(rename_mapping), AXES_ARE_DECLARED, _RENAME))
 
     def optimize(self) -> None:
         """Nothing: the model was optimized before it was verified."""

@@ -8,7 +8,7 @@ from typing import Any
 from anyshape.findings import Finding
 
 WEIGHTS_ARE_VERIFIED = "the weights are part of what is verified."
-WEIGHTS_ARE_NO_INPUTS = "weights are no inputs of the contract."
+AXES_ARE_DECLARED = "the names of axes are those of the declaration, in the file and in its contract."
 
 
 def not_honoured(name: str, value: Any, why: str, function: str = "anyshape.compat.export") -> Finding:

@@ -2,7 +2,8 @@
 
 by layer   [[k0, v0], [k1, v1]]                                    as the cache holds them
 by kind    [[k0, k1], [v0, v1]], {"key_cache": [k0, k1], ...}      as transformers registers its caches with torch
-flat       [k0, v0, k1, v1]                                        as other libraries do; hybrid caches too: [k0, v0, state1]
+flat       [k0, v0, k1, v1]                                        as other libraries do; hybrid caches too: [k0, v0, state1];
+           those of both halves of an EncoderDecoderCache, one after the other
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from anyshape.inputs.places import KINDS, Place
 
 Pairs = list[tuple[Place, Any]]
 
+_HALVES = ("self_attention_cache", "cross_attention_cache")
 _LISTS = {"key_cache": "key", "value_cache": "value"}
 
 
@@ -29,7 +31,8 @@ def match_cache_parts(place: Place, form: Sequence[Any]) -> Pairs | None:
     """The tensors of a cache with their parts of a list; None where the list mirrors the layers, or is none of a cache."""
     if _has_pairs(place) and _is_by_kind(place, form):
         return _by_kind(place, form)
-    layers = [_tensors(layer) for layer in place.children.values()]
+    halves = [place.children[name] for name in _HALVES if name in place.children]
+    layers = [_tensors(layer) for half in halves or [place] for layer in half.children.values()]
     if not all(layers):
         return None
     tensors = [tensor for layer in layers for tensor in layer]

@@ -18,6 +18,7 @@ from anyshape.inputs.by_function import declare_by_function
 from anyshape.inputs.call_messages import no_examples
 from anyshape.inputs.calls import Inputs, read_signature
 from anyshape.inputs.declared import Declared
+from anyshape.inputs.torch_dims import additional_examples
 from anyshape.inputs.value_bounds import declare_values
 
 
@@ -34,6 +35,9 @@ def declare(
     values: Mapping[str, str] | str | None = None,
 ) -> Declared:
     """The declaration of a module's inputs. Raises DeclarationError, which names the input and the axis."""
+    further = additional_examples(dynamic)
+    if further and not is_sizes_function(inputs):
+        inputs, dynamic = [*(inputs if isinstance(inputs, list) else [inputs]), *further], None
     options = Options(
         dynamic=dynamic,
         where=(where,) if isinstance(where, (str, Condition)) else tuple(where),

@@ -21,7 +21,7 @@ from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.near import counted
 from anyshape.inputs.places import Place, call_place, find_place
-from anyshape.inputs.torch_dims import is_torch_dim, read_torch_dim
+from anyshape.inputs.torch_dims import collected_shapes, is_torch_dim, read_torch_dim
 from anyshape.inputs.words import (
     AsItIs,
     AxisWord,
@@ -79,8 +79,18 @@ class _Reader:
                     self._read(place, form)
         elif isinstance(dynamic, (tuple, list)):
             self._read_mirror(self.root, dynamic)
+        elif (shapes := collected_shapes(dynamic)) is not None:
+            self._read_collected(dynamic, shapes)
         else:
             raise DeclarationError(unreadable_whole(dynamic))
+
+    def _read_collected(self, dynamic: Any, shapes: dict[int, Any]) -> None:
+        """torch's ShapesCollection has a form for each tensor itself, not for its path."""
+        found = {path: id(value) for path, value in self.values.items() if id(value) in shapes}
+        if set(found.values()) != set(shapes):
+            raise DeclarationError(unreadable_whole(dynamic, "it has a tensor that is not among the inputs."))
+        for path, key in found.items():
+            self._read_leaf(path, shapes[key])
 
     def _read_only_tensor(self, words: str) -> None:
         """`dynamic="batch seq 64"` is enough when there is one tensor."""
@@ -147,6 +157,8 @@ class _Reader:
                 return {find_axis(path, axis, shape): Open() for axis in form}
             if len(form) != len(shape):
                 raise DeclarationError(wrong_rank(path, str(form), len(form), shape))
+            if None in form and any(type(word) is int for word in form) and all(_is_unnamed(word) for word in form):
+                form = [Open() if word is None else word for word in form]  # [None, None, 10]
             return {axis: self._read_axis(path, axis, word, shape) for axis, word in enumerate(form)}
         raise DeclarationError(unreadable_form(path, form))
 
@@ -156,6 +168,8 @@ class _Reader:
         return meaning
 
     def _read_size(self, path: str, word: Any) -> AxisWord:
+        if isinstance(word, Open):
+            return word
         if word is None:
             return AsItIs()
         if type(word) is int:
@@ -222,3 +236,7 @@ def _is_axis_word(word: Any) -> bool:
 def _is_axis_list(form: Sequence[Any]) -> bool:
     """[0, 1] of torch's dynamic_axes; a tuple of numbers is a shape that never changes."""
     return isinstance(form, list) and bool(form) and all(type(axis) is int for axis in form)
+
+
+def _is_unnamed(word: Any) -> bool:
+    return word is None or type(word) is int

@@ -1,4 +1,4 @@
-"""torch's own words for sizes: Dim, 2*Dim + 1, Dim.AUTO, Dim.DYNAMIC, Dim.STATIC.
+"""torch's own words for sizes: Dim, 2*Dim + 1, Dim.AUTO, Dim.DYNAMIC, Dim.STATIC, ShapesCollection, AdditionalInputs.
 
 torch starts every Dim at 0 and does not tell a written 0 from that, so a lower end of 0 counts as not written: sizes
 are at least 1 unless `where` says 0.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch.export import AdditionalInputs, ShapesCollection
 from torch.export import Dim as TorchDim
 
 from anyshape.domain import Dim, Expr, Number, Ref
+from anyshape.inputs.calls import Inputs
 from anyshape.inputs.fit_one import affine
 from anyshape.inputs.words import AsItIs, AxisWord, Open
 
@@ -18,6 +20,18 @@ from anyshape.inputs.words import AsItIs, AxisWord, Open
 def is_torch_dim(value: Any) -> bool:
     """Whether this is one of torch's words for a size."""
     return isinstance(value, TorchDim) or type(value) is type(TorchDim.AUTO)
+
+
+def additional_examples(dynamic: Any) -> list[Inputs]:
+    """The calls that a torch.export.AdditionalInputs has; an empty list for any other declaration."""
+    if not isinstance(dynamic, AdditionalInputs):
+        return []
+    return [Inputs(tuple(args), dict(kwargs or {})) for args, kwargs in dynamic._examples]
+
+
+def collected_shapes(dynamic: Any) -> dict[int, Any] | None:
+    """The form of each tensor by its id, of a torch.export.ShapesCollection; None for any other declaration."""
+    return dict(dynamic._shapes) if isinstance(dynamic, ShapesCollection) else None
 
 
 def read_torch_dim(value: Any) -> tuple[AxisWord, Dim | None]:

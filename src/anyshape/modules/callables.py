@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from anyshape.findings import UsageError
-from anyshape.modules.model_messages import no_model, no_signature
+from anyshape.modules.model_messages import no_model, no_values
 
 _DEPTH = 4
 
@@ -28,18 +28,41 @@ def as_module(model: Any) -> torch.nn.Module:
     Raises UsageError (AS063) for what cannot be called with tensors: a path, a state_dict, a class, an ONNX model.
     """
     if isinstance(model, torch.nn.Module):
+        _check_values(model)
         return model
     if isinstance(model, torch.export.ExportedProgram):
         return _module_of_program(model)
     function = getattr(model, "_torchdynamo_orig_callable", model)  # what torch.compile was given
     if isinstance(function, (type, torch.jit.ScriptFunction)) or not callable(function):
         raise UsageError(no_model(function))
+    is_plain = isinstance(function, (FunctionType, MethodType, functools.partial))
+    called = function if is_plain else _with_parameters(function)
+    module = _module_of_callable(called)
+    _check_values(module)
+    return module
+
+
+def _with_parameters(function: Any) -> Callable[..., Any]:
+    """A callable whose parameters can be read. A function of C++, such as torch.tanh, has none: its first input is `input`."""
     try:
         inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise UsageError(no_signature(function)) from error
-    is_plain = isinstance(function, (FunctionType, MethodType, functools.partial))
-    return _module_of_callable(function if is_plain else function.__call__)
+    except (TypeError, ValueError):
+
+        def call(input: Any, *others: Any, **options: Any) -> Any:  # noqa: A002 - torch's own name
+            return function(input, *others, **options)
+
+        call.__name__ = getattr(function, "__name__", "function")
+        return call
+    return function.__call__
+
+
+def _check_values(module: torch.nn.Module) -> None:
+    """Raises UsageError (AS031) where a parameter or buffer has no values: lazy before the first call, or on meta."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise UsageError(no_values(name, is_lazy=True))
+        if tensor.is_meta:
+            raise UsageError(no_values(name, is_lazy=False))
 
 
 def _module_of_program(program: torch.export.ExportedProgram) -> torch.nn.Module:

@@ -20,16 +20,21 @@ def no_model(value: Any) -> Finding:
     return Finding(code="AS063", name="not-a-module", what=f"the model is {given}.", why=_TAKEN, fix=fix)
 
 
-def no_signature(function: Any) -> Finding:
-    """AS063: a function of C++, which does not tell its parameters."""
-    name = getattr(function, "__name__", repr(function))
-    spelled = f"torch.{name}" if getattr(torch, name, None) is function else name
+def no_values(name: str, *, is_lazy: bool) -> Finding:
+    """AS031: a parameter or buffer without values, which is lazy or on the meta device."""
+    if is_lazy:
+        why = "a lazy module gets its shapes from its first call."
+        fix = "call the model once before the export: model(x)"
+    else:
+        why = "tensors on the meta device have a shape and no values."
+        fix = "model.to_empty(device='cpu'), and then model.load_state_dict(...)"
     return Finding(
-        code="AS063",
-        name="not-a-module",
-        what=f"the model is the function {name!r}, whose parameters Python cannot read.",
-        why="the names of a model's inputs are the names of its parameters.",
-        fix=f"lambda x: {spelled}(x)",
+        code="AS031",
+        name="parameter-without-values",
+        what=f"{name!r} of the model has no values.",
+        why=why,
+        fix=fix,
+        is_fix_untried=True,
     )
 
 
