@@ -100,6 +100,8 @@ NONE_OF_SOME = {
     "all of an axis": lambda x: (x > 0).all(1),
     "all of all": lambda x: x.all(),
     "all of axes": lambda x: torch.all(x > 0, (0, 1), keepdim=True),
+    "any in one operator": lambda x: torch.ops.aten._is_any_true(x > 0),
+    "all in one operator": lambda x: torch.ops.aten._is_all_true(x > 0),
 }
 
 

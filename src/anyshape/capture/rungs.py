@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from anyshape.capture.accidents import without_accidents
 from anyshape.capture.empty_sizes import empty_sizes_open
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
@@ -80,6 +81,7 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     first = capture(sizes)
     if isinstance(first, Stopped):
         raise first.error
+    first = without_accidents(first, workshop.declared, capture, workshop.answers)
     _stop_at_loops(first, workshop, apart)
     captured = cover_domain(first, workshop.declared, capture, workshop.answers, apart)
     for region in captured.regions:

@@ -22,10 +22,12 @@ from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.caches import uncached
 from anyshape.modules.control_flow import control_flow_in_python
+from anyshape.modules.cost import count_real_call
 from anyshape.modules.fused import without_fused_layers
 from anyshape.modules.state import kept
 
 TraceKey = tuple[tuple[str, int], ...]
+_MOST_OPERATORS = 1_000_000
 
 
 class Recorder:
@@ -45,6 +47,13 @@ class Recorder:
         if key not in self._traces:
             self._traces[key] = self._record(sizes)
         return self._traces[key]
+
+    def count(self, sizes: Mapping[str, int]) -> int | None:
+        """How many operators a call at these sizes runs, counted while it really runs; None where it raises."""
+        inputs = self._declared.make(sizes, 0)
+        with _untouched(self.module):
+            counted = count_real_call(lambda: self._declared.call(self.module, inputs), _MOST_OPERATORS)
+        return counted.operators if counted is not None else None
 
     def _record(self, sizes: Mapping[str, int]) -> Trace:
         declared = self._declared

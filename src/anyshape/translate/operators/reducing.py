@@ -163,6 +163,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "all": truth("ReduceMin"),
     "all.dim": truth("ReduceMin"),
     "all.dims": truth("ReduceMin"),
+    "_is_all_true": truth("ReduceMin"),  # of torch._check_tensor_all
+    "_is_any_true": truth("ReduceMax"),
     "max": extreme("ReduceMax"),
     "min": extreme("ReduceMin"),
     "max.dim": extreme_with_index("ReduceMax", "ArgMax"),

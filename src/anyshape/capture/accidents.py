@@ -1,0 +1,67 @@
+"""Capture again where sizes of the first capture were equal to a number by accident.
+
+first traced at seq = 5:   seq padded to chunks of 16   ->   chunks == 1, and the program holds for one chunk only
+then at seq = 17:                                        ->   chunks != 1, and the program holds for any other number
+
+torch treats a size of 1 apart (it broadcasts), and so it does with a size inside the program. `choose_trace_sizes` avoids
+such accidents among the inputs; those of sizes inside the program show only in the guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from anyshape.capture.symbolic import Stopped
+from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.domain import Compare, Condition, Number, dims_of, holds, negate
+from anyshape.inputs import Declared
+from anyshape.records.captured import Captured
+
+Sizes = Mapping[str, int]
+
+
+def without_accidents(
+    first: Captured,
+    declared: Declared,
+    capture: Callable[[Sizes], Captured | Stopped],
+    answers: Callable[[Sizes], bool],
+) -> Captured:
+    """The first capture, or one at other sizes that holds a size inside the program to a number at fewer places."""
+    accidents = _find_accidents(first)
+    if not accidents:
+        return first
+    sizes = choose_trace_sizes(declared, answers, *map(negate, accidents))
+    if sizes is None or any(holds(each, sizes) for each in accidents):
+        return first
+    other = capture(sizes)
+    if isinstance(other, Stopped) or len(_find_accidents(other)) >= len(accidents):
+        return first
+    return other
+
+
+def _find_accidents(captured: Captured) -> list[Condition]:
+    """Conditions of torch's own, not proved, that an expression equals a number; none where the user's code has one as well.
+
+    An expression that equals the number at one size of each dim only is no accident: a loop or a constant is behind it.
+    """
+    pins = [
+        guard
+        for guard in captured.guards
+        if guard.status != "proved"
+        and isinstance(guard.condition, Compare)
+        and guard.condition.op == "=="
+        and isinstance(guard.condition.right, Number)
+    ]
+    traced_at = captured.regions[0].traced_at
+    conditions = [guard.condition for guard in pins if guard.condition is not None]
+    if any(guard.by_user for guard in pins) or not all(_holds_nearby(each, traced_at) for each in conditions):
+        return []
+    return list(dict.fromkeys(conditions))
+
+
+def _holds_nearby(condition: Condition, sizes: Sizes) -> bool:
+    """Whether the condition also holds where one of its dims is larger or smaller by 1."""
+    moved = (
+        {**sizes, name: sizes[name] + step} for name in dims_of(condition) for step in (1, -1) if sizes[name] + step > 0
+    )
+    return any(holds(condition, each) for each in moved)
