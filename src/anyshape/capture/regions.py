@@ -117,6 +117,7 @@ class _Parts:
         self._outputs = _outputs(first)
         self._declared = declared
         self._extra = extra
+        self._usual = _usual_conditions(first)
         self.regions = [_bounded(first.regions[0], extra)]
         self.refused: list[RefusedPart] = []
 
@@ -129,13 +130,20 @@ class _Parts:
                 self._stop_at_loop()
                 if len(self.regions) + len(self.refused) >= most:
                     return False
-                outside = map(negate, self._conditions())
-                sizes = choose_trace_sizes(self._declared, answers, *outside) or left
+                sizes = self._choose_sizes(answers) or left
                 if not self._add(capture(sizes), sizes, answers):
                     return False
         except Undecided:
             return False
         return True
+
+    def _choose_sizes(self, answers: Callable[[Sizes], bool]) -> dict[str, int] | None:
+        """Sizes of a further part, with no accident that the first program avoids, where the part has such sizes."""
+        outside = [negate(condition) for condition in self._conditions()]
+        sizes = None
+        if self._usual and _is_possible(self._declared.domain, *outside, *self._usual):
+            sizes = choose_trace_sizes(self._declared, answers, *outside, *self._usual)
+        return sizes or choose_trace_sizes(self._declared, answers, *outside)
 
     def _uncovered(self) -> dict[str, int] | None:
         """Sizes that no part has; None when the parts cover the domain. Raises Undecided: not knowing is not covering."""
@@ -164,6 +172,26 @@ class _Parts:
             return False  # with another structure, or in other dtypes, no one file can answer both
         self.regions.append(replace(region, answers=found.answers))
         return True
+
+
+def _usual_conditions(first: Captured) -> list[Condition]:
+    """Conditions of torch's own that an expression is not some number, such as the 1 that broadcasts."""
+    return [
+        guard.condition
+        for guard in first.guards
+        if guard.status != "proved"
+        and not guard.by_user
+        and isinstance(guard.condition, Compare)
+        and guard.condition.op == "!="
+        and isinstance(guard.condition.right, Number)
+    ]
+
+
+def _is_possible(domain: Domain, *conditions: Condition) -> bool:
+    try:
+        return smallest_point(domain, *conditions) is not None
+    except Undecided:
+        return False
 
 
 def _outputs(captured: Captured) -> list[tuple[str, str]]:

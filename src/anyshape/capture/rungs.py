@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from anyshape.capture.accidents import without_accidents
+from anyshape.capture.copied_programs import copy_program
 from anyshape.capture.empty_sizes import empty_sizes_open
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
@@ -47,8 +48,8 @@ class Workshop:
     suspects: Suspects = tuple
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
     opens_empty_sizes: bool = False
-    unused: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
-    """Symbolic captures by their sizes, without those that a rung gave away: translation changes programs in place."""
+    captures: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
+    """Symbolic captures by their sizes. A rung gives away copies: translation changes programs in place."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
@@ -71,11 +72,11 @@ class Rung:
 def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
         key = workshop.key_of(sizes)
-        if key not in workshop.unused:
+        if key not in workshop.captures:
             with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
                 found = capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
-            workshop.unused[key] = found
-        return workshop.unused[key]
+            workshop.captures[key] = found
+        return workshop.captures[key]
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
     first = capture(sizes)
@@ -84,9 +85,8 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
     first = without_accidents(first, workshop.declared, capture, workshop.answers)
     _stop_at_loops(first, workshop, apart)
     captured = cover_domain(first, workshop.declared, capture, workshop.answers, apart)
-    for region in captured.regions:
-        workshop.unused.pop(workshop.key_of(region.traced_at), None)
-    return captured
+    regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
+    return replace(captured, regions=regions)
 
 
 def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]) -> None:
