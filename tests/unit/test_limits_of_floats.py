@@ -74,7 +74,7 @@ def test_nan_and_infinities(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("log", "dtype"),
-    [(torch.log, torch.float32), (torch.log2, torch.float32), (torch.log10, torch.float32), (torch.log, torch.float64)],
+    [(log, dtype) for log in (torch.log, torch.log2, torch.log10) for dtype in (torch.float32, torch.float64)],
 )
 def test_the_logarithm_of_a_small_sigmoid(log, dtype, tmp_path):
     x = torch.tensor([-5.0, -17, -18, -20, -30, -60, -87, -100, -700, -800, 0, 30, 100], dtype=dtype)
@@ -139,6 +139,16 @@ def test_outputs_that_are_computed_in_single_precision_are_halves(name, tmp_path
     for one, other in zip(expected, actual, strict=True):
         assert other.dtype == np.float16
         np.testing.assert_allclose(other, one.numpy(), rtol=1e-2)
+
+
+def test_logarithms_in_double_precision(tmp_path):
+    module = Function(lambda x: torch.stack([x.log2(), x.log10(), x.clamp(0, 0.5)]))
+    example = torch.rand(4, dtype=torch.float64)
+    result = anyshape.export(module, (example,), tmp_path / "m.onnx", dynamic={"x": "n"})
+    assert result.strategy == "symbolic"
+    x = torch.tensor([0.0, -1.0, 8.0, 1000.0, INFINITY, NAN, 1e-300, 0.25], dtype=torch.float64)
+    (actual,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(actual, module(x).numpy(), rtol=1e-14)
 
 
 def test_logsumexp_of_large_halves(tmp_path):

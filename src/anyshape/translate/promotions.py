@@ -22,11 +22,20 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
     def run_node(self, n: torch.fx.Node) -> Any:
         if n.op != "call_function" or "val" not in n.meta:
             return super().run_node(n)
+        if n.target is torch.ops.aten.clamp.default:
+            n.args = _with_like_bounds(n.args)
         rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
         if rule is not None:
             with self._set_current_node(n):
                 self._maybe_promote_node(n, rule)
         return n.meta["val"]
+
+
+def _with_like_bounds(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """clamp(x, 0, 0.5)  ->  clamp(x, 0.0, 0.5): torch's pass (to 2.13) makes a tensor of one bound, and finds no overload."""
+    if not any(isinstance(bound, float) for bound in args[1:]):
+        return args
+    return (args[0], *(float(bound) if isinstance(bound, int) else bound for bound in args[1:]))
 
 
 @lru_cache(maxsize=1)

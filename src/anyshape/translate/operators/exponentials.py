@@ -1,6 +1,7 @@
-"""aten::logaddexp, logaddexp2 and log_sigmoid, also of numbers whose powers overflow and of equal infinities.
+"""aten::logaddexp, logaddexp2 and log_sigmoid, also of numbers whose powers overflow and of equal infinities; log2 and log10.
 
-torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from 89 on, and log(sigmoid(x)), which is -inf from -104 on.
+torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from 89 on, and log(sigmoid(x)), which is -inf from -104 on. It
+divides a logarithm in float64 by log(2) in float32.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -9,11 +10,25 @@ torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from 89 on, and l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of
+from anyshape.translate.operators.values import NARROW, constant, dtype_of
+
+
+def logarithm(base: int) -> Callable[..., Any]:
+    """log2 or log10, of every floating-point dtype; halves are computed in float32, as in torch."""
+
+    def translate(x: ir.Value) -> ir.Value:
+        dtype = dtype_of(x)
+        wide = ir.DataType.FLOAT if dtype in NARROW else dtype
+        answer = op.Div(op.Log(x if dtype == wide else op.Cast(x, to=wide)), constant(math.log(base), wide))
+        return answer if dtype == wide else op.Cast(answer, to=dtype)
+
+    return translate
 
 
 def translate_logaddexp(x: ir.Value, other: ir.Value) -> ir.Value:

@@ -219,6 +219,8 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "cholesky_inverse": factors.translate_cholesky_inverse,
     "cholesky_solve": factors.translate_cholesky_solve,
     "linalg_matrix_exp": factors.translate_matrix_exp,
+    "log2": exponentials.logarithm(2),
+    "log10": exponentials.logarithm(10),
     "logaddexp": exponentials.translate_logaddexp,
     "logaddexp2": exponentials.translate_logaddexp2,
     "fmax": elementwise.ignoring_nan("Max"),
