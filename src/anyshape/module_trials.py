@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
 
 _LOOKED_AT = 8
-_DRAWS, _FEW_DRAWS = 3, 1
+_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def try_module(
         def explore_with(*, several: bool) -> Explored:
             try_sizes = trying(declared, reference, draws=_DRAWS if several else None)
             candidates = partial(find_candidates, module, declared)
-            return explore(declared, try_sizes, cost, lessons, seed=options.verify.seed, candidates=candidates)
+            seed, few = options.verify.seed, options.verify.is_skipped
+            return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
 
         several = any(lesson.rule is None for lesson in lessons)
         explored = explore_with(several=several)
-        draws = _FEW_DRAWS if cost.is_dear else _DRAWS
-        if not several and _depends_on_values(declared, explored, cost, trying(declared, reference, draws=draws)):
+        if not several and _depends_on_values(declared, explored, cost, reference):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return Tried(declared, explored, cost)
@@ -132,13 +132,18 @@ def _takes(reference: Reference) -> Callable[[Inputs], bool]:
     return takes
 
 
-def _depends_on_values(
-    declared: Declared, explored: Explored, cost: Costing, try_several: Callable[[Sizes], Refusal | None]
-) -> bool:
-    """Whether rules hold for some integers only, as those of a position table behind a padding token do."""
+def _depends_on_values(declared: Declared, explored: Explored, cost: Costing, reference: Reference) -> bool:
+    """Whether rules hold for some integers only, as those of a position table behind a padding token do.
+
+    Calls of a dear module are stopped early: an index beyond a table is met in the first operators.
+    """
     if not explored.refused or not _has_integers(declared):
         return False
-    ends = [sizes for sizes in explored.ends if cost(sizes) <= cost.cheap]
+    ends = [sizes for sizes in explored.ends if cost(sizes) <= cost.cheap or cost.is_dear]
+    if cost.is_dear and explored.is_explained:
+        drawn = [inputs for sizes in ends for inputs in _drawn(declared, sizes, _DRAWS)]
+        return any(map(cost.refuses_inputs_early, drawn))
+    try_several = trying(declared, reference, draws=_DRAWS)
     return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
 
 

@@ -104,3 +104,27 @@ def test_a_call_that_is_stopped_early_does_not_raise(most: int) -> None:
 
 def test_a_call_that_raises_early_does() -> None:
     assert raises_early(lambda: Caught()(torch.ones(8, 7)), 10**12, 75)
+
+
+class Padded(nn.Module):
+    """Positions from a table, counted over the tokens that are no padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Embedding(40, 4)
+        self.calls = 0
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        used = (ids != 1).long()
+        ids.zero_()
+        return self.positions(torch.cumsum(used, 1) * used)
+
+
+@pytest.mark.parametrize(("token", "is_refused"), [(1, False), (7, True)])
+def test_inputs_that_a_module_refuses_early_depend_on_their_values(token: int, is_refused: bool) -> None:
+    module = Padded()
+    declared = declare(module, lambda seq=9: {"ids": torch.full((1, seq), 7)})
+    inputs = declared.rebuild([torch.full((1, 41), token)])
+    assert costing(module, declared).refuses_inputs_early(inputs) == is_refused
+    assert module.calls == 0

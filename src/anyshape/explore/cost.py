@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.explore.count_growth import Scaling, next_counted_size, predict_counts
 from anyshape.explore.counting import CallCounter
-from anyshape.inputs import Declared
+from anyshape.inputs import Declared, Inputs
 from anyshape.modules.cost import Counted
 
 if TYPE_CHECKING:
@@ -90,9 +90,15 @@ class Costing:
 
     def refuses_early(self, sizes: Sizes) -> bool:
         """Whether the module raises at these sizes within the first operations of a call; it is called no further."""
-        if self.elements(sizes) > _PROBED_ELEMENTS * self.most_elements:
-            return False
         return self._counter.refuses_early(sizes, _PROBED, _PER_ELEMENT)
+
+    def refuses_inputs_early(self, inputs: Inputs) -> bool:
+        """The same with these inputs, which the module may write into."""
+        return self._counter.refuses_inputs_early(inputs, _PROBED, _PER_ELEMENT)
+
+    def can_be_probed(self, sizes: Sizes) -> bool:
+        """Whether the first operations of a call at these sizes need little memory, as far as that can be estimated."""
+        return self.elements(sizes) <= _PROBED_ELEMENTS * self.most_elements
 
     @cached_property
     def is_dear(self) -> bool:
@@ -178,11 +184,10 @@ class Costing:
             self._add(scaling, name, max(1, self._declared.domain.dim(name).smallest), first=True)
         while size > scaling.counted[-1][0] and name not in self._exhausted:
             last = scaling.counted[-1][0]
-            is_long = self._counter.is_long
-            following = next_counted_size(last, is_long=is_long)
-            if (predicted := predict_counts(scaling.counted, following, is_long=is_long)) is not None:
-                scaling.counted.append((following, predicted))
-            elif not self._add(scaling, name, following):
+            is_long, farther = self._counter.is_long, next_counted_size(scaling.counted[-1:])
+            if (predicted := predict_counts(scaling.counted, farther, is_long=is_long)) is not None:
+                scaling.counted.append((farther, predicted))
+            elif not self._add(scaling, name, next_counted_size(scaling.counted, is_long=is_long)):
                 self._exhausted.add(name)
                 self._ensure_two(scaling, name, last)
         return scaling

@@ -21,7 +21,7 @@ from anyshape.modules.cost import Counted
 _LARGE_ENOUGH = 256  # the size of the count that decides: beyond it nothing is counted
 _LARGE_ENOUGH_IF_LONG = 64
 _OFF = Fraction(1, 50)  # relative: sizes that are halved and rounded up are no exact polynomial
-_SMALL_STEP, _FIRST_STEP = 24, 64
+_BETWEEN, _FIRST_STEP = 24, 64
 _STEP = 4
 _STEEPEST = 3.0
 
@@ -56,11 +56,14 @@ def _interpolated(points: list[tuple[float, float]], x: float) -> float:
     return points[-1][1] + min(max(slope, 0.0), _STEEPEST) * (x - points[-1][0])
 
 
-def next_counted_size(last: int, *, is_long: bool = False) -> int:
-    """The size at which a call is counted after `last`; `is_long`: it has many operators."""
-    if is_long and last < _FIRST_STEP:
-        return _SMALL_STEP if last < _SMALL_STEP else _FIRST_STEP
-    return max(_FIRST_STEP, _STEP * last)
+def next_counted_size(counted: SizeCounts, *, is_long: bool = False) -> int:
+    """The next size at which a call is counted; `is_long`: it has many operators.
+
+    Such a call is counted between the first sizes and 64 rather than beyond 64, where the first counts are on no line.
+    """
+    last = counted[-1][0]
+    is_gap = len(counted) >= 3 and counted[-2][0] < _BETWEEN and last >= _FIRST_STEP
+    return _BETWEEN if is_long and is_gap else max(_FIRST_STEP, _STEP * last)
 
 
 def predict_counts(counted: SizeCounts, size: int, *, is_long: bool = False) -> Counted | None:

@@ -70,8 +70,10 @@ class CallCounter:
     def refuses_early(self, sizes: Sizes, most_operations: int, per_element: int) -> bool:
         """Whether a call at these sizes raises within so many operations; it is stopped after them."""
         inputs = self._make(sizes)
-        if inputs is None:
-            return False
+        return inputs is not None and self.refuses_inputs_early(inputs, most_operations, per_element)
+
+    def refuses_inputs_early(self, inputs: Inputs, most_operations: int, per_element: int) -> bool:
+        """The same of a call with these inputs, which the module may write into."""
         with self._put_back():
             return raises_early(lambda: self._declared.call(self._module, inputs), most_operations, per_element)
 

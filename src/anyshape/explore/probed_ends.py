@@ -63,21 +63,26 @@ class _Climbing:
 
     def climb(self, name: str, left: int) -> dict[str, int] | None:
         """One dim; `left` are the operations for whole calls. Gives the first point that costs more."""
-        last, too_dear = self.start[name], None
-        for sizes in points_upwards(self.domain, self.start, name):
+        last = self.start[name]
+        upwards = list(points_upwards(self.domain, self.start, name))
+        for place, sizes in enumerate(upwards):
             left -= self.cost.operations(sizes)
-            if too_dear is None and (left < 0 or self.cost.excess(sizes)):
-                too_dear = sizes
-            if too_dear is None and self.answers(sizes):
-                last = sizes[name]
-            elif self._refuses_early(sizes):
-                self._find_end(name, last, sizes[name])
+            if left < 0 or self.cost.excess(sizes):
+                is_found = self._find_end_among(name, last, upwards[place:])
+                return None if is_found else sizes
+            if not self.answers(sizes):
+                self._find_end_among(name, last, [sizes])
                 return None
-            elif too_dear is None:
-                return None  # it raised late: only whole calls can tell where that begins
-            else:
-                last = sizes[name]
-        return too_dear
+            last = sizes[name]
+        return None
+
+    def _find_end_among(self, name: str, last: int, points: Sequence[Sizes]) -> bool:
+        """Whether a call raises early at the last of these points that can be probed; then the end is found."""
+        farthest = next((sizes for sizes in reversed(points) if self.cost.can_be_probed(sizes)), None)
+        if farthest is None or not self._refuses_early(farthest):
+            return False
+        self._find_end(name, last, farthest[name])
+        return True
 
     def _refuses_early(self, sizes: Sizes) -> bool:
         return self.has_probes and self.cost.refuses_early(sizes)

@@ -68,11 +68,13 @@ def explore(
     *,
     seed: int = 0,
     candidates: Candidates = lambda refused: (),
+    few: bool = False,
 ) -> Explored:
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all.
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
-    show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well.
+    show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well. `few`: nothing
+    is compared later; where calls are dear, only the points that tell most are tried.
     """
     domain = declared.domain
     diary = Diary(try_sizes)
@@ -83,7 +85,7 @@ def explore(
     ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
-    for sizes in (*_in_proportion([*points, *corners], domain, cost), *(lesson.sizes for lesson in lessons)):
+    for sizes in (*_in_proportion([*points, *corners], domain, cost, few), *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
     too_dear = _climb(declared, diary, cost)
     _move_together(domain, diary, cost)
@@ -116,13 +118,13 @@ def _move_together(domain: Domain, diary: Diary, cost: Costing) -> None:
                     diary.answers(sizes)
 
 
-def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing) -> list[Mapping[str, int]]:
+def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing, few: bool) -> list[Mapping[str, int]]:
     """All of the points, if calls there are in proportion to the rest of the export; else those that tell most."""
     left = cost.in_proportion // _RUNS
     if cost.is_thorough or sum(map(cost.operations, points)) <= left:
         return list(points)
     decisive = choose_telling(points, domain, (), cost.operations)
-    left -= sum(map(cost.operations, decisive))
+    left = 0 if few else left - sum(map(cost.operations, decisive))
     taken = list(decisive)
     for point in points:
         if point not in decisive and cost.operations(point) <= left:
