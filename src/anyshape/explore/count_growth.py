@@ -10,8 +10,8 @@ three counts that are on a line are enough.
 
 from __future__ import annotations
 
-import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from fractions import Fraction
@@ -35,25 +35,22 @@ class Scaling:
     counted: list[tuple[int, Counted]] = field(default_factory=list)
 
     def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
-        """How many times the base's count the count at this size is."""
-        points = [(_place(at), math.log(max(of(each), 1))) for at, each in self.counted]
-        return math.exp(_interpolated(points, _place(size)) - math.log(max(of(base), 1)))
+        """How many times the base's count the count at this size is: a power of the size between two counts and beyond."""
+        if len(self.counted) == 1 or size <= self.counted[0][0]:
+            return max(of(self.counted[0][1]), 1) / max(of(base), 1)
+        after = min(bisect_left(self.counted, size, 1, key=lambda each: each[0]), len(self.counted) - 1)
+        (x0, y0), (x1, y1) = (
+            (_place(at), math.log(max(of(each), 1))) for at, each in self.counted[after - 1 : after + 1]
+        )
+        slope = (y1 - y0) / (x1 - x0)
+        if size > self.counted[after][0]:  # beyond the last one
+            slope = min(max(slope, 0.0), _STEEPEST)
+        return math.exp(y1 + slope * (_place(size) - x1) - math.log(max(of(base), 1)))
 
 
 def _place(size: int) -> float:
     """The logarithm of a size; a size of 0 has one of its own, below that of 1."""
     return math.log(max(size, 0.5))
-
-
-def _interpolated(points: list[tuple[float, float]], x: float) -> float:
-    """Linear between the points, and beyond the last one with the slope of the last two."""
-    if len(points) == 1 or x <= points[0][0]:
-        return points[0][1]
-    for (x0, y0), (x1, y1) in itertools.pairwise(points):
-        if x <= x1:
-            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
-    slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
-    return points[-1][1] + min(max(slope, 0.0), _STEEPEST) * (x - points[-1][0])
 
 
 def next_counted_size(counted: SizeCounts, *, is_long: bool = False) -> int:

@@ -137,7 +137,7 @@ def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condi
     """Rules that also predicted points which they had not seen; None when there are none. `captured` come from captures."""
     if not diary.refused:
         return ()
-    allowed = _Allowance(domain, cost)
+    allowed = _Allowance(domain, cost, min(map(cost.operations, diary.answered)))
     small = sorted(diary.answered[1:], key=lambda sizes: sum(sizes.values()))
 
     def answers(sizes: Mapping[str, int]) -> bool:
@@ -201,12 +201,14 @@ class _Allowance:
     A few that cost more may be, where rules expect a refusal: whoever refuses does so early.
     """
 
-    def __init__(self, domain: Domain, cost: Costing) -> None:
+    def __init__(self, domain: Domain, cost: Costing, least: int) -> None:
+        """`least` are the operations of the cheapest point that is known to be answered."""
         self._domain = domain
         self._cost = cost
         self._left = _WORK * cost.cheap
         self._rules: Sequence[Condition] = ()
         self._dear = _DEAR
+        self._least = least
         self._operations = cost.in_proportion // _RUNS if cost.is_dear else None  # for points at which rules hold
         self.denied = False  # whether a point at which the rules expect a refusal costs too much
 
@@ -216,19 +218,27 @@ class _Allowance:
     def __call__(self, sizes: Mapping[str, int]) -> bool:
         if self._left <= 0 or not self._domain.contains(sizes):
             return False
+        is_inside = all(holds(rule, sizes) for rule in self._rules)
+        if self._rules and is_inside and not self._takes_operations(sizes):
+            return False
         price = self._cost(sizes)
-        if price > self._cost.cheap and not all(holds(rule, sizes) for rule in self._rules):
+        if price > self._cost.cheap and not is_inside:
             if self._dear and not self._cost.excess(sizes):
                 self._dear -= 1
                 return True
             self.denied = True
-        elif self._rules and self._operations is not None and all(holds(rule, sizes) for rule in self._rules):
-            operations = self._cost.operations(sizes)
-            if operations > self._operations // _PART_OF_ONE:
-                return False
-            self._operations -= operations
         self._left -= price if price <= self._cost.cheap else 0
         return price <= self._cost.cheap
+
+    def _takes_operations(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a call at which rules hold is in proportion to what is left; if so, its operations are taken from that."""
+        if self._operations is None:
+            return True
+        part = self._operations // _PART_OF_ONE
+        if part < self._least or (operations := self._cost.operations(sizes)) > part:
+            return False
+        self._operations -= operations
+        return True
 
 
 def _explored(
