@@ -174,3 +174,20 @@ def test_the_sizes_of_tensors_need_no_end() -> None:
     assert result.findings == ()
     assert result.contract.rules == ()
     assert math.isfinite(result.verdict.seconds)
+
+
+class ShiftedWindows(torch.nn.Module):
+    """Windows of 4 by 4 that are shifted by half a window, and their mask."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        batch, height, width, channels = x.shape
+        mask = torch.zeros(1, height, width, 1)
+        mask[:, slice(0, -4)] = 1
+        windows = torch.roll(x, (-2, -2), (1, 2)).view(batch, height // 4, 4, width // 4, 4, channels)
+        return windows.permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, channels), mask
+
+
+def test_a_quotient_without_a_rest_ends_no_range() -> None:
+    result = anyshape.export(ShiftedWindows(), lambda b=2, h=2, w=3: torch.randn(b, 4 * h, 4 * w, 3))
+    assert result.findings == ()
+    assert result.contract.rules == ()

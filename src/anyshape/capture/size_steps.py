@@ -222,10 +222,12 @@ def _terms(kind: str, args: Sequence[Step]) -> Polynomial | None:
         return left + right if kind == "add" else left - right if kind == "sub" else left * right
     if kind == "neg":
         return Polynomial.constant(0) - parts[0]
-    exponent = parts[-1].as_constant()
-    if kind == "pow" and exponent is not None and 0 <= exponent <= 64 and len(parts[0].terms) ** exponent < _MOST_TERMS:
+    last = parts[-1].as_constant()
+    if kind == "floordiv" and last and sum(arg.weight for arg in args) <= _MOST_WRITTEN:
+        return polynomial_of(parts[0].to_expr() // Number(last))  # (4*h)//4 is h, and ends where h does
+    if kind == "pow" and last is not None and 0 <= last <= 64 and len(parts[0].terms) ** last < _MOST_TERMS:
         power = Polynomial.constant(1)
-        for _ in range(exponent):
+        for _ in range(last):
             power = power * parts[0]
         return power
     return None
