@@ -9,7 +9,7 @@ FAMILIES ?= ../shared/families
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint types setup corpus peers families operators thorough bench gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features operators thorough bench gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -41,6 +41,10 @@ peers: $(STAMP)
 families: $(STAMP)
 	$(BIN)/python $(FAMILIES)/run.py plugin:export --path $(FAMILIES) --out $(CURDIR)/.families.jsonl --timeout 150
 	cd $(FAMILIES) && $(CURDIR)/$(BIN)/python report.py $(CURDIR)/.families.jsonl
+
+# One process for each feature of torch; writes docs/reference/torch-features.md. FEATURES="--only cond", "--resume".
+features: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/features/run.py $(FEATURES)
 
 operators: $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest

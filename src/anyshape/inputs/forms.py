@@ -158,7 +158,7 @@ class _Reader:
             if len(form) != len(shape):
                 raise DeclarationError(wrong_rank(path, str(form), len(form), shape))
             if None in form and any(type(word) is int for word in form) and all(_is_unnamed(word) for word in form):
-                form = [Open() if word is None else word for word in form]  # [None, None, 10]
+                form = [Open(must=False) if word is None else word for word in form]  # [None, None, 10]
             return {axis: self._read_axis(path, axis, word, shape) for axis, word in enumerate(form)}
         raise DeclarationError(unreadable_form(path, form))
 
