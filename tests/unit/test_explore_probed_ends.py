@@ -73,6 +73,26 @@ def test_a_dear_module_without_an_end_is_not_called_at_far_sizes() -> None:
     assert {tuple(untried.sizes) for untried in found.left_out} == {("batch", "seq")}
 
 
+class LateTable(Encoder):
+    """The table is read behind everything else."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        length = x.shape[1]
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x + self.positions(torch.arange(length) + self.shift)
+
+    def __init__(self, layers: int, shift: int) -> None:
+        super().__init__(layers)
+        self.shift = shift
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+def test_the_end_of_a_table_that_is_read_late_in_a_call_is_found(shift: int) -> None:
+    found, _ = explored(LateTable(layers=60, shift=shift))
+    assert rules(found) == [f"seq <= {ROWS - shift}"]
+
+
 def test_an_end_that_shows_late_in_a_call_is_found_by_whole_calls() -> None:
     found, _ = explored(Encoder(layers=10, last=40))
     assert rules(found) == ["seq <= 40"]

@@ -25,6 +25,7 @@ from anyshape.explore.count_growth import Scaling, next_counted_size, predict_co
 from anyshape.explore.counting import CallCounter
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.cost import Counted
+from anyshape.modules.table_rows import find_table_rows
 
 if TYPE_CHECKING:
     import torch
@@ -95,6 +96,11 @@ class Costing:
     def refuses_inputs_early(self, inputs: Inputs) -> bool:
         """The same with these inputs, which the module may write into."""
         return self._counter.refuses_inputs_early(inputs, _PROBED, _PER_ELEMENT)
+
+    @cached_property
+    def table_rows(self) -> tuple[int, ...]:
+        """Rows of the tables that the module holds."""
+        return find_table_rows(self._module)
 
     def can_be_probed(self, sizes: Sizes) -> bool:
         """Whether the first operations of a call at these sizes need little memory, as far as that can be estimated."""

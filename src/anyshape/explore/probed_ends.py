@@ -2,7 +2,8 @@
 
 A table that is too short, or an `if seq > 512: raise`, is met in the first operators of a call. So a call that is stopped
 after a few operations shows most ends, at any size and at little cost. It decides only where to look: both sides of an end
-are then tried by whole calls.
+are then tried by whole calls. A table that is read late in a call shows in none of these: one size more than it has rows is
+tried by a whole call, where that is affordable.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Climbing:
         for place, sizes in enumerate(upwards):
             left -= self.cost.operations(sizes)
             if left < 0 or self.cost.excess(sizes):
-                is_found = self._find_end_among(name, last, upwards[place:])
+                is_found = self._find_end_among(name, last, upwards[place:]) or self._find_end_of_table(name, last)
                 return None if is_found else sizes
             if not self.answers(sizes):
                 self._find_end_among(name, last, [sizes])
@@ -81,24 +82,41 @@ class _Climbing:
         farthest = next((sizes for sizes in reversed(points) if self.cost.can_be_probed(sizes)), None)
         if farthest is None or not self._refuses_early(farthest):
             return False
-        self._find_end(name, last, farthest[name])
+        self._find_end(name, last, farthest[name], self._refuses_early)
         return True
+
+    def _find_end_of_table(self, name: str, last: int) -> bool:
+        """Whether a whole call raises at one size more than a table has rows; then the end is found."""
+        multiple, left = self.domain.dim(name).multiple, _END * self.cost.in_proportion
+        for rows in self.cost.table_rows:
+            beyond = move_dim(self.domain, self.start, name, (rows // multiple + 1) * multiple)
+            if rows <= last or beyond is None:
+                continue
+            left -= self.cost.operations(beyond)
+            if left < 0 or not self._is_affordable(beyond):
+                return False
+            if not self.answers(beyond):
+                self._find_end(name, last, beyond[name], lambda sizes: not self.answers(sizes))
+                return True
+            last = beyond[name]
+        return False
 
     def _refuses_early(self, sizes: Sizes) -> bool:
         return self.has_probes and self.cost.refuses_early(sizes)
 
-    def _find_end(self, name: str, inside: int, outside: int) -> None:
-        """Bisect between two sizes by calls that are stopped early, and try both sides of the end by whole calls."""
+    def _find_end(self, name: str, inside: int, outside: int, refuses: Callable[[Sizes], bool]) -> None:
+        """Bisect between two sizes, the largest first, and try both sides of the end by whole calls."""
         multiple = self.domain.dim(name).multiple
+        middle = outside - multiple  # the size before is the end where a table is meant
         while outside - inside > multiple:
-            middle = (inside + outside) // 2 // multiple * multiple
             sizes = move_dim(self.domain, self.start, name, middle)
             if sizes is None or middle in (inside, outside):
                 return
-            if self._refuses_early(sizes):
+            if refuses(sizes):
                 outside = middle
             else:
                 inside = middle
+            middle = (inside + outside) // 2 // multiple * multiple
         beyond, end = (move_dim(self.domain, self.start, name, size) for size in (outside, inside))
         if beyond is not None and end is not None and not self.answers(beyond) and self._is_affordable(end):
             self.answers(end)
