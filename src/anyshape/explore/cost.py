@@ -10,7 +10,7 @@ operations = multiplications and additions + 75 for each element that is no view
 The work decides how far comparisons go and does not see that products of matrices take time; the operations see it, and
 decide how many comparisons are in proportion to the export.
 
-The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once (see `counting`);
+The counts are made at the example's sizes and with one dim at a time at 64, 256, 1024, ..., each once (see `call_counter`);
 none beyond 256 where those before are on a quadratic. Between two counts the estimate is a power of the size, beyond the
 last one it continues with the same power. So the estimate is continuous, and the same on every machine.
 """
@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from anyshape.explore.call_counter import CallCounter
 from anyshape.explore.count_growth import Scaling, next_counted_size, predict_counts
-from anyshape.explore.counting import CallCounter
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.cost import Counted
 from anyshape.modules.table_rows import find_table_rows

@@ -82,11 +82,12 @@ class _Climbing:
         farthest = next((sizes for sizes in reversed(points) if self.cost.can_be_probed(sizes)), None)
         if farthest is None or not self._refuses_early(farthest):
             return False
-        self._find_end(name, last, farthest[name], self._refuses_early)
+        self._find_end(name, last, farthest[name])
         return True
 
     def _find_end_of_table(self, name: str, last: int) -> bool:
-        """Whether a whole call raises at one size more than a table has rows; then the end is found."""
+        """Whether a whole call raises at one size more than a table has rows. Then its rows are tried; where these are refused
+        as well, `sharpen` finds the end."""
         multiple, left = self.domain.dim(name).multiple, _END * self.cost.in_proportion
         for rows in self.cost.table_rows:
             beyond = move_dim(self.domain, self.start, name, (rows // multiple + 1) * multiple)
@@ -96,7 +97,9 @@ class _Climbing:
             if left < 0 or not self._is_affordable(beyond):
                 return False
             if not self.answers(beyond):
-                self._find_end(name, last, beyond[name], lambda sizes: not self.answers(sizes))
+                end = move_dim(self.domain, self.start, name, beyond[name] - multiple)
+                if end is not None:
+                    self.answers(end)
                 return True
             last = beyond[name]
         return False
@@ -104,19 +107,18 @@ class _Climbing:
     def _refuses_early(self, sizes: Sizes) -> bool:
         return self.has_probes and self.cost.refuses_early(sizes)
 
-    def _find_end(self, name: str, inside: int, outside: int, refuses: Callable[[Sizes], bool]) -> None:
-        """Bisect between two sizes, the largest first, and try both sides of the end by whole calls."""
+    def _find_end(self, name: str, inside: int, outside: int) -> None:
+        """Bisect between two sizes by calls that are stopped early, and try both sides of the end by whole calls."""
         multiple = self.domain.dim(name).multiple
-        middle = outside - multiple  # the size before is the end where a table is meant
         while outside - inside > multiple:
+            middle = (inside + outside) // 2 // multiple * multiple
             sizes = move_dim(self.domain, self.start, name, middle)
             if sizes is None or middle in (inside, outside):
                 return
-            if refuses(sizes):
+            if self._refuses_early(sizes):
                 outside = middle
             else:
                 inside = middle
-            middle = (inside + outside) // 2 // multiple * multiple
         beyond, end = (move_dim(self.domain, self.start, name, size) for size in (outside, inside))
         if beyond is not None and end is not None and not self.answers(beyond) and self._is_affordable(end):
             self.answers(end)
