@@ -96,3 +96,21 @@ def test_readings_of_a_module_hold_its_weights_once() -> None:
     third = read_slots(module, first_zero)
     assert [slot.path for slot in changed_slots(first_zero, third)] == ["weight"]
     assert third["bias"][1] is first["bias"][1]
+
+
+class Unfilled(nn.Module):
+    """Reads unfilled memory for indices that it does not define: alike for the first calls, another one later."""
+
+    def __init__(self, later: int) -> None:
+        super().__init__()
+        memory = itertools.chain(itertools.repeat(0, later), itertools.count(1))
+        self.reads = lambda: next(memory)  # a function is not copied with its module
+
+    def forward(self, index: torch.Tensor) -> Any:
+        return index + (0 if index.tolist() == [2, 0, 3, 1] else self.reads())
+
+
+@pytest.mark.parametrize("later", range(12))
+def test_integers_that_were_drawn_are_no_sign_of_a_clock_however_late_their_answers_differ(later: int) -> None:
+    declared = declare(Unfilled(later), (torch.tensor([2, 0, 3, 1]),), dynamic={"index": "n"})
+    assert not observe_repeats(Unfilled(later), declared, [{"n": 4}, {"n": 3}, {"n": 5}]).unsteady

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -175,6 +175,8 @@ class _Memory:
         self.replay.reset()
         changed = changed_slots(before, seen[-1])
         if different is not None and not changed:
+            if not different.is_legal and any(point.is_legal for point in self.points):
+                return replace(self, points=[point for point in self.points if point is not different]).observe()
             return Repeated(unsteady=True, differs=_line_of_difference(self.replay, different), sizes=different.sizes)
         initial = {slot.path: before.get(slot.path, (slot, MISSING))[1] for slot in changed}
         later = {slot.path: seen[-1].get(slot.path, (slot, MISSING))[1] for slot in changed}
