@@ -31,6 +31,8 @@ from anyshape.targets import ONNXRUNTIME
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
 
+__is_entrance__ = True
+
 if TYPE_CHECKING:
     import torch
 

@@ -23,6 +23,8 @@ from anyshape.verify import Reference
 from anyshape.verify.asking import Cost, plan_sizes
 from anyshape.verify.reference import Answer, CallInputs
 
+__is_entrance__ = True
+
 if TYPE_CHECKING:
     import torch
 

@@ -18,10 +18,11 @@ from anyshape.capture.sympy_terms import condition_of
 from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
-from anyshape.modules import needless_conditions
-from anyshape.modules.frames import is_users, make_source, source_of_running_code, source_of_stack_text
+from anyshape.modules.frames import is_users, make_source, only_passes_on, source_of_running_code, source_of_stack_text
 from anyshape.modules.stands_for import standing
 from anyshape.records.captured import Guard
+
+__only_passes_on__ = True
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -65,11 +66,9 @@ def _asked_by_user() -> bool:
     """Whether the user's own code looks at a size, rather than an operator of torch below it."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    from anyshape.capture.leaves import mode, squeezed
-
-    machinery = {*uninteresting_files(), __file__, squeezed.__file__, mode.__file__, needless_conditions.__file__}
+    between = uninteresting_files()
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename in machinery:
+    while frame is not None and (frame.f_code.co_filename in between or only_passes_on(frame)):
         frame = frame.f_back
     return frame is not None and is_users(frame.f_code.co_filename)
 

@@ -16,6 +16,8 @@ from anyshape.cli.output import Outcome
 from anyshape.cli.progress import ProgressLine
 from anyshape.findings import Finding
 
+__is_entrance__ = True
+
 Model = Annotated[
     str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)
 ]

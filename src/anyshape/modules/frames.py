@@ -1,13 +1,16 @@
-"""Which line of the user's own code is speaking: from a traceback, from the running stack, from torch's stack text.
+"""Which line of the user's own code is running: from a traceback, from the running stack, from torch's stack text.
 
 A frame is the user's unless it lies in torch, in anyshape or in the standard library; a model library such as
 transformers is the user's code in this sense, since its lines are what stands in the way.
+
+Two marks in a module of anyshape, which move with it to another file:
+    __is_entrance__ = True        a conversion begins here: the callers of its functions are not the model
+    __only_passes_on__ = True     its functions hand on to torch what their caller does: a question of theirs is the caller's
 """
 
 from __future__ import annotations
 
 import linecache
-import os
 import re
 import sys
 import sysconfig
@@ -20,7 +23,7 @@ from anyshape.findings import Source
 from anyshape.findings.paths import shorten
 
 _TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = str(Path(sys.modules[__name__.partition(".")[0]].__path__[0]))
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -30,7 +33,7 @@ def _foreign_folders() -> tuple[str, ...]:
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     return (
         str(Path(torch.__file__).parent),
-        str(_PACKAGE),
+        _PACKAGE,
         *(str(Path(folder)) for folder in standard),
     )
 
@@ -60,7 +63,7 @@ def source_of_error(error: BaseException) -> Source | None:
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if _is_entrance(code.co_filename):
+        if _is_entrance(traceback.tb_frame):
             found = None
         elif is_users(code.co_filename):
             found = make_source(code.co_filename, traceback.tb_lineno, code.co_qualname)
@@ -75,7 +78,7 @@ def source_of_running_code(depth: int = 1) -> Source | None:
     """
     for frame in _frames_outwards(sys._getframe(depth)):
         code = frame.f_code
-        if _is_entrance(code.co_filename):
+        if _is_entrance(frame):
             return None
         if is_users(code.co_filename):
             return make_source(code.co_filename, frame.f_lineno, code.co_qualname)
@@ -90,9 +93,18 @@ def source_of_stack_text(text: str | None) -> Source | None:
     return None
 
 
-def _is_entrance(file: str) -> bool:
-    """Whether a file is where a conversion begins: whoever stands outside it called us, and is not the model."""
-    return file.rpartition(os.sep)[0] == str(_PACKAGE)
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs code of anyshape."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]
+
+
+def only_passes_on(frame: FrameType) -> bool:
+    """Whether a frame runs code of anyshape that hands on to torch what its caller does."""
+    return is_ours(frame) and frame.f_globals.get("__only_passes_on__", False)
+
+
+def _is_entrance(frame: FrameType) -> bool:
+    return is_ours(frame) and frame.f_globals.get("__is_entrance__", False)
 
 
 def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -22,6 +22,8 @@ from typing import Any
 from anyshape.modules.frames import is_users
 from anyshape.modules.stands_for import standing
 
+__only_passes_on__ = True
+
 _LONGEST = 40  # instructions of one way
 _PLAIN = (bool, int, str, type(None))
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

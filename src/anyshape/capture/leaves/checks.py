@@ -11,7 +11,6 @@ are known to be equal. Anyone else who asks for the int gets it, and with it a g
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
@@ -19,12 +18,13 @@ from torch import SymInt, Tensor
 from torch.nn import LSTM, RNNBase
 from torch.nn.utils.rnn import pad_packed_sequence
 
+from anyshape.modules.frames import is_ours
+
 _PLACEHOLDER = -1
 """No size is negative, so a placeholder that went astray could not be taken for one."""
 
 _ASKING: tuple[CodeType, ...] = (RNNBase.get_expected_hidden_size.__code__, LSTM.get_expected_cell_size.__code__)
 _COMPARING: tuple[CodeType, ...] = (RNNBase.check_hidden_size.__code__,)
-_HERE = str(Path(__file__).parent)
 
 
 class SizeCheck:
@@ -73,8 +73,6 @@ def _is_called_from(codes: tuple[CodeType, ...]) -> bool:
 def _calling_frame() -> FrameType:
     """The Python function that made the torch call, behind all modes."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_code.co_name == "__torch_function__" or frame.f_code.co_filename.startswith(_HERE)
-    ):
+    while frame.f_back is not None and (frame.f_code.co_name == "__torch_function__" or is_ours(frame)):
         frame = frame.f_back
     return frame

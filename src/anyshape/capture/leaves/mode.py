@@ -15,6 +15,8 @@ from anyshape.capture.leaves import checked, hinted, pieces, pooled, ranged, siz
 from anyshape.capture.leaves.packed import PackedSequences
 from anyshape.capture.leaves.recurrent import RecurrentNetworks
 
+__only_passes_on__ = True
+
 Answer = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
 
 

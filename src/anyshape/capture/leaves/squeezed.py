@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import SymInt, Tensor
 
+__only_passes_on__ = True
+
 Function = Callable[..., Any]
 
 
