@@ -9,7 +9,7 @@ FAMILIES ?= ../shared/families
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint types setup corpus peers families features operators thorough bench gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -45,6 +45,10 @@ families: $(STAMP)
 # One process for each feature of torch; writes docs/reference/torch-features.md. FEATURES="--only cond", "--resume".
 features: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/features/run.py $(FEATURES)
+
+# Digests of the files that are written: a change that only moves or renames code leaves them as stored. With STORE=--store, stores them.
+digests: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/digests/run.py --corpus $(CORPUS) $(STORE)
 
 operators: $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest
