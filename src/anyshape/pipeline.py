@@ -202,8 +202,8 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
 
 def _last_attempts(site: Site, attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
     """The attempts, and those of rungs that are tried only where the others came to nothing."""
-    if any(attempt.has(Reason.VALUES_DECIDE_ELSEWHERE) for attempt in attempts):
-        return attempts  # the other rungs, and torch's older exporter, follow one way of the code alone
+    if site.options.verify.is_skipped or any(attempt.has(Reason.VALUES_DECIDE_ELSEWHERE) for attempt in attempts):
+        return attempts  # the other rungs, and torch's older exporter, follow one way of the code alone: never proved
     if asks_for_values(attempts, site.options.strategy) and site.limit.left > 0:
         attempts = (*attempts, in_time(site, DECIDED, lambda: decide_by_values(site)))
     if needs_legacy(attempts, site.options) and (site.limit.left > 0 or not attempts):

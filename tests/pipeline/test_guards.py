@@ -12,11 +12,20 @@ from anyshape.report.text import describe_ladder
 
 
 class Folded(nn.Module):
-    LAST = "return x.transpose(1, 2).reshape(x.shape[0], -1)"
+    LAST = "return x.transpose(1, 2).reshape(x.shape[0], -1).relu_()"
 
     def forward(self, x):
         if x.shape[0] < 100:
             x = x * 2
+        if x.shape[1] > 3:
+            x = x + 1
+        return x.transpose(1, 2).reshape(x.shape[0], -1).relu_()
+
+
+class FoldedCopy(Folded):
+    """The same without a write: whether `reshape` gives a view is no condition."""
+
+    def forward(self, x):
         if x.shape[1] > 3:
             x = x + 1
         return x.transpose(1, 2).reshape(x.shape[0], -1)
@@ -50,6 +59,7 @@ def test_the_audit_names_every_condition_with_its_line_and_who_asked() -> None:
         "  region  t <= 3",
         f"  guard   proved: b < 100, asked by your code   {few}if x.shape[0] < 100:",
         f"  guard   proved: t > 3, asked by your code   {many}if x.shape[1] > 3:",
+        f"  guard   proved: t != 1, asked by torch   {folded}{Folded.LAST}",
         f"  guard   refuted: c != 1 (not at b=1, t=4, c=1), asked by torch   {folded}{Folded.LAST}",
         f"  guard   proved: b < 100, asked by your code   {few}if x.shape[0] < 100:",
         f"  guard   proved: t <= 3, asked by your code   {many}if x.shape[1] > 3:",
@@ -58,6 +68,12 @@ def test_the_audit_names_every_condition_with_its_line_and_who_asked() -> None:
     ]
     tested = result.contract.tested
     assert not tested.capture_proved and tested.against_guards > 0
+
+
+def test_the_choice_between_view_and_copy_is_no_condition_of_a_model_without_writes() -> None:
+    result = anyshape.export(FoldedCopy(), lambda b=3, t=8, c=4: torch.randn(b, t, c))
+    assert [guard.text for guard in result.guards if not guard.by_user] == []
+    assert result.contract.tested.capture_proved
 
 
 def test_a_guard_without_a_line_of_the_model_does_not_name_the_callers() -> None:

@@ -93,3 +93,67 @@ def test_a_capture_without_proof_needs_comparisons(model: nn.Module, tmp_path: P
     with pytest.raises(anyshape.PromiseBroken, match="AS426"):
         anyshape.export(model, inputs, tmp_path / "m.onnx", verify="none", time_limit=60)
     assert not (tmp_path / "m.onnx").exists()
+
+
+class Shapely(nn.Module):
+    """torch compares sizes with 1 here, in order to find strides: at 1 reshape gives a view, elsewhere a copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(4, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        heads = x.transpose(0, 1)[:, :, None].expand(-1, -1, 3, -1)
+        return self.head(self.lstm(x)[0]).sum() + heads.reshape(x.shape[1], x.shape[0] * 3, 4)
+
+
+def test_the_choice_between_view_and_copy_needs_no_comparison(tmp_path: Path) -> None:
+    model, path = Shapely().eval(), tmp_path / "m.onnx"
+    assert anyshape.export(model, inputs, path, verify="none").contract.tested.capture_proved
+    loaded = anyshape.load(path, allow_broken=True)
+    for sizes in ((1, 1), (1, 4), (5, 1), (3, 5)):
+        x = inputs(*sizes)
+        np.testing.assert_allclose(loaded(x.numpy()), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class WritesIntoShape(nn.Module):
+    """Where seq is 1, the reshaped tensor is a view, and x changes with it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 1.0
+        flat = x.transpose(0, 1).reshape(-1, 4)
+        flat += 1
+        return x
+
+
+def test_view_or_copy_is_a_condition_where_the_model_writes_into_tensors(tmp_path: Path) -> None:
+    with pytest.raises(anyshape.PromiseBroken, match=r"(?s)AS426.*Not proved: .*!= 1") as broken:
+        anyshape.export(WritesIntoShape(), inputs, tmp_path / "m.onnx", verify="none")
+    assert len(broken.value.attempts) == 1
+
+
+class AsksAfterReshape(nn.Module):
+    """The user's own condition comes after torch's question about the same size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        flat = x.transpose(0, 1).reshape(-1, 4)
+        return flat * 2 if x.shape[1] == 1 else flat - 1
+
+
+def test_a_condition_of_the_users_is_seen_after_torch_has_compared_the_same_size(tmp_path: Path) -> None:
+    model, path = AsksAfterReshape(), tmp_path / "m.onnx"
+    result = anyshape.export(model, inputs, path, verify="none")
+    assert len(result.regions) == 2
+    loaded = anyshape.load(path, allow_broken=True)
+    for sizes in ((1, 1), (4, 1), (3, 5)):
+        x = inputs(*sizes)
+        np.testing.assert_allclose(loaded(x.numpy()), model(x).detach().numpy())
+
+
+def test_only_the_first_rung_is_tried_without_comparisons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages: list[str] = []
+    with pytest.raises(anyshape.PromiseBroken, match=r"(?s)AS426.*the rung 'symbolic' ended with AS"):
+        anyshape.export(
+            Loop(), inputs, tmp_path / "m.onnx", verify="none", progress=lambda stage, *_: stages.append(stage)
+        )
+    assert {stage for stage in stages if stage.startswith(("capturing", "exporting"))} == {"capturing (symbolic)"}

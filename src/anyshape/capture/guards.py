@@ -99,10 +99,15 @@ def environment_of(values: Iterable[Any]) -> Any | None:
     return None
 
 
-def collect_guards(environment: Any, symbols: Mapping[str, Expr], domain: Domain) -> tuple[Guard, ...]:
-    """All guards, deferred assertions and assumed ranges of a shape environment, decided against the domain."""
+def collect_guards(
+    environment: Any, symbols: Mapping[str, Expr], domain: Domain, also: Iterable[tuple[Any, Any]] = ()
+) -> tuple[Guard, ...]:
+    """All guards, deferred assertions and assumed ranges of a shape environment, decided against the domain.
+
+    `also` are further terms with torch's records of their lines.
+    """
     found: dict[Condition | str, Guard] = {}
-    for term, location in _terms(environment):
+    for term, location in (*_terms(environment), *also):
         condition = condition_of(term, symbols)
         user_line = getattr(location, "maybe_user_loc", None)
         source = getattr(user_line, "source", None) or _framework_source(location)

@@ -87,9 +87,11 @@ def cover_domain(
     if not is_whole or len(parts.regions) > (MOST_REGIONS if also else FEW_REGIONS):
         alone = first_alone(first, (*parts.regions, *parts.refused), declared.domain)
         return replace(alone, refused=refused, leaves_unseen=not is_whole)
-    domain = declared.domain
-    regions = tuple(_redecided(region, domain.with_relations(region.condition)) for region in parts.regions)
-    return replace(first, regions=regions, refused=refused)
+    domain, regions = declared.domain, []
+    for region in parts.regions:
+        regions.append(_redecided(region, domain.with_relations(region.condition)))
+        domain = domain.with_relations(negate(region.condition))  # the first region whose condition holds answers
+    return replace(first, regions=tuple(regions), refused=refused)
 
 
 def first_alone(first: Captured, parts: Sequence[Region | RefusedPart], domain: Domain) -> Captured:

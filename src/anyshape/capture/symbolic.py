@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
+from anyshape.capture.layout_conditions import layout_conditions_apart
 from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
@@ -58,7 +59,7 @@ def capture_symbolically(
             stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared)))
             raise
 
-    with kept(module), _symbolic_sizes(), user_lines(), torch.no_grad():
+    with kept(module), _symbolic_sizes(), user_lines(), layout_conditions_apart() as layout, torch.no_grad():
         try:
             program = run_open(module, export)
             paths = flat.seen.paths
@@ -68,10 +69,10 @@ def capture_symbolically(
             return Stopped(error, next(alike, Stopped(error)).guards)
     environment = shape_environment(decomposed) or shape_environment(program)
     symbols, pinned = _symbols(_placeholders(program), declared)
-    guards = (
-        *decide_pins(pinned, declared.domain),
-        *(collect_guards(environment, symbols, declared.domain) if environment is not None else ()),
-    )
+    guards = decide_pins(pinned, declared.domain)
+    if environment is not None:
+        also = layout.which_matter(program, environment)
+        guards = (*guards, *collect_guards(environment, symbols, declared.domain, also))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), answers_of(program, paths, symbols, declared.domain))
 

@@ -6,7 +6,14 @@ the capture is not proved, so a file needs comparisons        ->  AS426
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from anyshape.domain import format_condition
 from anyshape.findings import Finding, Reason, Severity
+from anyshape.records.captured import Captured
+from anyshape.records.export import Attempt
+
+_MOST_SHOWN = 3
 
 
 def not_verified() -> Finding:
@@ -22,13 +29,43 @@ def not_verified() -> Finding:
     )
 
 
-def needs_comparing(strategy: str) -> Finding:
-    """The capture is not proved, so the file would promise nothing without comparisons."""
+def with_need_of_comparing(attempts: Sequence[Attempt], other: str) -> tuple[Attempt, ...]:
+    """The attempts; where no file came of them, with the finding that the rung `other` is not tried without comparisons.
+
+    Of all rungs only the symbolic one gives captures that are proved.
+    """
+    reasons = (Reason.NEEDS_COMPARING, Reason.VALUES_DECIDE_ELSEWHERE)
+    if any(attempt.is_right or any(map(attempt.has, reasons)) for attempt in attempts):
+        return tuple(attempts)
+    return (*attempts, Attempt(other, (needs_comparing(other, before=attempts),)))
+
+
+def needs_comparing(strategy: str, captured: Captured | None = None, before: Sequence[Attempt] = ()) -> Finding:
+    """The capture is not proved, so the file would promise nothing without comparisons.
+
+    `captured` is the capture, if there is one; `before` are the rungs that were tried first.
+    """
+    failed = [f"the rung {each.strategy!r} ended with {_first(each)}. " for each in before if each.findings]
     return Finding(
         code="AS426",
         name="needs-comparing",
         reason=Reason.NEEDS_COMPARING,
         what="verify='none' needs a capture that is proved, and that of this model is not.",
-        why=f"a file of the rung {strategy!r} is promised as far as it was compared: without comparisons, nowhere.",
+        why=f"{''.join(failed)}a file of the rung {strategy!r} is promised as far as it was compared: "
+        f"without comparisons, nowhere.{_unproved(captured)}",
         fix="leave verify out, or verify='quick'.",
     )
+
+
+def _first(attempt: Attempt) -> str:
+    finding = attempt.findings[0]
+    return f"{finding.code} {finding.name}"
+
+
+def _unproved(captured: Captured | None) -> str:
+    """The conditions of a capture that the domain does not imply; as few as fit into a line."""
+    guards = [guard for guard in captured.guards if guard.status != "proved"] if captured is not None else []
+    texts = dict.fromkeys(format_condition(guard.condition) if guard.condition else guard.text for guard in guards)
+    shown = [f"'{text}'" for text in texts][:_MOST_SHOWN]
+    further = f" and {len(texts) - len(shown)} more" if len(texts) > len(shown) else ""
+    return f" Not proved: {', '.join(shown)}{further}." if shown else ""

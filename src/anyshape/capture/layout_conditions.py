@@ -1,0 +1,102 @@
+"""Conditions on sizes by which torch chooses between a view and a copy: no number depends on them.
+
+    y = x.transpose(0, 1).reshape(batch, -1)          at batch == 1, y is a view of x; at all other sizes it is a copy
+
+Inside the operators below, torch compares sizes with numbers in order to find strides. Where the answer is "not equal",
+the node holds at the other sizes as well, and the condition is not recorded. The answer "equal" always is: it may fix the
+shape of a result. A later operator that compares the same size records its own condition.
+
+A program that writes into tensors or reads strides depends on what is a view: these conditions are among its guards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from anyshape.modules.stands_for import standing
+
+__only_passes_on__ = True
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+_OPERATORS = frozenset({"aten::reshape", "aten::linear", "aten::matmul", "aten::contiguous", "aten::flatten"})
+_READS_LAYOUT = frozenset({"aten::as_strided", "aten::as_strided_copy", "aten::sym_stride", "aten::sym_storage_offset"})
+
+Term = tuple[Any, Any]
+"""A condition of sympy, and torch's record of the line that it belongs to."""
+
+
+@dataclass
+class LayoutConditions:
+    """The conditions that were not recorded, by their shape environment."""
+
+    _found: list[tuple[Any, dict[Any, Any]]] = field(default_factory=list)
+
+    def add(self, environment: Any, term: Any) -> None:
+        """Keep a condition with the line that is running."""
+        terms = self._terms(environment)
+        if term not in terms:
+            terms[term] = environment._get_sloc()
+
+    def which_matter(self, program: ExportedProgram, environment: Any) -> tuple[Term, ...]:
+        """Those of a program that writes into tensors or reads strides; none of another one."""
+        return tuple(self._terms(environment).items()) if depends_on_layout(program) else ()
+
+    def _terms(self, environment: Any) -> dict[Any, Any]:
+        for known, terms in self._found:
+            if known is environment:
+                return terms
+        self._found.append((environment, {}))
+        return self._found[-1][1]
+
+
+@contextmanager
+def layout_conditions_apart() -> Iterator[LayoutConditions]:
+    """Within this, torch does not record conditions that only choose between a view and a copy."""
+    import sympy
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    found = LayoutConditions()
+    original = ShapeEnv.evaluate_expr
+
+    def evaluate(self: Any, expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
+        is_comparison = isinstance(expr, (sympy.Eq, sympy.Ne)) and (expr.rhs.is_number or expr.lhs.is_number)
+        if not is_comparison or hint is None or not _is_layout_question(sys._getframe(1)):
+            return original(self, expr, hint, *args, **kwargs)
+        with self.suppress_guards():
+            answer = original(self, expr, hint, *args, **kwargs)
+        if bool(answer) is isinstance(expr, sympy.Eq):  # equal
+            return original(self, expr, hint, *args, **kwargs)
+        found.add(self, sympy.Ne(expr.lhs, expr.rhs))
+        return answer
+
+    with standing([(ShapeEnv, "evaluate_expr", evaluate)]):
+        yield found
+
+
+def _is_layout_question(frame: FrameType | None) -> bool:
+    """Whether torch's C++ code of one of these operators compares sizes: no Python code runs between the two."""
+    from torch import _ops
+    from torch.fx.experimental import sym_node, symbolic_shapes
+
+    machinery = (sym_node.__file__, symbolic_shapes.__file__, __file__)
+    while frame is not None and frame.f_code.co_filename in machinery:
+        frame = frame.f_back
+    if frame is None or frame.f_code is not _ops.OpOverload.__call__.__code__:
+        return False
+    return frame.f_locals["self"]._schema.name in _OPERATORS
+
+
+def depends_on_layout(program: ExportedProgram) -> bool:
+    """Whether a program, before it is decomposed, writes into tensors or reads their strides."""
+    import torch
+
+    graphs = [each.graph for each in program.graph_module.modules() if isinstance(each, torch.fx.GraphModule)]
+    schemas = [getattr(node.target, "_schema", None) for graph in graphs for node in graph.nodes]
+    return any(schema is not None and (schema.is_mutable or schema.name in _READS_LAYOUT) for schema in schemas)
