@@ -216,8 +216,8 @@ def _refusals(declared: Declared, explored: Explored, reference: Reference) -> t
     if not explored.refused or not explored.answered:
         return diagnose_refusals(declared, explored)
     left_out = find_left_out(declared, reference.answers)
-    others = diagnose_refusals(declared, refusals_of_others(explored, left_out))
-    return (*diagnose_left_out(left_out, explored), *others)
+    others = diagnose_refusals(declared, refusals_of_others(declared, left_out, explored))
+    return (*diagnose_left_out(declared, left_out, explored), *others)
 
 
 def _best(attempts: tuple[Attempt, ...]) -> Attempt:

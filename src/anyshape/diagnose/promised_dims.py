@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from anyshape.domain import Compare, Dim, Domain, Number, Ref, Undecided, dims_of, smallest_point
+from anyshape.inputs import Declared
 
 _LOOKED_AT = 16
 
@@ -11,6 +12,11 @@ def declared_dims(domain: Domain) -> set[str]:
     """The dims that a bound or a relation of the user's mentions."""
     related = {name for relation in domain.relations for name in dims_of(relation)}
     return related | {dim.name for dim in domain.dims if dim.declared}
+
+
+def may_stay(declared: Declared, name: str) -> bool:
+    """Whether a dim may have one size: the user gave its axes no name, no range and no relation."""
+    return name in declared.unnamed and name not in declared_dims(declared.domain)
 
 
 def is_cut(name: str, kept: Domain, dim: Dim) -> bool:

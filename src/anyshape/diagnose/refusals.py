@@ -2,7 +2,8 @@
 
 bare dim, refusals follow a rule              ->  AS106, a warning: the contract says so
 a range or relation that the user wrote       ->  AS103
-a dim that answers at one size only           ->  AS102, with the edit where the line shows the literal
+a dim that answers at one size only           ->  AS102, with the edit where the line shows the literal; a warning if
+                                                  its axes were declared without a name
 refusals of a declared dim without a rule     ->  AS104; also such as no learned rule forbids
 refusals of bare dims without a rule          ->  AS142, a warning, if the file raises there too; else AS104
 values are refused, not sizes                 ->  AS316
@@ -14,9 +15,11 @@ A dim is declared if a bound or a relation that the user wrote mentions it; the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from anyshape.diagnose.consent import accept_refusals
 from anyshape.diagnose.one_size import diagnose_one_size, follow_dim, say_held
-from anyshape.diagnose.promised_dims import declared_dims, is_cut
+from anyshape.diagnose.promised_dims import declared_dims, is_cut, may_stay
 from anyshape.diagnose.varying_outputs import find_smallest_varying, narrowed_to_outputs, outputs_vary
 from anyshape.diagnose.wording import first_line, say_range, say_sizes
 from anyshape.domain import (
@@ -42,7 +45,7 @@ def diagnose_refusals(declared: Declared, explored: Explored) -> tuple[Finding, 
     if explored.by_value is not None:
         return (_refused_by_value(explored.by_value),)
     if explored.pinned:
-        return tuple(diagnose_one_size(declared, explored, name) for name in explored.pinned)
+        return tuple(_one_sizes(declared, explored))
     if not explored.is_explained:
         if (varying := find_smallest_varying(explored.refused)) is not None:
             return (outputs_vary(varying),)
@@ -63,6 +66,17 @@ def diagnose_refused_inside(verdict: Verdict, domain: Domain, explored: Explored
     if answered:
         return (_unexplained(explored, answered[0], "a file would answer there, so without a rule it is not kept."),)
     return (_rule_unknown(verdict, inside),)
+
+
+def _one_sizes(declared: Declared, explored: Explored) -> Iterator[Finding]:
+    """Dims that answer at one size: errors; where all of them may stay, warnings, beside those of other rules."""
+    found = [diagnose_one_size(declared, explored, name) for name in explored.pinned]
+    if not explored.is_explained or not all(may_stay(declared, name) for name in explored.pinned):
+        yield from found
+        return
+    yield from accept_refusals(found)
+    others = [rule for rule in explored.rules if not explored.pinned.keys() >= set(dims_of(rule.condition))]
+    yield from _per_rule(declared, replace(explored, rules=tuple(others)))
 
 
 def _per_rule(declared: Declared, explored: Explored) -> Iterator[Finding]:

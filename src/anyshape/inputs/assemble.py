@@ -60,6 +60,7 @@ class Parts:
     values: tuple[ValueParameter, ...] = ()
     output_axes: Mapping[str, Mapping[int, Expr]] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
+    unnamed: frozenset[str] = frozenset()
 
 
 def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, ...]], Make]) -> Declared:
@@ -84,6 +85,7 @@ def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, .
         output_axes=parts.output_axes,
         output_names=options.output_names,
         notes=parts.notes,
+        unnamed=parts.unnamed,
     )
 
 

@@ -94,6 +94,7 @@ def declare_by_examples(
         example_sizes=sizes[0],
         output_axes=written.forms.outputs,
         notes=(*notes, *((nothing_dynamic(),) if static else ())),
+        unnamed=frozenset(_unnamed(given, leaves) - set(written.renames.values())),
     )
     declared = assemble(parts, options, lambda named: make_from(named, list(zip(sizes, bounds, strict=True))))
     if not auto or static:
@@ -187,6 +188,17 @@ def _leaf(given: _Given, path: str, value: Any, axes: Mapping[Place, Expr]) -> I
         if other != value:
             raise DeclarationError(value_varies(path, value, other))
     return InputLeaf(path, path, "constant", dtype_of(value), value=value)
+
+
+def _unnamed(given: _Given, leaves: Sequence[InputLeaf]) -> set[str]:
+    """Dims of axes that were declared without a name and without a range."""
+    bare, others = set[str](), set[str]()
+    for leaf in leaves:
+        for axis, expression in enumerate(leaf.axes):
+            word = given.word((leaf.path, axis))
+            is_bare = isinstance(word, Open) and word.min is None and word.max is None
+            (bare if is_bare else others).update(dims_of(expression))
+    return bare - others
 
 
 def _equations(leaves: Sequence[InputLeaf], bound: BoundCall) -> list[Equation]:

@@ -85,7 +85,8 @@ class Declared:
 
     `output_axes` has the names that the user gave to axes of outputs: {output: {axis: expression}}. `value_texts` has the
     declared values of inputs by name (`given`: what the user's function gives, and nothing else); `value_ranges(sizes)` has
-    their lowest and highest.
+    their lowest and highest. `unnamed` are dims of axes that the user declared without a name and without a range
+    (`Dim.DYNAMIC`, `{"x": [0, 1]}`): their names are ours.
     """
 
     domain: Domain
@@ -100,6 +101,7 @@ class Declared:
     output_axes: Mapping[str, Mapping[int, Expr]] = field(default_factory=dict)
     output_names: tuple[str, ...] | None = None
     notes: tuple[Finding, ...] = ()
+    unnamed: frozenset[str] = frozenset()
     value_texts: Mapping[str, str] = field(default_factory=dict)
     value_ranges: Callable[[Sizes], Mapping[str, tuple[float, float]]] = field(default=lambda sizes: {})
 
