@@ -24,7 +24,7 @@ from torch import nn
 
 import anyshape
 from anyshape.inputs import declare, flatten_outputs
-from anyshape.runtime.launch import usable_cores
+from anyshape.runtime.process import usable_cores
 from anyshape.verify import Reference, VerifyOptions, run, verify
 from anyshape.verify.asking import request_for
 

@@ -193,8 +193,8 @@ def blamed(case: Case, module: torch.nn.Module, path: Path, error: anyshape.Anys
 def agrees(case: Case, module: torch.nn.Module, path: Path) -> bool:
     from anyshape.inputs import declare, flatten_outputs
     from anyshape.runtime import RunError, Session
+    from anyshape.verify.bfloat16_copy import widen_file
     from anyshape.verify.tensors import to_array
-    from anyshape.verify.widened import widen_file
 
     declared = declare(module, case.inputs, where=case.where)
     with tempfile.TemporaryDirectory() as folder:

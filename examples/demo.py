@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).parent
 
 def load(folder):
     """The model file of an example, as the command line loads it."""
-    from anyshape.cli.model_file import load_model_file
+    from anyshape.cli.arguments import load_model_file
 
     return load_model_file(str(HERE / folder / "model.py"))
 

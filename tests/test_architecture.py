@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
 LAYERS = ("findings", "domain", "modules", "inputs", "operators", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
 TOP = (
+    "loading",
     "bounded",
     "capturing",
     "compared",

@@ -113,8 +113,7 @@ def _is_wrong(
     """Beyond eager's own noise, and beyond another order of equal values where torch leaves that open."""
     from anyshape import Inputs
     from anyshape.verify.reference import Reference
-    from anyshape.verify.tie_orders import other_orders
-    from anyshape.verify.ties import look_at_choices
+    from anyshape.verify.ties import look_at_choices, other_orders
 
     if _compare(expected, actual, _strays(module, inputs, expected)) is None:
         return False

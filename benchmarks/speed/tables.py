@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from anyshape.report.charts import Labels, bar_chart, line_chart
+from anyshape.report.benches import Labels, bar_chart, line_chart
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "speed.json"

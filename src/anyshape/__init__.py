@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from anyshape import compat as compat
     from anyshape.api import check as check
     from anyshape.api import export as export
-    from anyshape.contract.loaded import load as load
     from anyshape.findings import AnyshapeError as AnyshapeError
     from anyshape.findings import ContractBroken as ContractBroken
     from anyshape.findings import Finding as Finding
     from anyshape.findings import NarrowedWarning as NarrowedWarning
     from anyshape.findings import PromiseBroken as PromiseBroken
     from anyshape.inputs import Inputs as Inputs
-    from anyshape.inputs.dim import dim as dim
+    from anyshape.inputs.sizes_function import dim as dim
+    from anyshape.loading.loaded import load as load
     from anyshape.operators.registered import translation as translation
     from anyshape.records.export import Export as Export
 
@@ -37,9 +37,9 @@ _HOMES = {
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "check": "anyshape.api",
-    "dim": "anyshape.inputs.dim",
+    "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",
-    "load": "anyshape.contract.loaded",
+    "load": "anyshape.loading.loaded",
     "translation": "anyshape.operators.registered",
 }
 

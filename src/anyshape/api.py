@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape import pipeline
-from anyshape.contract.changes import FileChanged
+from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.domain.values import lowest_text
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
-from anyshape.findings.narrowed import warn_caller, warns_where_narrowed
+from anyshape.findings.errors import warn_caller, warns_where_narrowed
 from anyshape.inputs import declare
 from anyshape.modules.callables import as_module
 from anyshape.modules.signals import handlers_go_through

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.contract.first_state import state_promises
+from anyshape.contract.build import state_promises
 from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
 from anyshape.diagnose.randomness import diagnose_randomness
 from anyshape.explore import (
@@ -30,8 +30,8 @@ from anyshape.inputs import Declared, StateInput, state_parameter, with_state
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.stateful import StatefulModule
 from anyshape.records.contract import Contract
+from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt
-from anyshape.records.repeated import Repeated
 from anyshape.saving import save_model
 from anyshape.site import Options
 from anyshape.verify import VerifyOptions

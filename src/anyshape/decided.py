@@ -23,7 +23,7 @@ from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
-from anyshape.inputs.numbers import with_numbers
+from anyshape.inputs.added_inputs import with_numbers
 from anyshape.ladder import climb, judged
 from anyshape.module_trials import trying
 from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear

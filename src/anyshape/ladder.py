@@ -55,7 +55,7 @@ from anyshape.translate.wider_types import widen_types
 from anyshape.verify import VerifyOptions, tell_sizes
 from anyshape.verify.asking import request_for
 from anyshape.verify.cond_sides import verify_cond_sides
-from anyshape.verify.from_lowest import verify_from_lowest
+from anyshape.verify.run import verify_from_lowest
 
 SYMBOLIC = RUNGS[0].name
 _MORE_REGIONS = 3

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from anyshape.capture.rungs import RUNGS
 from anyshape.constancy import check_noted, check_row, make_constant, ways_of, with_constancy
 from anyshape.contract.build import build_contract
-from anyshape.contract.loaded import needed_operators
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract, write_contract
 from anyshape.decided import STRATEGY as DECIDED
@@ -39,6 +38,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.value_bounds import promised_values
 from anyshape.ladder import climb, climb_to_consent, in_time, telling
 from anyshape.last_rung import LEGACY, attempt_legacy, needs_legacy
+from anyshape.loading.loaded import needed_operators
 from anyshape.module_trials import diagnose_declared_values, try_module
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import OutOfTime, TimeLimit

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyshape.contract.build import renew_contract
-from anyshape.contract.changes import find_change, open_model
+from anyshape.contract.digest import find_change, open_model
+from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract
 from anyshape.contract.metadata import find_contract, read_model, write_contract
-from anyshape.contract.sign_messages import cannot_sign, other_dims, other_names, outside_contract
 from anyshape.findings import Finding, Severity, UsageError
 from anyshape.inputs import Declared
 from anyshape.records.contract import Contract

@@ -23,7 +23,7 @@ from anyshape.records.verdict import Verdict
 from anyshape.runtime.errors import RuntimeRejected
 from anyshape.runtime.offline_optimizer import optimize_file
 from anyshape.saving import save_to_run
-from anyshape.saving.weights import lay_out
+from anyshape.saving.models import lay_out
 from anyshape.site import Site
 
 ONNXRUNTIME = "onnxruntime"

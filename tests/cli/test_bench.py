@@ -12,7 +12,7 @@ import pytest
 
 import anyshape
 from anyshape.findings import UsageError
-from anyshape.report.charts import Labels, bar_chart, line_chart
+from anyshape.report.benches import Labels, bar_chart, line_chart
 
 MODEL = """
 import torch

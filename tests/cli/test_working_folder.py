@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.runtime.launch import child_search_path
+from anyshape.runtime.process import child_search_path
 
 MODEL = """
 import torch

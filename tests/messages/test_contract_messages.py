@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.contract import call_messages as say
 from anyshape.contract import file_messages
-from anyshape.contract.checks import CallChecker
 from anyshape.contract.defend import defend
 from anyshape.contract.foreign import contract_of_foreign
-from anyshape.contract.parse import contract_from_plain, parse_contract
-from anyshape.contract.text import contract_as_plain
+from anyshape.contract.from_json import contract_from_plain, parse_contract
+from anyshape.contract.to_json import contract_as_plain
 from anyshape.domain import Dim, Domain, parse_condition, parse_expr
 from anyshape.findings import AnyshapeError, Finding, Source, render
+from anyshape.loading import broken_calls as say
+from anyshape.loading.call_checks import CallChecker
 from anyshape.records.contract import Contract, Rule, TensorPromise
-from anyshape.saving import messages as saving
+from anyshape.saving import atomic as saving
 
 
 def tensor(name: str, dtype: str, *axes: str) -> TensorPromise:

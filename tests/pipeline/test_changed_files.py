@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import anyshape
 from anyshape.cli.main import app
-from anyshape.contract.changes import FileChanged
+from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import find_contract
 from anyshape.findings import PromiseBroken, UsageError
 

@@ -14,7 +14,7 @@ import pytest
 
 import anyshape
 from anyshape.contract.metadata import find_contract
-from anyshape.contract.text import contract_as_plain
+from anyshape.contract.to_json import contract_as_plain
 from anyshape.findings import Finding
 from anyshape.findings.paths import quoted, shorten, shorten_paths
 from anyshape.report.plain import export_as_plain

@@ -16,7 +16,7 @@ from judged import OPTIONS, Row, broken
 
 from anyshape.verify.locate.opened import list_nodes, open_branches
 from anyshape.verify.locate.shown import Given, load_named, show
-from anyshape.verify.locate.told import Told
+from anyshape.verify.locate.size_facts import Told
 from anyshape.verify.tensors import to_array
 
 THOROUGH = os.environ.get("ANYSHAPE_THOROUGH") == "1"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from size_contracts import LARGEST, allows, contracts
 
-from anyshape.contract.checks import check_call
 from anyshape.findings import ContractBroken
+from anyshape.loading.call_checks import check_call
 from anyshape.records.contract import Contract
 
 DECODER = contract(

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
-from anyshape.contract.checks import check_call
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.findings import ContractBroken
+from anyshape.loading.call_checks import check_call
 from anyshape.records.contract import Contract
 
 LEVELS = [

@@ -17,11 +17,10 @@ import torch
 from contract_builder import contract, echo_bytes, echo_model
 
 import anyshape
-from anyshape.contract.answers import Answers
 from anyshape.contract.defend import defend
-from anyshape.contract.loaded import Loaded, load
 from anyshape.contract.metadata import write_contract
 from anyshape.findings import AnyshapeError, Finding
+from anyshape.loading.loaded import Answers, Loaded, load
 from anyshape.records.contract import Contract, Opaque, TensorPromise
 from anyshape.saving import model_bytes, save_model
 

@@ -14,8 +14,8 @@ from contract_builder import contract
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.contract.parse import contract_from_plain, parse_contract
-from anyshape.contract.text import contract_as_plain, format_contract
+from anyshape.contract.from_json import contract_from_plain, parse_contract
+from anyshape.contract.to_json import contract_as_plain, format_contract
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref
 from anyshape.findings import Finding, Severity, Source, UsageError
 from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise

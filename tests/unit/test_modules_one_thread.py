@@ -24,7 +24,7 @@ from anyshape.modules.open_numbers import open_numbers
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.modules.thread_builtins import thread_builtins
 from anyshape.modules.thread_warnings import thread_warnings
-from anyshape.verify.wide_defaults import double_by_default
+from anyshape.verify.float64_copy import double_by_default
 
 
 def elsewhere(function: Callable[[], Any]) -> Any:

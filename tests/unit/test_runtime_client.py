@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from anyshape.runtime import ChildDied, ChildRunner, Death, RuntimeFailed, RuntimeRejected, process
-from anyshape.runtime.launch import seconds_worked
+from anyshape.runtime.process import seconds_worked
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 DOUBLE = "g (float[n] x) => (float[n] y) { y = Add(x, x) }"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from anyshape.runtime.frames import Message, read_message, write_message
+from anyshape.runtime.child_messages import Message, read_message, write_message
 
 
 def sent(message: Message) -> Message | None:

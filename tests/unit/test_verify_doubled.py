@@ -17,7 +17,7 @@ from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.runtime.client import ChildRunner
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.doubled import Doubled, write_in_doubles
+from anyshape.verify.float64_copy import Doubled, write_in_doubles
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 LONG = [{"n": 3}, {"n": 1001}, {"n": 20011}]

@@ -17,8 +17,7 @@ import anyshape
 from anyshape.findings import UsageError
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.verify import Reference, VerifyRequest, verify
-from anyshape.verify.plan import plan_trials
-from anyshape.verify.proportion import SPARED, Planned, plan_in_proportion, small_size
+from anyshape.verify.plan import SPARED, Planned, plan_in_proportion, plan_trials, small_size
 from anyshape.verify.request import Allowance
 
 SIZES = [{"batch": batch, "seq": seq} for batch in (3, 1, 8) for seq in (3, 1, 12)]

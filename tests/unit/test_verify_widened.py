@@ -14,8 +14,8 @@ from tests.verify_calls import Call, request_of
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.bfloat16_copy import NOTE, widen_file
 from anyshape.verify.tensors import to_array
-from anyshape.verify.widened import NOTE, widen_file
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 SCALED = """g (bfloat16[b, 3] x) => (bfloat16[b, 3] y) <float[3] f = {1.0, 2.0, 3.0}> {

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import parse_seconds, parse_sizes
-from anyshape.cli.output import Outcome
-from anyshape.cli.progress import ProgressLine
+from anyshape.cli.output import Outcome, ProgressLine
 
 
 def bench(
@@ -35,7 +34,7 @@ def bench(
     anyshape bench m.onnx --model model.py --sizes batch=1,seq=7 --sizes batch=8,seq=128 --plot m.html
     """
     from anyshape.benching import BenchOptions, bench_file
-    from anyshape.cli.model_file import load_model_file
+    from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import declare
     from anyshape.modules.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench

@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import parse_seconds, parse_sizes
-from anyshape.cli.details import Verbose, show_details
-from anyshape.cli.output import Outcome
-from anyshape.cli.progress import ProgressLine
+from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
 from anyshape.findings import Finding
 
 __is_entrance__ = True
@@ -104,8 +102,8 @@ def export(
     Then:  anyshape export model.py -o m.onnx
     """
     import anyshape
-    from anyshape.cli.model_file import load_model_file
-    from anyshape.contract.text import contract_as_plain
+    from anyshape.cli.arguments import load_model_file
+    from anyshape.contract.to_json import contract_as_plain
     from anyshape.report.github import tell_github
     from anyshape.report.plain import export_as_plain
     from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
@@ -184,7 +182,7 @@ def check(
     anyshape check quantized.onnx --model model.py --rtol 0.02 --sign
     """
     from anyshape import pipeline
-    from anyshape.cli.model_file import load_model_file
+    from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import Declared, declare
     from anyshape.modules.turns import exporting
     from anyshape.records.verdict import Verdict
@@ -234,9 +232,9 @@ def inspect(
 
     anyshape inspect m.onnx
     """
-    from anyshape.contract.changes import find_change
+    from anyshape.contract.digest import find_change
     from anyshape.contract.metadata import read_contract
-    from anyshape.contract.text import contract_as_plain
+    from anyshape.contract.to_json import contract_as_plain
     from anyshape.report.plain import findings_as_plain
     from anyshape.report.text import describe_inspection
 

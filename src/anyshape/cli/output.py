@@ -1,4 +1,5 @@
-"""Stdout has the result of a command and nothing else: whatever else prints meanwhile goes to stderr.
+"""What a command prints: its result on stdout and nothing else there; progress, prints of the model and, with -vv, log lines
+of other libraries on stderr.
 
 Model files print when they are imported and when they are called; `--json` must stay JSON all the same.
 """
@@ -9,15 +10,84 @@ import contextlib
 import functools
 import io
 import json
+import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Annotated, Any
 
 import typer
 
 from anyshape.findings import AnyshapeError, Finding, UsageError
+
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Show what each rung said, and every guard; -vv: log lines, graphs and tracebacks of torch, too.",
+    ),
+]
+LIBRARIES = 2
+
+
+def show_details(verbose: int) -> None:
+    """From -vv on, write everything that is logged below `anyshape` to stderr."""
+    if verbose < LIBRARIES:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("anyshape: %(message)s"))
+    logger = logging.getLogger("anyshape")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+
+
+_EVERY_SECONDS = 2.0
+
+
+class ProgressLine:
+    """Call it with a stage and how much of it is done. A context manager: what it draws, it takes away."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._is_terminal = sys.stderr.isatty()
+        self._status: Any = None
+        self._stage = ""
+        self._told = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._quiet:
+            return
+        text = f"{stage} {done}/{total}" if total else stage
+        if self._is_terminal:
+            self._draw(text)
+        elif stage != self._stage or time.monotonic() - self._told > _EVERY_SECONDS:
+            sys.stderr.write(f"anyshape: {text}\n")
+            self._told = time.monotonic()
+        self._stage = stage
+
+    def _draw(self, text: str) -> None:
+        if self._status is None:
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status(text)
+            self._status.start()
+        self._status.update(text)
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
 
 
 class Interrupted(Exception):

@@ -17,8 +17,7 @@ from anyshape.compat.onnx_program import ONNXProgram
 from anyshape.compat.refusals import WEIGHTS_ARE_VERIFIED, not_honoured
 from anyshape.findings import UsageError
 from anyshape.inputs import Inputs
-from anyshape.inputs.labels import name_labels
-from anyshape.inputs.of_program import inputs_of_program
+from anyshape.inputs.torch_forms import inputs_of_program, name_labels
 from anyshape.report.text import describe_export
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, sizes_not_enforced
 

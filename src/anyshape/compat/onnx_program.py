@@ -18,14 +18,13 @@ from anyshape.compat.refusals import (
     weight_differs,
     weights_missing,
 )
-from anyshape.contract.binding import Binder
-from anyshape.contract.changes import FileChanged
-from anyshape.contract.digest import digest_model
-from anyshape.contract.loaded import Loaded, load
+from anyshape.contract.digest import FileChanged, digest_model
 from anyshape.contract.metadata import write_contract
 from anyshape.findings import UsageError
+from anyshape.inputs.calls import as_array
 from anyshape.inputs.declared import dtype_of
-from anyshape.inputs.feeds import as_array
+from anyshape.loading.binding import Binder
+from anyshape.loading.loaded import Loaded, load
 from anyshape.records.export import Export
 from anyshape.runtime.session import Session
 from anyshape.saving import model_bytes, save_model

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from anyshape.diagnose.wording import say_sizes
 from anyshape.findings import Finding, Reason, Remedy, Severity
-from anyshape.records.repeated import Repeated
-from anyshape.records.row import RowDifference
+from anyshape.records.explored import Repeated
+from anyshape.records.verdict import RowDifference
 
 _SHOWN = 3
 

@@ -14,8 +14,7 @@ from anyshape.diagnose.promised_dims import may_stay
 from anyshape.domain import dims_of
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared
-from anyshape.records.explored import Explored
-from anyshape.records.left_out import LeftOut
+from anyshape.records.explored import Explored, LeftOut
 
 
 def diagnose_left_out(declared: Declared, left_out: Iterable[LeftOut], explored: Explored) -> tuple[Finding, ...]:

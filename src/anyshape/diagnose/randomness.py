@@ -11,7 +11,7 @@ import re
 from anyshape.diagnose.wording import say_sizes
 from anyshape.findings import Finding, Severity, Source
 from anyshape.modules.replay import TORCH
-from anyshape.records.repeated import Repeated
+from anyshape.records.explored import Repeated
 
 _TORCH_DROPOUT = re.compile(r"dropout\w*\(")
 

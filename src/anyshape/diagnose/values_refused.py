@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from anyshape.diagnose.wording import first_line, say_sizes
 from anyshape.findings import Finding, Remedy, Source
-from anyshape.records.refused_value import RefusedValue
+from anyshape.records.explored import RefusedValue
 
 
 def diagnose_refused_value(refused: RefusedValue, message: str, source: Source | None) -> Finding:

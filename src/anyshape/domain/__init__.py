@@ -21,18 +21,20 @@ from anyshape.domain.condition import (
     all_of,
     any_of,
     conjuncts,
+    dims_of,
     format_condition,
     holds,
+    is_about,
     is_always,
     negate,
+    substitute,
 )
 from anyshape.domain.declare import declare_domain, format_domain
 from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
-from anyshape.domain.names import dims_of, is_about, substitute
-from anyshape.domain.near import sizes_near
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
+from anyshape.domain.telling_points import sizes_near
 
 if TYPE_CHECKING:
     from anyshape.domain.questions import decide, find_contradiction, find_point, is_empty, range_of, smallest_point

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anyshape.domain.condition import MIRRORED, Compare, Condition, Not, may_be_undefined, negate
+from anyshape.domain.condition import MIRRORED, Compare, Condition, Not, dims_of, may_be_undefined, negate
 from anyshape.domain.expr import Number, Op, Ref
-from anyshape.domain.names import dims_of
 from anyshape.domain.simplify import polynomial_of
 
 

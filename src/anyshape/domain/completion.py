@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.domain.answers import Undecided, wrong_point
-from anyshape.domain.box import fits
 from anyshape.domain.condition import Compare, Condition
-from anyshape.domain.dims import Domain
+from anyshape.domain.dims import Domain, fits
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import Session
 from anyshape.findings import InternalError

@@ -13,10 +13,9 @@ from math import lcm
 
 from anyshape.domain.answers import Answer
 from anyshape.domain.bound import Bound, find_bound
-from anyshape.domain.condition import All, Compare, Condition, conjuncts, format_condition
+from anyshape.domain.condition import All, Compare, Condition, conjuncts, dims_of, format_condition
 from anyshape.domain.dims import Dim, Domain, empty_domain, unknown_dim
 from anyshape.domain.expr import Number, Ref
-from anyshape.domain.names import dims_of
 from anyshape.domain.parse import caret, parse_condition
 from anyshape.findings import DeclarationError, Finding
 

@@ -1,4 +1,5 @@
-"""Dims and the domain they make: which sizes are meant.
+"""Dims and the domain that they make, with the corners of the box that their ranges span, and all of its points when they are
+few.
 
 A Dim holds what can be said about it alone (range and multiple), the relations hold the rest; nothing is said twice.
 Sizes are at least 1 unless a rule says 0.
@@ -6,16 +7,16 @@ Sizes are at least 1 unless a rule says 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from math import lcm
+from itertools import product
+from math import lcm, prod
 
 from anyshape.domain.bound import Bound, find_bound
-from anyshape.domain.condition import Compare, Condition, conjuncts, holds
+from anyshape.domain.condition import Compare, Condition, conjuncts, dims_of, holds
 from anyshape.domain.expr import Number, Ref, check_dim_name
-from anyshape.domain.names import dims_of
 from anyshape.findings import DeclarationError, Finding
 
 
@@ -196,3 +197,34 @@ def _no_size_given(names: tuple[str, ...], sizes: Mapping[str, int]) -> Finding:
         what=f"sizes are missing for {missing}.",
         why=f"sizes are given for {', '.join(sizes)}." if sizes else "no sizes are given.",
     )
+
+
+FEW = 20_000
+
+
+def corners(domain: Domain) -> tuple[dict[str, int], ...]:
+    """The smallest sizes of all dims together and, where every dim has an end, the largest ones."""
+    smallest = {dim.name: dim.smallest for dim in domain.dims}
+    largest = {dim.name: dim.largest_up_to(dim.max) for dim in domain.dims if dim.max is not None}
+    full = {name: size for name, size in largest.items() if size is not None}
+    return (smallest, full) if len(full) == len(domain.dims) else (smallest,)
+
+
+def fits(domain: Domain, conditions: Sequence[Condition], sizes: dict[str, int]) -> bool:
+    """Whether the sizes are in the domain and the conditions hold at them."""
+    return domain.contains(sizes) and all(holds(condition, sizes) for condition in conditions)
+
+
+def is_small(domain: Domain, few: int = FEW) -> bool:
+    """Whether trying every point of the box is quick."""
+    ends = [(dim.smallest, dim.max, dim.multiple) for dim in domain.dims]
+    return prod(few + 1 if high is None else (high - low) // step + 1 for low, high, step in ends) <= few
+
+
+def all_points(domain: Domain, *conditions: Condition) -> Iterator[dict[str, int]]:
+    """Every point of a small box that is in the domain and keeps the conditions."""
+    axes = [range(dim.smallest, (dim.max or 0) + 1, dim.multiple) for dim in domain.dims]
+    for point in product(*axes):
+        sizes = dict(zip(domain.names, point, strict=True))
+        if fits(domain, conditions, sizes):
+            yield sizes

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from anyshape.domain.answers import Undecided
-from anyshape.domain.condition import Compare
+from anyshape.domain.condition import Compare, dims_of
 from anyshape.domain.dims import Domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, apply, evaluate
-from anyshape.domain.names import dims_of
 from anyshape.domain.polynomial import Monomial, Polynomial
 from anyshape.domain.simplify import polynomial_of
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from anyshape.domain.answers import Answer, Decision, Range, Undecided, wrong_point
-from anyshape.domain.box import all_points, corners, fits, is_small
-from anyshape.domain.condition import Compare, Condition, negate
-from anyshape.domain.dims import Domain
+from anyshape.domain.condition import Compare, Condition, dims_of, negate
+from anyshape.domain.dims import Domain, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Ref, evaluate
-from anyshape.domain.names import dims_of
 from anyshape.domain.solve import Session
 from anyshape.findings import InternalError
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from anyshape.domain.condition import Compare
+from anyshape.domain.condition import Compare, dims_of, substitute
 from anyshape.domain.dims import Domain
 from anyshape.domain.expr import Expr, Number, Op, Ref, format_expr
-from anyshape.domain.names import dims_of, substitute
 from anyshape.domain.polynomial import Monomial
 from anyshape.domain.simplify import polynomial_of, simplify
 

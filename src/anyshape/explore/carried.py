@@ -20,7 +20,7 @@ from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.modules.reach import MISSING
 from anyshape.modules.replay import Replay, Reply
 from anyshape.modules.slots import putting
-from anyshape.records.repeated import Kept, Repeated
+from anyshape.records.explored import Kept, Repeated
 
 Sizes = Mapping[str, int]
 

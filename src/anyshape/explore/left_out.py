@@ -12,11 +12,10 @@ from itertools import combinations, islice
 
 from anyshape.domain import Expr, Number, Ref, format_expr
 from anyshape.inputs import Declared
-from anyshape.inputs.bounded_making import BoundedMaker
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
-from anyshape.inputs.making import make_from
-from anyshape.records.left_out import LeftOut, Place
+from anyshape.inputs.making import BoundedMaker, make_from
+from anyshape.records.explored import LeftOut, Place
 
 Answers = Callable[[Inputs], bool]
 

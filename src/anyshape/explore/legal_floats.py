@@ -19,9 +19,9 @@ from anyshape.domain.values import name_in_bounds
 from anyshape.explore.legal_values import LegalValues
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
-from anyshape.inputs.bounded_making import BoundedMaker
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
+from anyshape.inputs.making import BoundedMaker
 from anyshape.inputs.value_bounds import declare_values
 
 Sizes = Mapping[str, int]

@@ -23,9 +23,9 @@ from anyshape.domain import Expr, Number, Ref, evaluate, simplify
 from anyshape.domain.values import name_in_bounds
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
-from anyshape.inputs.bounded_making import Arrange, BoundedMaker, Ranges
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
+from anyshape.inputs.making import Arrange, BoundedMaker, Ranges
 from anyshape.inputs.value_bounds import declare_values
 
 Sizes = Mapping[str, int]

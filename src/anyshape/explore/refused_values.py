@@ -19,7 +19,7 @@ from anyshape.explore.legal_values import expressions_of
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
-from anyshape.records.refused_value import RefusedValue
+from anyshape.records.explored import RefusedValue
 
 Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]

@@ -25,7 +25,7 @@ from anyshape.modules.line_trace import find_difference, find_writer
 from anyshape.modules.reach import MISSING
 from anyshape.modules.replay import Call, Replay, Reply
 from anyshape.modules.slots import Slot, changed_slots, putting, read_slots
-from anyshape.records.repeated import Kept, Repeated
+from anyshape.records.explored import Kept, Repeated
 
 Sizes = Mapping[str, int]
 

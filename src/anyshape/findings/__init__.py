@@ -6,13 +6,11 @@ from anyshape.findings.errors import (
     ContractBroken,
     DeclarationError,
     InternalError,
+    NarrowedWarning,
     PromiseBroken,
     UsageError,
 )
-from anyshape.findings.finding import Finding, Remedy, Severity, Source
-from anyshape.findings.narrowed import NarrowedWarning
-from anyshape.findings.reasons import REFUSED_SIZES, Reason
-from anyshape.findings.render import render, render_all
+from anyshape.findings.finding import REFUSED_SIZES, Finding, Reason, Remedy, Severity, Source, render, render_all
 
 __all__ = [
     "REFUSED_SIZES",

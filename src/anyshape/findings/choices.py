@@ -1,4 +1,6 @@
-"""Options that take one of a few words, or a number: anything else is a usage error that names what is taken."""
+"""Options that take one of a few words, or a number: anything else is a usage error that names what is taken, and what was
+perhaps meant.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +73,17 @@ def nearest_choice(value: Any, choices: Sequence[str]) -> str | None:
     by_lower = {choice.lower(): choice for choice in choices}
     near = get_close_matches(str(value).strip().lower(), list(by_lower), n=1)
     return by_lower[near[0]] if near else None
+
+
+def nearest(name: str, candidates: Sequence[str]) -> str | None:
+    """The candidate that is spelt nearly alike, else the only one that has the name in it; None if there is none."""
+    alike = get_close_matches(name, candidates, n=1)
+    if alike:
+        return alike[0]
+    holding = [candidate for candidate in candidates if len(name) > 1 and name in candidate]
+    return holding[0] if len(holding) == 1 else None
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 axis`, `2 axes`."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

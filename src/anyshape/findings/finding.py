@@ -1,16 +1,45 @@
-"""A finding: one thing that stands between a model and its promise, as facts.
+"""A finding: one thing that stands between a model and its promise.
 
-A finding holds facts, `render` alone turns them into text; nobody parses our text.
+A finding holds facts, and a reason as a type for whatever acts on it; `render` alone makes text of it, and nobody parses
+that text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from textwrap import indent
 
 from anyshape.findings.paths import shorten_paths
-from anyshape.findings.reasons import Reason
+
+
+class Reason(Enum):
+    """The reasons that something acts on. A finding that is only shown has none."""
+
+    ANSWERS_AT_ONE_SIZE = "the module answers at one size of a dim"
+    ANSWERS_ON_LESS = "the module answers on less than was declared"
+    AXIS_LEFT_OUT = "the declaration leaves an axis out that has to follow a dim"
+    END_NOT_COMPARED = "the file was not compared up to a declared end"
+    INTEGERS_END = "an open range ends where the integers of a file end"
+    INTEGERS_TOO_LARGE = "a declared range goes beyond the integers of a file"
+    NEEDS_COMPARING = "a capture without proof was to be exported without comparisons"
+    NUMBER_WITHOUT_RULE = "a number of the traces follows no rule"
+    OUTPUTS_VARY = "the module returns other outputs at sizes that were declared, by a known rule"
+    OUTPUT_AXIS = "an axis of an output is not what its name says"
+    OUT_OF_MEMORY = "a call needs more memory than there is"
+    PATH_DEPENDS_ON_SIZES = "the traces run different operations at different sizes"
+    RUNG_OUT_OF_TIME = "a rung has used its share of the time"
+    SIZE_BRANCH = "the captured program holds on a part of the domain"
+    STATE_KEPT = "the module keeps state from call to call"
+    VALUES_DECIDE = "Python reads a value of a tensor"
+    VALUES_DECIDE_ELSEWHERE = "Python reads a value of a tensor at sizes other than those of the first capture"
+
+
+REFUSED_SIZES = frozenset(
+    {Reason.ANSWERS_AT_ONE_SIZE, Reason.ANSWERS_ON_LESS, Reason.AXIS_LEFT_OUT, Reason.OUTPUTS_VARY}
+)
+"""The module raises at declared sizes, or returns other outputs there: `accept_narrower` leaves those sizes out."""
 
 
 class Severity(Enum):
@@ -108,6 +137,32 @@ class Finding:
         return self == other or (is_same_reason and self.about == other.about)
 
     def __str__(self) -> str:
-        from anyshape.findings.render import render
+        from anyshape.findings.finding import render
 
         return render(self)
+
+
+_LABELS = (("Where", "where"), ("Why", "why"), ("Fix", "fix"), ("Or", "alternative"), ("Replay", "replay"))
+_MARGIN = " " * 10
+
+
+def render(finding: Finding) -> str:
+    """`CODE name: sentence`, then the labelled lines that have something to say."""
+    lines = [f"{finding.code} {finding.name}: {finding.what}"]
+    if finding.excerpt:
+        lines.append(indent(finding.excerpt, "    "))
+    for label, attribute in _LABELS:
+        value = getattr(finding, attribute)
+        if value:
+            first, *rest = str(value).splitlines()
+            untried = " (not tried)" if attribute == "fix" and finding.is_fix_untried else ""
+            lines.append(f"  {label + untried + ':':7} {first}")
+            lines.extend(_MARGIN + line for line in rest)
+    return "\n".join(lines)
+
+
+def render_all(findings: Iterable[Finding]) -> str:
+    """Findings one under the other, the heaviest first, an empty line between."""
+    weight = {"error": 0, "warning": 1, "note": 2}
+    ordered = sorted(findings, key=lambda finding: weight[finding.severity.value])
+    return "\n\n".join(render(finding) for finding in ordered)

@@ -19,12 +19,11 @@ from anyshape.inputs.axis_messages import cannot_vary, found_by_trying, value_va
 from anyshape.inputs.by_trying import find_open_axes, name_of
 from anyshape.inputs.call_messages import nothing_dynamic
 from anyshape.inputs.calls import BoundCall, bind_inputs
-from anyshape.inputs.columns import Column, infer_columns
 from anyshape.inputs.declared import Declared, InputLeaf, Way, dtype_of
 from anyshape.inputs.forms import Forms
+from anyshape.inputs.from_examples import Column, Equation, infer_columns, solve_sizes
 from anyshape.inputs.making import make_from
 from anyshape.inputs.probing import check_alike
-from anyshape.inputs.solve_sizes import Equation, solve_sizes
 from anyshape.inputs.trying import Place, Trial
 from anyshape.inputs.words import AsItIs, AxisWord, Open
 from anyshape.inputs.written import check_output_dims, is_auto, read_written

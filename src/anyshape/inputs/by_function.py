@@ -38,11 +38,10 @@ from anyshape.inputs.declared import (
     check_values,
     dtype_of,
 )
+from anyshape.inputs.making import choices_of, seeded
 from anyshape.inputs.probe_sizes import choose_example
 from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe
-from anyshape.inputs.random_state import seeded
 from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
-from anyshape.inputs.value_choices import choices_of
 from anyshape.inputs.words import AxisWord, Open
 from anyshape.inputs.written import check_output_dims, is_auto, read_written
 

@@ -18,8 +18,7 @@ from anyshape.domain import Domain, Expr, Number, evaluate, format_expr
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import format_shape, made_otherwise
 from anyshape.inputs.call_messages import structure_changes, too_many_names, unknown_output
-from anyshape.inputs.calls import BoundCall, Inputs, bind_inputs
-from anyshape.inputs.feeds import Array, as_array
+from anyshape.inputs.calls import Array, BoundCall, Inputs, as_array, bind_inputs
 
 Kind = Literal["tensor", "constant", "scalar"]
 Way = Literal["function", "words", "examples", "auto", "static"]

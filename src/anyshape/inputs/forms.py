@@ -15,13 +15,19 @@ import torch
 
 from anyshape.domain import Dim, Expr, Number
 from anyshape.findings import DeclarationError
+from anyshape.findings.choices import counted
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
-from anyshape.inputs.cache_forms import Pairs, match_cache_lists, match_cache_parts
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.near import counted
 from anyshape.inputs.places import Place, call_place, find_place
-from anyshape.inputs.torch_dims import collected_shapes, is_torch_dim, read_torch_dim
+from anyshape.inputs.torch_forms import (
+    Pairs,
+    collected_shapes,
+    is_torch_dim,
+    match_cache_lists,
+    match_cache_parts,
+    read_torch_dim,
+)
 from anyshape.inputs.words import (
     AsItIs,
     AxisWord,

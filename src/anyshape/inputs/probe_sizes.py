@@ -1,4 +1,7 @@
-"""Sizes at which a function of sizes is asked: distinct primes where the domain has them, its own sizes where not.
+"""Sizes at which a function of sizes is called to learn its axes: distinct primes where the domain has them, its own sizes
+where not, and dims that follow others moved together.
+
+An axis is then asked as a function of the dims that are left free, and the tied ones move with them.
 
 Distinct primes, since the size 30 of an axis then says `13 + 17` and not `batch`. Dims are set one after the other; the
 solver is asked only where the rules of the domain tie them together.
@@ -7,15 +10,93 @@ solver is asked only where the rules of the domain tie them together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from anyshape.domain import Compare, Dim, Domain, Number, Ref
+from anyshape.domain import (
+    Compare,
+    Dim,
+    Domain,
+    Expr,
+    Number,
+    Op,
+    Ref,
+    Undefined,
+    conjuncts,
+    dims_of,
+    evaluate,
+    substitute,
+)
+
+Point = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Each tied dim as an expression of free ones."""
+
+    follows: Mapping[str, Expr]
+
+    def complete(self, point: Mapping[str, int]) -> Point:
+        """The point with every tied dim where its tie puts it."""
+        completed = dict(point)
+        for name, expr in self.follows.items():
+            try:
+                completed[name] = evaluate(expr, completed)
+            except Undefined:
+                completed[name] = -1  # in no domain
+        return completed
+
+    def name_both(self, expr: Expr) -> Expr:
+        """`h*h`  ->  `h*w` where `w == h`: a dim that no axis names would be no dim at all."""
+        for name, other in self.follows.items():
+            if isinstance(other, Ref) and _count(expr, other.name) > 1:
+                expr = _replace_last(expr, other.name, Ref(name))
+        return expr
+
+
+def find_ties(domain: Domain) -> Ties:
+    """The equalities of the domain that give a dim in terms of others."""
+    follows: dict[str, Expr] = {}
+    for relation in domain.relations:
+        for part in conjuncts(relation):
+            name, expr = next(_solved(part, follows), (None, None)) if isinstance(part, Compare) else (None, None)
+            if name is None or expr is None:
+                continue
+            follows = {known: substitute(other, {name: expr}) for known, other in follows.items()}
+            follows[name] = expr
+    return Ties(follows)
+
+
+def _solved(part: Compare, follows: Mapping[str, Expr]) -> Iterator[tuple[str, Expr]]:
+    """The later dim first: of `h == w` it is w that follows."""
+    if part.op != "==":
+        return
+    for one, other in ((part.right, part.left), (part.left, part.right)):
+        expr = substitute(other, follows)
+        if isinstance(one, Ref) and one.name not in follows and dims_of(expr) and one.name not in dims_of(expr):
+            yield one.name, expr
+
+
+def _count(expr: Expr, name: str) -> int:
+    if isinstance(expr, Ref):
+        return int(expr.name == name)
+    return sum(_count(arg, name) for arg in expr.args) if isinstance(expr, Op) else 0
+
+
+def _replace_last(expr: Expr, name: str, by: Expr) -> Expr:
+    if isinstance(expr, Ref):
+        return by if expr.name == name else expr
+    if not isinstance(expr, Op):
+        return expr
+    last = max((index for index, arg in enumerate(expr.args) if _count(arg, name)), default=None)
+    args = [_replace_last(arg, name, by) if index == last else arg for index, arg in enumerate(expr.args)]
+    return Op(expr.symbol, tuple(args))
+
 
 _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
 _FAR_PRIMES = (67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113)
 _EXAMPLES = (3, 5, 7, 2, 4, 6, 11, 13, 17, 19, 23)
 _NEAR = 24
-
-Point = dict[str, int]
 
 
 def base_points(domain: Domain, example: Point) -> Iterator[Point]:

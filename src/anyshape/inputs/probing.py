@@ -14,16 +14,15 @@ import torch
 
 from anyshape.domain import Domain, Expr
 from anyshape.findings import DeclarationError, Finding
+from anyshape.findings.choices import counted
 from anyshape.inputs.axis_messages import unfit_axis, value_varies
 from anyshape.inputs.call_messages import structure_changes
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import dtype_of
 from anyshape.inputs.fit import Axis, fit_axis
-from anyshape.inputs.near import counted
-from anyshape.inputs.probe_sizes import base_points, other_points, start_points, step_points
-from anyshape.inputs.random_state import seeded
+from anyshape.inputs.making import seeded
+from anyshape.inputs.probe_sizes import Ties, base_points, find_ties, other_points, start_points, step_points
 from anyshape.inputs.sizes_function import FunctionError, SizesFunction
-from anyshape.inputs.ties import Ties, find_ties
 
 Key = tuple[int, int | None]  # (leaf, axis), or (leaf, None) for the value of an int
 Point = Mapping[str, int]

@@ -1,4 +1,6 @@
-"""A function of sizes as the user wrote it: its parameters, their ranges, and a call of it.
+"""A function of sizes as the user wrote it: its parameters, their ranges (`anyshape.dim(1, 64, multiple=8)`), and a call of it.
+
+It is a default value or an annotation, never a size: a function that computes with it fails at once.
 
 A parameter is taken for a size when its default is an int, a range, or missing; probing decides in the end, since only
 what some axis follows is a dim.
@@ -15,8 +17,24 @@ from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
 from anyshape.inputs.call_messages import function_refuses, unknown_parameter, unreadable_range
 from anyshape.inputs.calls import BoundCall, bind_inputs
-from anyshape.inputs.dim import DimRange
 from anyshape.modules.frames import source_of_error
+
+
+@dataclass(frozen=True)
+class DimRange:
+    """From min to max (None: no upper end), in steps of multiple; `example` is the size of the example."""
+
+    min: int = 1
+    max: int | None = None
+    multiple: int = 1
+    example: int | None = None
+
+
+# `min` and `max` are what the user reads at the call: dim(min=2, max=64). Any, since it stands in for an int.
+def dim(min: int = 1, max: int | None = None, *, multiple: int = 1, example: int | None = None) -> Any:  # noqa: A002
+    """The range of a parameter of a function of sizes: `def inputs(batch=anyshape.dim(1, 64)): ...`."""
+    return DimRange(min, max, multiple, example)
+
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -5,16 +5,58 @@ An input whose name is no Python name (`cache.0`) is called `value` in its bound
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from anyshape.domain import Domain, Expr, dims_of
 from anyshape.domain.values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
-from anyshape.findings import DeclarationError, check_choice
-from anyshape.inputs.bounded_making import BoundedMaker
+from anyshape.findings import DeclarationError, Finding, check_choice
+from anyshape.findings.choices import nearest
 from anyshape.inputs.declared import Declared, InputLeaf, Sizes
-from anyshape.inputs.value_messages import example_outside, no_bounds, unknown_dim_in_bounds, unknown_input_of_values
+from anyshape.inputs.making import BoundedMaker
+
+
+def unknown_input_of_values(name: str, inputs: Sequence[str]) -> Finding:
+    near = nearest(name, inputs)
+    return Finding(
+        code="AS311",
+        name="value-bounds",
+        what=f"values= has bounds for {name!r}, which is no tensor among the inputs.",
+        why=f"the tensors are {', '.join(inputs)}." if inputs else "the module takes no tensors.",
+        fix=f"did you mean {near!r}?" if near else "use one of these names.",
+    )
+
+
+def no_bounds(name: str, text: str, called: str) -> Finding:
+    return Finding(
+        code="AS311",
+        name="value-bounds",
+        what=f"values= has {text!r} for {name!r}, which does not bound its values.",
+        why=f"a bound compares {called} with a number or with an expression of the dims: < <= == >= >, joined by and.",
+        fix=f'values={{"{name}": "0 <= {called} <= 1"}}',
+    )
+
+
+def unknown_dim_in_bounds(name: str, dim: str, dims: Sequence[str]) -> Finding:
+    near = nearest(dim, dims)
+    return Finding(
+        code="AS311",
+        name="value-bounds",
+        what=f"the values of {name!r} are bounded by {dim!r}, which is no dim.",
+        why=f"the dims are {', '.join(dims)}." if dims else "the declaration has no dims.",
+        fix=f"did you mean {near!r}?" if near else "use one of these, or a number.",
+    )
+
+
+def example_outside(name: str, text: str, seen: tuple[float, float]) -> Finding:
+    return Finding(
+        code="AS312",
+        name="example-values",
+        what=f"the values of {name!r} are declared as {text}, but the example has others.",
+        why=f"its values lie between {seen[0]:.6g} and {seen[1]:.6g}.",
+        fix="widen the bounds, or give an example inside of them.",
+    )
 
 
 def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -> Declared:

@@ -1,13 +1,16 @@
-"""What exploring gives: where the module itself answers, and the rules that describe it."""
+"""What trying the module gives: where it answers, the rules that describe it, and what repeated calls show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from anyshape.domain import Condition, Domain, dims_of
+from anyshape.findings import Source
 from anyshape.modules.layers import Layer
 from anyshape.modules.raising import HeldTensor
+from anyshape.modules.slots import Slot
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
 
@@ -90,3 +93,75 @@ class Explored:
     def narrow(self, domain: Domain) -> Domain:
         """The part of the domain in which the learned rules hold."""
         return domain.narrowed(*(rule.condition for rule in self.rules))
+
+
+Place = tuple[str, int]  # the path of an input, and an axis of it
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The axes that have to follow `dim` so that the module answers at other sizes of it.
+
+    `size` is the example's, at which the axes stay. `tried` are sizes of the dim, the others being the example's: the module
+    refuses each of them with the axes as declared, and answers at each with the axes following. `declaration` has the words
+    for all dynamic axes by input, with those that were left out.
+    """
+
+    dim: str
+    places: tuple[Place, ...]
+    size: int
+    tried: tuple[int, ...]
+    declaration: Mapping[str, Mapping[int, str]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class RefusedValue:
+    """`number` in the input `name` at `sizes`; `inputs` are such ones, and `declared` is the text of the declared bounds.
+
+    `taken` has the bounds that the module keeps, as text; "" where no bounds describe all sizes that were tried.
+    """
+
+    name: str
+    declared: str
+    number: float
+    sizes: Mapping[str, int] = field(hash=False)
+    inputs: Any = field(compare=False)
+    taken: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One value that forward changes and later answers depend on: where it lies, and its value before the first call."""
+
+    slot: Slot
+    initial: Any = field(compare=False)
+    is_missing: bool = False
+
+    @property
+    def path(self) -> str:
+        return self.slot.path
+
+    @property
+    def name(self) -> str:
+        """The path, or that of the list that holds it where the list grows: `history` for `history.3`."""
+        grows = self.is_missing and bool(self.slot.steps) and isinstance(self.slot.steps[-1][1], int)
+        return self.path.rpartition(".")[0] if grows else self.path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """`state` are the values that change answers; `has_memory` may be true without them (an iterator that goes on).
+
+    `written` is the line that writes the state, `sizes` where a later answer was another one. `random` names the sources
+    of random numbers that reach the answers, `drawn` the line of the first. `unsteady` says that two identical calls from
+    the same state and random numbers differ, `differs` at which line.
+    """
+
+    has_memory: bool = False
+    state: tuple[Kept, ...] = ()
+    written: Source | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    random: tuple[str, ...] = ()
+    drawn: Source | None = None
+    unsteady: bool = False
+    differs: Source | None = None

@@ -1,4 +1,4 @@
-"""What translation gives: an ONNX model whose names and dims are the user's."""
+"""What translation gives: an ONNX model whose names and dims are the user's, or the operator that has no translation."""
 
 from __future__ import annotations
 
@@ -27,3 +27,20 @@ class Exported:
     @property
     def output_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.outputs)
+
+
+@dataclass(frozen=True)
+class Untranslatable:
+    """An operator without a translation, torch's stack text of its first use, and what its template needs.
+
+    `tensors` and `others` are the names of its parameters, `outputs` counts what it returns. `body` is the error with which
+    its Python body refused to be followed, and None where it has none. `mutates`: it changes its arguments.
+    """
+
+    operator: str
+    stack: str | None
+    tensors: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    outputs: int = 1
+    body: BaseException | None = None
+    mutates: bool = False

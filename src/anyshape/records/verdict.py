@@ -244,3 +244,13 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """The number of the call in its row (from 1), its sizes, the output, and what was expected and given."""
+
+    call: int
+    sizes: Mapping[str, int] = field(hash=False)
+    output: str
+    text: str

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+from anyshape.runtime.child_messages import Ask, Message, read_message, remote_operator, write_message
 from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
-from anyshape.runtime.frames import Message, read_message, write_message
 from anyshape.runtime.pieced import PiecedSession, open_session
-from anyshape.runtime.remote import Ask, remote_operator
 from anyshape.runtime.session import Session
 
 

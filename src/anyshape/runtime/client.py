@@ -14,11 +14,10 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
+from anyshape.runtime.child_messages import Message
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RuntimeFailed, RuntimeRejected
-from anyshape.runtime.frames import Message
-from anyshape.runtime.launch import physical_memory
-from anyshape.runtime.process import ChildProcess
+from anyshape.runtime.process import ChildProcess, physical_memory
 from anyshape.runtime.session import CPU, TensorInfo
 
 _WALL = 10.0

@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from anyshape.modules.quiet import quiet_libraries
 from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
-from anyshape.records.untranslatable import Untranslatable
+from anyshape.records.exported import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.decomposed_nodes import decompose_nodes
 from anyshape.translate.fewer_nodes import take_out_idle_nodes

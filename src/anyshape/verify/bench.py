@@ -16,16 +16,15 @@ from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import ChildDied, Death, RunError
 from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, without_numbers_apart
-from anyshape.verify.doubled import SLIGHT, Doubled, rounding_of_file
 from anyshape.verify.failure_kinds import kind_of
+from anyshape.verify.float64_copy import SLIGHT, Doubled, rounding_of_file
 from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.precision import computes_in_double
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
-from anyshape.verify.tie_orders import other_orders
-from anyshape.verify.ties import look_at_choices
+from anyshape.verify.ties import look_at_choices, other_orders
 from anyshape.verify.tolerance import Tolerance
 from anyshape.verify.values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from anyshape.inputs import Declared, Inputs, StateInput, flatten_outputs, state_parameter
-from anyshape.inputs.feeds import as_array
+from anyshape.inputs.calls import as_array
 from anyshape.modules.replay import Replay
-from anyshape.records.row import RowDifference
+from anyshape.records.verdict import RowDifference
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.errors import RunError

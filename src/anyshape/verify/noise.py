@@ -18,10 +18,10 @@ import torch
 
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
+from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
 from anyshape.verify.tensors import map_tensors, total_elements, widened
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
-from anyshape.verify.wide_defaults import double_by_default
 
 MEASURED_SIZES = 2
 _DOUBLE_BYTES = 2**30

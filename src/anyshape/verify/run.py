@@ -1,4 +1,8 @@
-"""Verify a file against its module: run the plan, count honestly, make the failure small.
+"""Verify a file against its module: run the plan, count what was compared, make the failure small; a file that is wrong only at
+integers below those of the user's inputs is right from the lowest of them on.
+
+A function that gives group numbers from 0 on says nothing about -1. What the file does there is compared all the same; where
+it differs, the comparisons are made again without such numbers, and the verdict says from which number on it holds.
 
 Nothing that was not compared is called right: what the budget left out, the module refused or the values made
 meaningless stands in the verdict as just that.
@@ -6,8 +10,9 @@ meaningless stands in the verdict as just that.
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -20,22 +25,41 @@ import torch
 from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, FailureKind, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
-from anyshape.runtime.launch import usable_cores
+from anyshape.runtime.process import usable_cores
 from anyshape.verify.ahead import Ahead
 from anyshape.verify.bench import Bench, Read, Trial, Unanswered
+from anyshape.verify.bfloat16_copy import NOTE, Widened, widen_file
 from anyshape.verify.distribution import verify_samples
-from anyshape.verify.doubled import Doubled
+from anyshape.verify.float64_copy import Doubled
 from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
-from anyshape.verify.plan import spread
+from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread
 from anyshape.verify.precision import roundings
-from anyshape.verify.proportion import Planned, plan_in_proportion, sizes_of_floor
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
 from anyshape.verify.values import edge_called
-from anyshape.verify.widened import NOTE, Widened, widen_file
+
+
+def verify_from_lowest(request: VerifyRequest) -> Verdict:
+    """The verdict; where only lower integers than the inputs' make the file fail, that of the others."""
+    verdict = verify(request)
+    if not verdict.failures or any(failure.values == "random" for failure in verdict.failures):
+        return verdict
+    shown = request.lowest_shown()
+    subsets = [{name: low} for name, low in shown.items()]
+    for lowest in [*subsets, *([shown] if len(shown) > 1 else [])]:
+        again = verify(_from(request, lowest))
+        if again.passed:
+            return replace(again, lowest=lowest)
+    return verdict
+
+
+def _from(request: VerifyRequest, lowest: Mapping[str, int]) -> VerifyRequest:
+    bounds = {name: (float(low), math.inf) for name, low in lowest.items()}
+    return replace(request, ranges=lambda sizes: {**request.ranges(sizes), **bounds})
+
 
 _SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
 _CHEAP_BYTES = 1 << 27

@@ -10,7 +10,7 @@ from typing import Any
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_stack_text
 from anyshape.runtime.dtypes import Array
-from anyshape.verify.locate.known import KnownValues
+from anyshape.verify.locate.module_values import KnownValues
 from anyshape.verify.locate.opened import FileNode
 
 _OURS = "anyshape.source"

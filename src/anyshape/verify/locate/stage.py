@@ -23,9 +23,10 @@ from anyshape.verify.locate.find import (
     first_with_wrong_weight,
     first_wrong,
     first_wrong_constant,
+    judge,
 )
-from anyshape.verify.locate.known import KnownValues
 from anyshape.verify.locate.lines import line_in_file, line_in_run
+from anyshape.verify.locate.module_values import KnownValues, watch
 from anyshape.verify.locate.opened import (
     LOOPS,
     FileNode,
@@ -35,11 +36,15 @@ from anyshape.verify.locate.opened import (
     open_loops,
     take_other_side,
 )
-from anyshape.verify.locate.referee import judge
 from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show, subgraphs
-from anyshape.verify.locate.sizes import Roles, earliest_frozen, frozen_constant, frozen_sizes, maker_of_sizes
-from anyshape.verify.locate.told import Told
-from anyshape.verify.locate.watch import watch
+from anyshape.verify.locate.size_facts import (
+    Roles,
+    Told,
+    earliest_frozen,
+    frozen_constant,
+    frozen_sizes,
+    maker_of_sizes,
+)
 from anyshape.verify.locate.weights import find_wrong_weights, may_be_folded
 from anyshape.verify.reference import CallInputs
 from anyshape.verify.request import VerifyRequest

@@ -1,4 +1,4 @@
-"""Whether a call keeps the contract, asked before any runtime sees it.
+"""Whether a call keeps the contract, checked before any runtime sees it.
 
 Every rule is asked in an order in which the first answer is the most helpful one: names, then each input by itself,
 then the dims that inputs share, then the rules on dims.
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.contract import call_messages as say
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
 from anyshape.domain.values import ValueBounds
 from anyshape.findings import ContractBroken, Finding
 from anyshape.graphs.places import Place, Reading, places_of, readings_of
+from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Contract, Rule, TensorPromise
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -1,6 +1,6 @@
 """A contract as JSON text: one line, keys in a fixed order, the same bytes for equal contracts.
 
-`parse` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
+`from_json` is the exact inverse. What is written here is what `contract-v1.schema.json` describes: a new meaning of a key, or
 a key that a reader must not ignore, is a new version. `needs`, `values`, `rule`, `refused`, `state`, `random`, `target`,
 `digest` and `untried` are left out where there are none.
 """

@@ -1,4 +1,4 @@
-"""What is said about a call that lies outside the contract: one function and one code for each kind of mistake.
+"""Findings about a call that lies outside the contract: one function and one code for each kind of mistake.
 
 Each names the input, the axis, the value and the rule; `why` lists the size of every dim that is known so far.
 """

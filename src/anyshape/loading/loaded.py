@@ -1,4 +1,4 @@
-"""`anyshape.load`: an ONNX file as a function that takes what the PyTorch module took, or says why it does not.
+"""`anyshape.load`: an ONNX file as a function that takes what the PyTorch module took, or raises with the reason.
 
 onnxruntime runs only calls that keep the contract: a call outside it is an error that names the rule, never a wrong
 answer.
@@ -8,23 +8,58 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.contract import call_messages as say
-from anyshape.contract.answers import Answers
-from anyshape.contract.binding import Binder
-from anyshape.contract.changes import FileChanged, find_change
-from anyshape.contract.checks import CallChecker
+from anyshape.contract.digest import FileChanged, find_change
 from anyshape.contract.file_messages import missing_data, missing_operators, no_contract, runtime_rejects
 from anyshape.contract.metadata import find_contract, read_model
-from anyshape.contract.tensors import to_torch
 from anyshape.findings import ContractBroken, PromiseBroken, UsageError
+from anyshape.loading import broken_calls as say
+from anyshape.loading.binding import Binder, to_torch
+from anyshape.loading.call_checks import CallChecker
 from anyshape.operators.registered import collect_operators
 from anyshape.records.contract import Contract
 from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
 from anyshape.runtime.providers import check_providers
+
+
+class Answers(tuple[Any, ...]):
+    """Outputs in the file's order, by index (`answers[0]`), by name (`answers["logits"]`), or unpacked.
+
+    `dict(answers)` has them by name.
+    """
+
+    _names: tuple[str, ...]
+
+    def __new__(cls, names: Sequence[str], values: Iterable[Any]) -> Answers:
+        made = super().__new__(cls, values)
+        if len(names) != len(made):
+            raise ValueError(f"{len(names)} names for {len(made)} answers")
+        made._names = tuple(names)
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self._names:
+            raise KeyError(f"there is no output {key!r}; the outputs are {', '.join(self._names)}")
+        return super().__getitem__(self._names.index(key))
+
+    def keys(self) -> tuple[str, ...]:
+        return self._names
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        return zip(self._names, self, strict=True)
+
+    def __reduce__(self) -> tuple[type[Answers], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        return type(self), (self._names, tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Answers({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,7 +146,7 @@ class Loaded:
 
         `sizes` has the dims that the state's axes follow: `initial_state(batch=3)`.
         """
-        from anyshape.contract.first_state import first_value
+        from anyshape.contract.build import first_value
 
         return {state.name: first_value(state, sizes) for state in self.contract.state}
 

@@ -1,21 +1,25 @@
-"""Messages between us and the child: a JSON header, then the raw bytes of its arrays.
+"""Messages between us and the child process: a JSON header, then the raw bytes of its arrays; and the calls of Python functions
+that custom nodes in the child make over them.
 
     8 bytes, little endian: length of the header | header | array bytes, one after the other
 
 Arrays are written from, and read into, their own memory: a large one is never held twice on one side.
+
+child: call mylib::Scale with these arrays  ->  here: the user's function  ->  child: returned, or raised
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from anyshape.runtime.dtypes import Array, dtype_called, from_raw, raw
+from anyshape.runtime.errors import RuntimeFailed
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 24
@@ -77,3 +81,31 @@ def _read_exactly(stream: BinaryIO, count: int) -> bytearray:
             raise EOFError
         filled += got
     return data
+
+
+Ask = Callable[[Message], Message]
+
+
+def remote_operator(name: str, ask: Ask) -> Callable[..., Any]:
+    """In the child: the function that asks the parent."""
+
+    def call(*inputs: Array | None, **attributes: Any) -> list[Array]:
+        arrays = {str(place): array for place, array in enumerate(inputs) if array is not None}
+        reply = ask(Message("call", {"operator": name, "count": len(inputs), "attributes": attributes}, arrays))
+        if reply.kind == "raised":
+            raise RuntimeFailed(reply.facts["message"])
+        return list(reply.arrays.values())
+
+    return call
+
+
+def answer_call(call: Message, operators: Mapping[str, Callable[..., Any]]) -> Message:
+    """In the parent: what the user's function says."""
+    facts = call.facts
+    inputs = [call.arrays.get(str(place)) for place in range(facts["count"])]
+    try:
+        result = operators[facts["operator"]](*inputs, **facts["attributes"])
+        given = [np.asarray(each) for each in (result if isinstance(result, (tuple, list)) else [result])]
+    except Exception as error:
+        return Message("raised", {"message": f"operator {facts['operator']} raised {type(error).__name__}: {error}"})
+    return Message("returned", {}, {str(place): array for place, array in enumerate(given)})

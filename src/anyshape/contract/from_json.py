@@ -1,4 +1,4 @@
-"""JSON text back to a contract: the exact inverse of `text`, and clear words about a text that is none.
+"""JSON text as a contract: the exact inverse of `to_json`, and a finding about a text that is none.
 
 Nothing is guessed: a key that is missing, or a value of the wrong kind, makes the contract unreadable.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from anyshape.contract.text import VERSION
+from anyshape.contract.to_json import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
 from anyshape.records.contract import (

@@ -1,0 +1,1 @@
+"""Running a file behind its contract: `anyshape.load`."""
