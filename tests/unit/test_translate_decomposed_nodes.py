@@ -41,6 +41,70 @@ def operators(program: ExportedProgram) -> list[str]:
     return [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
 
 
+def filled(model: Any, x: torch.Tensor) -> Any:
+    sizes = torch.empty(2, 2, dtype=torch.int64)
+    for row, (height, width) in enumerate([(x.shape[0], 4), (7, x.shape[0] + 1)]):
+        sizes[row, 0] = height
+        sizes[row, 1] = width
+    return sizes, (sizes[:, 0] * sizes[:, 1]).sum() + x
+
+
+def rows_written(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    y[:, 1:3] = x[:, :2]
+    before = y + 1
+    y[:, 0] = 5.0
+    y[:, 2:][:, 1] = before[:, 0]
+    return before, y
+
+
+def added_to_rows(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    y[:, 1] += x[:, 0]
+    return y
+
+
+def change_through_view(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    y[:, 0].relu_()
+    return y
+
+
+def view_read_after_writing(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    row = y[:, 0]
+    row.copy_(x[:, 1])
+    y[:, 0] = 3.0
+    return row * 2, y
+
+
+def view_of_view_read_after_writing(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    part = y[:, 1:]
+    part[:, 0] = x[:, 0]
+    return part.sum(), y
+
+
+def returned_view_read_after_writing(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    row = y[:, 0].relu_()
+    y[:, 0] = 3.0
+    return row * 2, y
+
+
+def reshaped_before_writing(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    flat = y.view(-1)
+    y[:, 0] = x[:, 0]
+    return flat, y
+
+
+def written_into_an_input(model: Any, x: torch.Tensor) -> Any:
+    x = x.view(-1, 2)
+    x[:, 0] = 1.0
+    return x * 2
+
+
 def changed_after_reading(model: Any, x: torch.Tensor) -> Any:
     y = model.linear(x)
     before = y * 2
@@ -70,7 +134,17 @@ def dropped(model: Any, x: torch.Tensor) -> Any:
 
 @pytest.mark.parametrize(
     "forward",
-    [changed_after_reading, changed_twice, flat_sizes, several_results, dropped],
+    [
+        changed_after_reading,
+        changed_twice,
+        flat_sizes,
+        several_results,
+        dropped,
+        filled,
+        rows_written,
+        added_to_rows,
+        change_through_view,
+    ],
     ids=lambda each: each.__name__,
 )
 def test_a_program_decomposed_in_place_computes_the_same(forward: Forward) -> None:
@@ -93,12 +167,6 @@ def view_before_change(model: Any, x: torch.Tensor) -> Any:
     return view
 
 
-def change_through_view(model: Any, x: torch.Tensor) -> Any:
-    y = model.linear(x)
-    y[:, 0].relu_()
-    return y
-
-
 def change_of_the_input(model: Any, x: torch.Tensor) -> Any:
     return x.relu_() + 1
 
@@ -118,7 +186,16 @@ def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
 
 @pytest.mark.parametrize(
     "forward",
-    [view_before_change, change_through_view, change_of_the_input, change_of_narrower_numbers],
+    [
+        view_before_change,
+        change_of_the_input,
+        change_of_narrower_numbers,
+        view_read_after_writing,
+        view_of_view_read_after_writing,
+        returned_view_read_after_writing,
+        reshaped_before_writing,
+        written_into_an_input,
+    ],
     ids=lambda each: each.__name__,
 )
 def test_a_change_that_others_may_see_is_left_to_torch(forward: Forward) -> None:

@@ -2,8 +2,10 @@
 
     y = aten.conv2d(x, w); aten.relu_(y); z = aten.add(y, 1)   ->   y = aten.conv2d(x, w); r = aten.relu(y); z = aten.add(r, 1)
 
+    v = aten.select(x, 0, 1); aten.copy_(v, y); z = f(x)       ->   c = aten.copy(v, y); z = f(aten.select_scatter(x, c, 0, 1))
+
 The tensor must be the result of an operator that returns new memory, and no operator before the change may have returned a
-view of it.
+view of it that is read after the change.
 """
 
 from __future__ import annotations
@@ -32,6 +34,11 @@ _NEW_MEMORY = (
     "scaled_dot_product_attention",
 )
 """Composite operators of aten that never return their input or a view of it, although nothing but their code says so."""
+_aten = torch.ops.aten
+_SCATTERS: dict[Any, OpOverload] = {
+    _aten.select.int: _aten.select_scatter.default,
+    _aten.slice.Tensor: _aten.slice_scatter.default,
+}
 
 
 class Unsuited(Exception):
@@ -56,8 +63,11 @@ def remove_writes(program: torch.export.ExportedProgram) -> None:
     for node in list(program.graph.nodes):
         if _is_idle_dropout(node):
             _replace(node, node.args[0], order)
-        elif isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
+        elif _is_write(node):
             changed = node.args[0]
+            if isinstance(changed, Node) and changed.target in _SCATTERS:
+                _write_through_views(node, changed, order)
+                continue
             _check_private(node, changed, order)
             if node.target is not torch.ops.aten.detach_.default:
                 _check_same_result(node)
@@ -65,6 +75,60 @@ def remove_writes(program: torch.export.ExportedProgram) -> None:
                 _redirect(changed, node, order)
             else:
                 _replace(node, changed, order)
+
+
+def _write_through_views(node: Node, changed: Node, order: dict[Node, int]) -> None:
+    """A change of a view, as a change of the tensor that it is a view of."""
+    views = [changed]
+    while isinstance(views[-1].args[0], Node) and views[-1].args[0].target in _SCATTERS:
+        views.append(views[-1].args[0])
+    base = views[-1].args[0]
+    if not isinstance(base, Node) or not _returns_new_memory(base):
+        raise Unsuited(node)
+    _check_views(base, node, order)
+    _check_readers(node, order)
+    _check_same_result(node)
+    node.target = _functional(node)
+    written = node
+    for view in views:
+        with node.graph.inserting_after(written):
+            scattered = node.graph.call_function(
+                _SCATTERS[view.target], (view.args[0], written, *view.args[1:]), dict(view.kwargs)
+            )
+        whole = view.args[0]
+        assert isinstance(whole, Node)
+        scattered.meta = {**node.meta, "val": whole.meta["val"]}
+        order[scattered] = order[node]
+        written = scattered
+    _redirect(base, written, order)
+
+
+def _check_views(tensor: Node, node: Node, order: dict[Node, int]) -> None:
+    """Raise Unsuited where a view of the tensor, or what may be one, is read after the change."""
+    for user in tensor.users:
+        if user is node or order[user] > order[node] or _returns_new_memory(user):
+            continue
+        if user.target not in _SCATTERS or any(order[reader] > order[node] for reader in user.users):
+            raise Unsuited(node)
+        _check_views(user, node, order)
+
+
+def _check_readers(node: Node, order: dict[Node, int]) -> None:
+    """Raise Unsuited unless what a change of a view returns, a view as well, is read before anything else is changed.
+
+    `x[0] += y` is such: x[0] is changed, and what this returns is then written to x[0].
+    """
+    last = max((order[reader] for reader in node.users), default=-1)
+    for reader in node.users:
+        is_write = _is_write(reader) and reader.args[0] is not node
+        if not is_write and not _returns_new_memory(reader):
+            raise Unsuited(node)
+    if any(_is_write(each) and order[node] < place < last for each, place in order.items()):
+        raise Unsuited(node)
+
+
+def _is_write(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
 def _is_idle_dropout(node: Node) -> bool:
