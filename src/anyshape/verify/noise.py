@@ -84,7 +84,7 @@ class Yardstick:
             answer = self._reference.run(inputs)
         return answer if isinstance(answer, Answer) else None
 
-    def stray(
+    def strays(
         self,
         inputs: CallInputs,
         answer: Answer,
@@ -92,9 +92,10 @@ class Yardstick:
         ordinary: CallInputs | None = None,
         roundings: Sequence[float] = (),
         keeps_ties: bool = False,
-    ) -> tuple[Array, ...]:
+    ) -> Iterator[tuple[Array, ...]]:
         """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
 
+        First zeros, then after each further answer the largest distances so far: a caller stops when it has seen enough.
         Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does. With
         `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding. Outputs
         that `roundings` names are looked at when inputs change by a rounding error of that precision, too. With `keeps_ties`
@@ -103,6 +104,7 @@ class Yardstick:
         strays = [np.zeros(array.shape) for array in answer.arrays]
         narrow = max(roundings, default=0.0) if len(roundings) == len(strays) else 0.0
         scale = _largest_input(ordinary) if ordinary is not None else 0.0
+        yield tuple(strays)
         for zeros, rounding, other in self._others(inputs, seed, (scale, narrow), keeps_ties):
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
                 if rounding and roundings[position] < rounding:
@@ -112,7 +114,7 @@ class Yardstick:
                     distance = np.where(distance <= _SLIGHT, distance, 0.0)
                     distance = np.full(distance.shape, distance.max(initial=0.0))
                 strays[position] = np.maximum(strays[position], distance)
-        return tuple(strays)
+            yield tuple(strays)
 
     def loses_numbers(self, inputs: CallInputs, answer: Answer, seed: int) -> bool:
         """Whether NaN or infinity come and go in the answer when it is computed in other precision, or inputs change by a
