@@ -87,6 +87,7 @@ def climb(site: Site) -> tuple[Attempt, ...]:
         lambda sizes: not site.may_refuse or try_sizes(sizes) is None,
         translator.decompose,
         lambda: site.traceable(),
+        programs=site.programs,
     )
     attempts: list[Attempt] = []
     for rung in RUNGS[:1] if site.options.verify.is_skipped else RUNGS:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.capture.guard_candidates import find_candidates
+from anyshape.capture.symbolic import Traces
 from anyshape.diagnose.memories import diagnose_memory
 from anyshape.diagnose.values_refused import diagnose_refused_value
 from anyshape.diagnose.varying_outputs import describe_outputs, find_smallest_varying
@@ -48,6 +49,8 @@ class Tried:
     cost: Costing
     values: Mapping[str, str] = field(default_factory=dict)
     order: str = ""
+    programs: Traces = field(default_factory=dict)
+    """Programs that torch.export has made of the module under this declaration."""
     has_legal_integers: bool = False
     """Whether bounds of integers were found, and refusals are left with integers inside of them: those are of sizes."""
 
@@ -67,10 +70,11 @@ def try_module(
 
     def look(declared: Declared, cost: Costing | None = None) -> Tried:
         cost = cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+        programs: Traces = {}
 
         def explore_with(*, several: bool) -> Explored:
             try_sizes = trying(declared, reference, draws=_DRAWS if several else None)
-            candidates = partial(find_candidates, module, declared)
+            candidates = partial(find_candidates, module, declared, programs)
             seed, few = options.verify.seed, options.verify.is_skipped
             return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
 
@@ -79,7 +83,7 @@ def try_module(
         if not several and _depends_on_values(declared, explored, cost, reference):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
-        return Tried(declared, explored, cost)
+        return Tried(declared, explored, cost, programs=programs)
 
     first = _with_return_line(look(declared, cost), reference)
     raised = [each for each in first.explored.refused if each.outputs is None]

@@ -179,7 +179,7 @@ def _climb_until_settled(job: _Job) -> _Climbed:
 
 
 def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
-    options, limit = job.options, job.limit
+    options = job.options
     job.tell("trying the model", 0, 0)
     tried = try_module(job.module, job.declared, job.reference, options, lessons, job.cost)
     declared, explored = tried.declared, tried.explored
@@ -187,13 +187,13 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     values = diagnose_declared_values(job.declared, explored, job.reference)
     refusals = values or made or _refusals(declared, explored, job.reference)
     findings = [*diagnose_learned_values(tried.values, tried.order), *refusals]
-    domain = explored.narrow(declared.domain)
+    declared = replace(declared, domain=explored.narrow(declared.domain))
     if options.accept_narrower:
         findings = accept_refusals(findings)
-        domain = domain.narrowed(pinned_condition(explored))
+        declared = replace(declared, domain=declared.domain.narrowed(pinned_condition(explored)))
     _stop_at_errors(findings)
-    declared = replace(declared, domain=domain)
-    site = Site(job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=limit)
+    site = Site(job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=job.limit)
+    site = replace(site, programs=tried.programs)
     attempts, narrowings = climb_to_consent(site) if options.accept_narrower else (climb(site), ())
     if explored.is_explained and any(attempt.refused_parts for attempt in attempts):
         return _Climbed(site, attempts, (*findings, *narrowings))

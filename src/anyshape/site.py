@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from anyshape.capture.symbolic import Traces
 from anyshape.compared import Promised, end_where_compared
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
 from anyshape.explore.cost import OPERATIONS_PER_SECOND
@@ -60,6 +61,7 @@ class Site:
     may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
     limit: TimeLimit = field(default_factory=TimeLimit)
     told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
+    programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
     @cached_property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -65,4 +67,19 @@ def test_a_rule_that_the_grammar_lacks_is_learned(
 
 
 def test_a_module_that_torch_cannot_follow_has_no_candidates() -> None:
-    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"}), [{"n": 5}]) == ()
+    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"}), {}, [{"n": 5}]) == ()
+
+
+def test_the_program_that_shows_a_rule_is_the_one_that_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported: list[tuple[int, ...]] = []
+    own = torch.export.export
+
+    def export(module: nn.Module, args: tuple[Any, ...], **kwargs: Any) -> Any:
+        exported.append(tuple(args[0].shape))
+        return own(module, args, **kwargs)
+
+    monkeypatch.setattr(torch.export, "export", export)
+    with pytest.warns(anyshape.NarrowedWarning):
+        result = anyshape.export(Patches(), torch.randn(3, 2, 12, 16), dynamic={"x": "b 2 h w"})
+    assert result.is_kept
+    assert exported.count((3, 2, 12, 16)) == 1

@@ -40,9 +40,9 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[tuple[str, int], 
     captured: Counter[tuple[tuple[str, int], ...]] = Counter()
     capture = rungs.capture_symbolically
 
-    def counted(module: Any, declared: Any, sizes: Mapping[str, int], decompose: Any) -> Any:
+    def counted(module: Any, declared: Any, sizes: Mapping[str, int], *others: Any) -> Any:
         captured[tuple(sorted(sizes.items()))] += 1
-        return capture(module, declared, sizes, decompose)
+        return capture(module, declared, sizes, *others)
 
     monkeypatch.setattr(rungs, "capture_symbolically", counted)
     return captured

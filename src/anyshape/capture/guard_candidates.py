@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from anyshape.capture.refused_parts import find_refused_parts
-from anyshape.capture.symbolic import Stopped, capture_symbolically
+from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_symbolically
 from anyshape.capture.table_limits import find_table_limits
 from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, conjuncts, negate
 from anyshape.domain.polynomial import Polynomial
@@ -27,15 +27,18 @@ _MOST_REFUSED = 6
 
 
 def find_candidates(
-    module: torch.nn.Module, declared: Declared, refused: Sequence[Mapping[str, int]]
+    module: torch.nn.Module, declared: Declared, traces: Traces, refused: Sequence[Mapping[str, int]]
 ) -> tuple[Condition, ...]:
     """Conditions under which the module's program holds, and those outside of which it raises at the refused sizes.
 
-    None where torch.export cannot follow the module.
+    None where torch.export cannot follow the module. The program is added to `traces`.
     """
-    captured = capture_symbolically(module, declared, declared.example_sizes, lambda program: program)
-    if isinstance(captured, Stopped):
+    example = declared.example_sizes
+    traced = trace_symbolically(module, declared, example)
+    if isinstance(traced, Stopped):
         return ()
+    traces[tuple(sorted(example.items()))] = traced
+    captured = read_capture(traced, traced.program, declared, example)
     parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED])
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
     return (*outside, *_conditions_of_program(captured, declared))

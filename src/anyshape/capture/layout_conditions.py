@@ -57,12 +57,11 @@ class LayoutConditions:
 
 
 @contextmanager
-def layout_conditions_apart() -> Iterator[LayoutConditions]:
-    """Within this, torch does not record conditions that only choose between a view and a copy."""
+def layout_conditions_apart(found: LayoutConditions) -> Iterator[None]:
+    """Within this, conditions that only choose between a view and a copy go to `found`, and torch does not record them."""
     import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    found = LayoutConditions()
     original = ShapeEnv.evaluate_expr
 
     def evaluate(self: Any, expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -77,7 +76,7 @@ def layout_conditions_apart() -> Iterator[LayoutConditions]:
         return answer
 
     with standing([(ShapeEnv, "evaluate_expr", evaluate)]):
-        yield found
+        yield
 
 
 def _is_layout_question(frame: FrameType | None) -> bool:

@@ -19,7 +19,7 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
-from anyshape.capture.symbolic import Decompose, Stopped, capture_symbolically
+from anyshape.capture.symbolic import Decompose, Stopped, Traced, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
@@ -48,12 +48,19 @@ class Workshop:
     suspects: Suspects = tuple
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
     opens_empty_sizes: bool = False
+    programs: Traces = field(default_factory=dict, hash=False)
+    """Programs that torch.export has made already."""
     captures: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
     """Symbolic captures by their sizes. A rung gives away copies: translation changes programs in place."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
         return self.opens_empty_sizes, tuple(sorted(sizes.items()))
+
+    def take_program(self, sizes: Mapping[str, int]) -> Traced | None:
+        """The program that torch.export has made of this module at these sizes, once; None if it has not."""
+        found = None if self.opens_empty_sizes else self.programs.pop(tuple(sorted(sizes.items())), None)
+        return found if found is not None and found.module is self.module else None
 
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
@@ -74,8 +81,10 @@ def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
         key = workshop.key_of(sizes)
         if key not in workshop.captures:
             with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
-                found = capture_symbolically(workshop.module, workshop.declared, sizes, workshop.decompose)
-            workshop.captures[key] = found
+                traced = workshop.take_program(sizes)
+                workshop.captures[key] = capture_symbolically(
+                    workshop.module, workshop.declared, sizes, workshop.decompose, traced
+                )
         return workshop.captures[key]
 
     sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
-from anyshape.capture.layout_conditions import layout_conditions_apart
+from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
 from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.lifted import control_flow_kept
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
@@ -42,15 +42,48 @@ class Stopped:
     guards: tuple[Guard, ...] = ()
 
 
-def capture_symbolically(
-    module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int], decompose: Decompose
-) -> Captured | Stopped:
-    """One program for the whole domain, with its guards decided; Stopped where torch.export or the module raises."""
-    import torch
+@dataclass(frozen=True)
+class Traced:
+    """A program that torch.export made of a module and that is not decomposed yet, and the paths of its outputs."""
 
+    module: torch.nn.Module
+    program: ExportedProgram
+    paths: Sequence[str]
+    layout: LayoutConditions
+
+
+Traces = dict[tuple[tuple[str, int], ...], Traced]
+"""Programs by the sizes at which they were traced. Whoever decomposes one, which changes it, takes it out."""
+
+
+def capture_symbolically(
+    module: torch.nn.Module,
+    declared: Declared,
+    trace_sizes: Mapping[str, int],
+    decompose: Decompose,
+    traced: Traced | None = None,
+) -> Captured | Stopped:
+    """One program for the whole domain, with its guards decided; Stopped where torch.export or the module raises.
+
+    `traced` is what torch.export gave at these sizes, if it has run already. It is decomposed in place.
+    """
+    found = traced or trace_symbolically(module, declared, trace_sizes)
+    if isinstance(found, Stopped):
+        return found
+    try:
+        with _capturing(module, found.layout):
+            decomposed = decompose(found.program)
+    except Exception as error:
+        return Stopped(error)
+    return read_capture(found, decomposed, declared, trace_sizes)
+
+
+def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]) -> Traced | Stopped:
+    """What torch.export gives at these sizes; Stopped where it or the module raises."""
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     stops: list[Stopped] = []
+    layout = LayoutConditions()
 
     def export() -> ExportedProgram:
         try:
@@ -59,22 +92,34 @@ def capture_symbolically(
             stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared)))
             raise
 
-    with kept(module), _symbolic_sizes(), user_lines(), layout_conditions_apart() as layout, torch.no_grad():
-        try:
-            program = run_open(module, export)
-            paths = flat.seen.paths
-            decomposed = decompose(program)
-        except Exception as error:
-            alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
-            return Stopped(error, next(alike, Stopped(error)).guards)
-    environment = shape_environment(decomposed) or shape_environment(program)
-    symbols, pinned = _symbols(_placeholders(program), declared)
+    try:
+        with _capturing(module, layout):
+            return Traced(module, run_open(module, export), flat.seen.paths, layout)
+    except Exception as error:
+        alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
+        return Stopped(error, next(alike, Stopped(error)).guards)
+
+
+def read_capture(
+    traced: Traced, decomposed: ExportedProgram, declared: Declared, trace_sizes: Mapping[str, int]
+) -> Captured:
+    """The decomposed program with the guards of both, decided against the domain."""
+    environment = shape_environment(decomposed) or shape_environment(traced.program)
+    symbols, pinned = _symbols(_placeholders(traced.program), declared)
     guards = decide_pins(pinned, declared.domain)
     if environment is not None:
-        also = layout.which_matter(program, environment)
+        also = traced.layout.which_matter(traced.program, environment)
         guards = (*guards, *collect_guards(environment, symbols, declared.domain, also))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
-    return Captured("symbolic", (region,), answers_of(program, paths, symbols, declared.domain))
+    return Captured("symbolic", (region,), answers_of(traced.program, traced.paths, symbols, declared.domain))
+
+
+@contextmanager
+def _capturing(module: torch.nn.Module, layout: LayoutConditions) -> Iterator[None]:
+    import torch
+
+    with kept(module), _symbolic_sizes(), user_lines(), layout_conditions_apart(layout), torch.no_grad():
+        yield
 
 
 def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guard, ...]:
