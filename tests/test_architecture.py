@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ TOP = (
     "cli",
     "testing",
 )
+USERS_ROOMS = ("api.py", "cli", "compat", "testing")  # what users call: these may import the whole package
 
 
 def imports_of(text: str) -> Iterator[str]:
@@ -96,6 +98,74 @@ def test_a_file_fits_in_a_head(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 300, "which two nouns live here?"
     assert path.stem not in ("utils", "helpers", "common", "misc", "manager", "base")
+
+
+def twice(names: Iterable[str]) -> list[str]:
+    """Names that occur more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def test_no_two_files_have_one_name() -> None:
+    assert twice(path.name for path in SOURCE.rglob("*.py") if path.name != "__init__.py") == []
+    assert twice(["pieces.py", "names.py", "pieces.py"]) == ["pieces.py"]
+
+
+def whole_package_imports(text: str) -> list[int]:
+    """Lines on which a file of the package imports the package itself, and with it every room."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Import) and any(name.name == "anyshape" for name in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "anyshape" and node.level == 0)
+    ]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_does_not_import_the_whole_package(path: Path) -> None:
+    if path.relative_to(SOURCE).parts[0] not in USERS_ROOMS:
+        assert whole_package_imports(path.read_text(encoding="utf-8")) == []
+
+
+def test_the_rule_about_the_whole_package_can_fail() -> None:
+    assert whole_package_imports("def f():\n    import anyshape") == [2]
+    assert whole_package_imports("from anyshape import api") == [1]
+    assert whole_package_imports("from anyshape.api import export") == []
+
+
+def modules_imported_on_loading(text: str) -> Iterator[str]:
+    """The modules of anyshape that loading a file loads: not those inside functions, nor those for type checking."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("anyshape."):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+            yield str(node.module)
+
+
+def circles(imports: Mapping[str, set[str]]) -> list[set[str]]:
+    """Sets of modules that import each other in a circle."""
+    reached = {name: set(found) for name, found in imports.items()}
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for found in reached.values():
+            more = {far for near in found for far in reached.get(near, ())} - found
+            is_growing = is_growing or bool(more)
+            found |= more
+    return [
+        {name, *(other for other in found if name in reached.get(other, ()))}
+        for name, found in reached.items()
+        if name in found
+    ]
+
+
+def test_no_circle_of_imports() -> None:
+    names = {path: ".".join(("anyshape", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()}
+    names = {path: name.removesuffix(".__init__") for path, name in names.items()}
+    known = set(names.values())
+    imports = {
+        name: set(modules_imported_on_loading(path.read_text(encoding="utf-8"))) & known for path, name in names.items()
+    }
+    assert circles(imports) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}] * 3
 
 
 def decisions_on_findings(text: str, *, may_name_codes: bool = False) -> list[int]:

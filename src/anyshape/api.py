@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyshape import pipeline
 from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
-from anyshape.domain.values import lowest_text
+from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
 from anyshape.findings.errors import warn_caller, warns_where_narrowed

@@ -16,7 +16,7 @@ from anyshape.contract.metadata import find_contract
 from anyshape.explore import costing
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.records.benched import Benched, BenchRow
-from anyshape.runtime.errors import RuntimeFailed
+from anyshape.runtime.runtime_errors import RuntimeFailed
 from anyshape.runtime.timing import TimingRequest, time_calls
 from anyshape.site import Sizes, Tell
 from anyshape.verify import Reference

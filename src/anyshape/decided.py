@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from anyshape.bounded import narrowed
 from anyshape.diagnose.captures import diagnose_translation_error
-from anyshape.diagnose.questions import refuses_somewhere, too_many_questions
+from anyshape.diagnose.value_questions import refuses_somewhere, too_many_questions
 from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source

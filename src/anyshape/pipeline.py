@@ -18,7 +18,7 @@ from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract, write_contract
 from anyshape.decided import STRATEGY as DECIDED
 from anyshape.decided import asks_for_values, decide_by_values
-from anyshape.diagnose.answers import diagnose_answers
+from anyshape.diagnose.answers_beyond import diagnose_answers
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.diagnose.extents import diagnose_clock

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anyshape.capture.symbolic import Traces
 from anyshape.compared import Promised, end_where_compared
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
-from anyshape.explore.cost import OPERATIONS_PER_SECOND
+from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.inputs import Declared
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import TimeLimit

@@ -20,8 +20,8 @@ from anyshape.graphs.needs import find_needs
 from anyshape.optimize.fused_model import restore_model
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Verdict
-from anyshape.runtime.errors import RuntimeRejected
 from anyshape.runtime.offline_optimizer import optimize_file
+from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.saving import save_to_run
 from anyshape.saving.models import lay_out
 from anyshape.site import Site

@@ -14,7 +14,7 @@ from torch import nn
 import anyshape
 from anyshape import targets
 from anyshape.findings import UsageError
-from anyshape.runtime.errors import RuntimeRejected
+from anyshape.runtime.runtime_errors import RuntimeRejected
 
 
 class Block(nn.Module):

@@ -21,7 +21,7 @@ from anyshape.domain import (
     range_of,
     smallest_point,
 )
-from anyshape.domain.questions import _Search
+from anyshape.domain.solver_questions import _Search
 from anyshape.findings import InternalError
 
 DECODER = declare_domain(

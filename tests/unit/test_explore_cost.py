@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyshape.explore.cost import AFFORDABLE, CHEAP, costing
+from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import declare
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anyshape.domain import Dim, Domain, holds
-from anyshape.explore.stage import explore
+from anyshape.explore.explore_module import explore
 from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal
 

@@ -9,8 +9,8 @@ import torch
 from tests.learned import answering, learn
 from torch import nn
 
+from anyshape.capture.generalized.not_learned import CaptureRefused
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import CaptureRefused
 from anyshape.capture.generalized.samples import Points
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.rerolled import capture_rerolled

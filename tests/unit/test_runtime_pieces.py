@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from anyshape.runtime import ChildRunner, PiecedSession, RuntimeFailed, RuntimeRejected, open_session
-from anyshape.runtime.pieces import Call, Choice, Piece, plan_pieces
+from anyshape.runtime.custom_node_plan import Call, Choice, Piece, plan_pieces
 
 HEAD = '<ir_version: 10, opset_import: ["": 18, "mylib": 1]> '
 CHAIN = """g (float[n] x) => (float[n] y, float[n] a) {

@@ -11,7 +11,7 @@ import anyshape
 from anyshape.findings import UsageError
 from anyshape.runtime import providers
 from anyshape.runtime.client import ChildRunner
-from anyshape.runtime.errors import RuntimeRejected
+from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.runtime.session import CPU, started_providers
 
 CUDA = "CUDAExecutionProvider"

@@ -15,7 +15,7 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict, as_plain
 from anyshape.runtime import ChildRunner
-from anyshape.verify import Reference, VerifyOptions, VerifyRequest, ahead, run, verify
+from anyshape.verify import Reference, VerifyOptions, VerifyRequest, prefetch, run, verify
 
 RIGHT = "y = Add(x, x)"
 WRONG_FROM_FIVE = """n = Shape<start = 0, end = 1>(x) five = Constant<value_ints = [5]>() long = GreaterOrEqual(n, five)
@@ -51,7 +51,7 @@ def verdict_on(body: str) -> Verdict:
 def hired(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ChildRunner]]:
     """The children beside the first; as many as four are always worth it."""
     found: list[ChildRunner] = []
-    monkeypatch.setattr(ahead, "_WORTH_S", -1.0)
+    monkeypatch.setattr(prefetch, "_WORTH_S", -1.0)
     monkeypatch.setattr(run, "_most_children", lambda request, path: 4)
     hire = run._runner
 

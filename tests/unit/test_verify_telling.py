@@ -15,7 +15,7 @@ from anyshape.domain import evaluate, parse_expr
 from anyshape.runtime import Session
 from anyshape.verify.locate.opened import list_nodes
 from anyshape.verify.locate.size_facts import Told
-from anyshape.verify.telling import SIZES, tell_sizes
+from anyshape.verify.size_annotations import SIZES, tell_sizes
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18], producer_name: "anyshape">\n'
 

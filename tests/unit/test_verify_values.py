@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from anyshape.verify.edge_values import EDGES, edge_called, edges_of, is_finite, is_mask, is_usable, with_values
 from anyshape.verify.reference import Answer
-from anyshape.verify.values import EDGES, edge_called, edges_of, is_finite, is_mask, is_usable, with_values
 
 
 @dataclass(frozen=True)

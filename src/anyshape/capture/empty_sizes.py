@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 
 def empty_sizes_open() -> AbstractContextManager[None]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 __only_passes_on__ = True
 

@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import export as export_model
 from anyshape.compat.artifacts import Artifacts, NotHonoured, StageTimes
+from anyshape.compat.not_supported import WEIGHTS_ARE_VERIFIED, not_honoured
 from anyshape.compat.onnx_program import ONNXProgram
-from anyshape.compat.refusals import WEIGHTS_ARE_VERIFIED, not_honoured
 from anyshape.findings import UsageError
 from anyshape.inputs import Inputs
 from anyshape.inputs.torch_forms import inputs_of_program, name_labels

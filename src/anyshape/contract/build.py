@@ -14,7 +14,7 @@ import numpy as np
 
 from anyshape.contract.digest import digest_model
 from anyshape.domain import Condition, Number, Ref, dims_of, holds
-from anyshape.domain.values import lowest_text
+from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.needs import find_needs
 from anyshape.inputs import Declared, StateInput

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from anyshape.domain import All, Compare, Condition, Dim, Expr, Number, Ref, dims_of, simplify, substitute
-from anyshape.graphs.places import Place, Reading, places_of, readings_of
+from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract
 
 

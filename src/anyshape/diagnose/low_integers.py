@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anyshape.domain.values import lowest_text
+from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Severity
 from anyshape.records.verdict import Verdict
 

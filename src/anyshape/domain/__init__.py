@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from anyshape.domain.answers import Answer, Decision, Range, Undecided
 from anyshape.domain.bound import Bound, find_bound
 from anyshape.domain.condition import (
     FALSE,
@@ -29,25 +28,33 @@ from anyshape.domain.condition import (
     negate,
     substitute,
 )
-from anyshape.domain.declare import declare_domain, format_domain
 from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
+from anyshape.domain.domain_text import declare_domain, format_domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
+from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided
 from anyshape.domain.telling_points import sizes_near
 
 if TYPE_CHECKING:
-    from anyshape.domain.questions import decide, find_contradiction, find_point, is_empty, range_of, smallest_point
     from anyshape.domain.sizes import choose_sizes
+    from anyshape.domain.solver_questions import (
+        decide,
+        find_contradiction,
+        find_point,
+        is_empty,
+        range_of,
+        smallest_point,
+    )
 
 _ON_FIRST_USE = {
     "choose_sizes": "anyshape.domain.sizes",
-    "decide": "anyshape.domain.questions",
-    "find_contradiction": "anyshape.domain.questions",
-    "find_point": "anyshape.domain.questions",
-    "is_empty": "anyshape.domain.questions",
-    "range_of": "anyshape.domain.questions",
-    "smallest_point": "anyshape.domain.questions",
+    "decide": "anyshape.domain.solver_questions",
+    "find_contradiction": "anyshape.domain.solver_questions",
+    "find_point": "anyshape.domain.solver_questions",
+    "is_empty": "anyshape.domain.solver_questions",
+    "range_of": "anyshape.domain.solver_questions",
+    "smallest_point": "anyshape.domain.solver_questions",
 }
 
 __all__ = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from anyshape.domain.answers import Undecided, wrong_point
 from anyshape.domain.condition import Compare, Condition
 from anyshape.domain.dims import Domain, fits
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import Session
+from anyshape.domain.solver_answers import Undecided, wrong_point
 from anyshape.findings import InternalError
 
 Sizes = dict[str, int]

@@ -14,9 +14,9 @@ from typing import Any
 
 import z3
 
-from anyshape.domain.answers import Undecided
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, all_of, format_condition
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref
+from anyshape.domain.solver_answers import Undecided
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

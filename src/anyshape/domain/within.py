@@ -80,7 +80,7 @@ def _in_sizes(monomial: Monomial, factor: int, steps: dict[str, int]) -> Expr:
 
 def _without_beaten(expr: Op, domain: Domain) -> Expr:
     """min or max without the arguments that are never the result alone."""
-    from anyshape.domain.questions import decide  # loads the solver
+    from anyshape.domain.solver_questions import decide  # loads the solver
 
     order = "<=" if expr.symbol == "min" else ">="
     kept = list(expr.args)

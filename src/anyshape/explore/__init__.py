@@ -1,13 +1,13 @@
 """Where does the user's own module answer, and at what cost? Found by trying, before anything is captured."""
 
 from anyshape.explore.carried import NotCarriedError, plan_state
-from anyshape.explore.cost import AFFORDABLE, CHEAP, Costing, costing
-from anyshape.explore.extent import find_extent
+from anyshape.explore.comparison_extent import find_extent
+from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
+from anyshape.explore.explore_module import explore
 from anyshape.explore.numbers import sizes_at_numbers
 from anyshape.explore.repeated_calls import are_repeats_dear
 from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
 from anyshape.explore.spread import spread_sizes
-from anyshape.explore.stage import explore
 
 __all__ = [
     "AFFORDABLE",

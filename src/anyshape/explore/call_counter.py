@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from anyshape.explore.count_growth import Scaling
 from anyshape.inputs import Declared, Inputs
-from anyshape.modules.caches import uncached_functions
-from anyshape.modules.cost import Counted, count_call, count_real_call, raises_early
-from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.lru_caches import uncached_functions
+from anyshape.modules.operation_counts import Counted, count_call, count_real_call, raises_early
+from anyshape.modules.patching import Standing, standing
 from anyshape.modules.state import ModuleState
 
 if TYPE_CHECKING:

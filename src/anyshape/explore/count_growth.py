@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 
-from anyshape.modules.cost import Counted
+from anyshape.modules.operation_counts import Counted
 
 _LARGE_ENOUGH = 256  # the size of the count that decides: beyond it nothing is counted
 _LARGE_ENOUGH_IF_LONG = 64

@@ -15,7 +15,7 @@ from math import ceil, floor, inf
 
 import torch
 
-from anyshape.domain.values import name_in_bounds
+from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.explore.legal_values import LegalValues
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Expr, Number, Ref, evaluate, simplify
-from anyshape.domain.values import name_in_bounds
+from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.domain import Domain
-from anyshape.explore.cost import Costing
+from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.limits import move_dim, open_dims, points_upwards
 
 Sizes = Mapping[str, int]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 
 from anyshape.domain import Expr, evaluate, simplify
-from anyshape.domain.values import name_in_bounds
+from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.explore.legal_values import expressions_of
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from anyshape.explore.cost import Costing
+from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared
 from anyshape.modules.replay import Call, Replay
 from anyshape.modules.slots import changed_slots, read_slots

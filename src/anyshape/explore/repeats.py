@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import choose_sizes
-from anyshape.explore.cost import Costing
+from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
 from anyshape.findings import Source

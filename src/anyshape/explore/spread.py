@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from random import Random
 
-from anyshape.explore.cost import Costing
+from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared
 from anyshape.records.extent import Extent
 

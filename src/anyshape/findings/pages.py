@@ -11,6 +11,7 @@ from pathlib import Path
 
 from anyshape.findings.errors import UsageError
 from anyshape.findings.finding import Finding
+from anyshape.findings.paths import PACKAGE_FOLDER
 
 
 def read_page(wanted: str) -> str:
@@ -53,6 +54,5 @@ def _nearest(code: str, name: str, pages: Mapping[str, str]) -> str:
 
 
 def _folder() -> Path:
-    package = Path(__file__).parent.parent
-    shipped = package / "pages"
-    return shipped if shipped.is_dir() else package.parent.parent / "docs" / "errors"
+    shipped = PACKAGE_FOLDER / "pages"
+    return shipped if shipped.is_dir() else PACKAGE_FOLDER.parent.parent / "docs" / "errors"

@@ -6,7 +6,10 @@ An absolute path names the user's home folder, and makes another file on another
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+
+PACKAGE_FOLDER = Path(sys.modules[__name__.partition(".")[0]].__path__[0])
 
 # An absolute path that ends in .py: /home/me/model.py, C:\me\model.py; not the path of a URL.
 _ABSOLUTE = re.compile(r"""(?<![\w/:.\\])(?:[A-Za-z]:[\\/]|/)[^\s"'<>|:]*\.py\b""")

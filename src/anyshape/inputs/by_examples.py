@@ -24,9 +24,9 @@ from anyshape.inputs.forms import Forms
 from anyshape.inputs.from_examples import Column, Equation, infer_columns, solve_sizes
 from anyshape.inputs.making import make_from
 from anyshape.inputs.probing import check_alike
+from anyshape.inputs.read_declaration import check_output_dims, is_auto, read_written
 from anyshape.inputs.trying import Place, Trial
 from anyshape.inputs.words import AsItIs, AxisWord, Open
-from anyshape.inputs.written import check_output_dims, is_auto, read_written
 
 _VALUE = -1  # the "axis" of a Python number: its value
 

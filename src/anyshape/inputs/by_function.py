@@ -41,9 +41,9 @@ from anyshape.inputs.declared import (
 from anyshape.inputs.making import choices_of, seeded
 from anyshape.inputs.probe_sizes import choose_example
 from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe
+from anyshape.inputs.read_declaration import check_output_dims, is_auto, read_written
 from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
 from anyshape.inputs.words import AxisWord, Open
-from anyshape.inputs.written import check_output_dims, is_auto, read_written
 
 
 def declare_by_function(signature: inspect.Signature, function: Callable[..., Any], options: Options) -> Declared:

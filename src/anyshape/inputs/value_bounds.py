@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from anyshape.domain import Domain, Expr, dims_of
-from anyshape.domain.values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
+from anyshape.domain.bounded_values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
 from anyshape.findings import DeclarationError, Finding, check_choice
 from anyshape.findings.choices import nearest
 from anyshape.inputs.declared import Declared, InputLeaf, Sizes

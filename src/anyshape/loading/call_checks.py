@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
-from anyshape.domain.values import ValueBounds
+from anyshape.domain.bounded_values import ValueBounds
 from anyshape.findings import ContractBroken, Finding
-from anyshape.graphs.places import Place, Reading, places_of, readings_of
+from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
 from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Contract, Rule, TensorPromise
 

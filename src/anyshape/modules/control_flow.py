@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.findings import Source
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 Replacement = Callable[[Function, HigherOrderOperator, tuple[Any, ...]], Any]

@@ -20,10 +20,9 @@ from pathlib import Path
 from types import FrameType
 
 from anyshape.findings import Source
-from anyshape.findings.paths import shorten
+from anyshape.findings.paths import PACKAGE_FOLDER, shorten
 
 _TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
-_PACKAGE = str(Path(sys.modules[__name__.partition(".")[0]].__path__[0]))
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
@@ -33,7 +32,7 @@ def _foreign_folders() -> tuple[str, ...]:
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     return (
         str(Path(torch.__file__).parent),
-        _PACKAGE,
+        str(PACKAGE_FOLDER),
         *(str(Path(folder)) for folder in standard),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 
 @contextmanager

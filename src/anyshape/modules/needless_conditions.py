@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from anyshape.modules.frames import is_users
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 __only_passes_on__ = True
 

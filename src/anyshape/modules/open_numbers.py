@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
-from anyshape.modules.array_takers import ArraysAsTensors, open_torch
-from anyshape.modules.caches import uncached, uncached_functions
 from anyshape.modules.call_sites import redirected_calls
+from anyshape.modules.lru_caches import uncached, uncached_functions
 from anyshape.modules.one_thread import capturing, is_by_thread, is_capturing
 from anyshape.modules.open_arrays import open_numpy
 from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.modules.patching import Standing, standing
 from anyshape.modules.real_numbers import is_python_number, larger, real_number, smaller, whole_number
-from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.torch_array_functions import ArraysAsTensors, open_torch
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")

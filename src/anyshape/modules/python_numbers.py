@@ -23,8 +23,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from anyshape.modules.frames import is_users
 from anyshape.modules.int_arithmetic import COMPARISONS, OPERATIONS, as_double, computed, fitting, raising_where
 from anyshape.modules.number_names import ELEMENTWISE, plain_call
+from anyshape.modules.patching import standing
 from anyshape.modules.real_numbers import RealNumbers, dtype_beside, is_python_number, larger, smaller
-from anyshape.modules.stands_for import standing
 
 Decide = Callable[[torch.Tensor], bool]
 _INVERSES = {"add": operator.sub, "sub": operator.add}

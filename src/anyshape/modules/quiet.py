@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from anyshape.modules.one_thread import is_by_thread
-from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.patching import Standing, standing
 
 LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
 LOG = logging.getLogger("anyshape.libraries")

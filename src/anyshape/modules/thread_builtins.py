@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from anyshape.domain import Condition, Domain, Expr
-from anyshape.domain.values import GIVEN, ValueBounds, parse_bounds
+from anyshape.domain.bounded_values import GIVEN, ValueBounds, parse_bounds
 from anyshape.findings import Finding, Source
 from anyshape.records.verdict import Untried
 

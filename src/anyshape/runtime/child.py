@@ -15,8 +15,8 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from anyshape.runtime.child_messages import Ask, Message, read_message, remote_operator, write_message
-from anyshape.runtime.errors import RuntimeFailed, RuntimeRejected
-from anyshape.runtime.pieced import PiecedSession, open_session
+from anyshape.runtime.custom_node_session import PiecedSession, open_session
+from anyshape.runtime.runtime_errors import RuntimeFailed, RuntimeRejected
 from anyshape.runtime.session import Session
 
 

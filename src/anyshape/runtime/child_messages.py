@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from anyshape.runtime.dtypes import Array, dtype_called, from_raw, raw
-from anyshape.runtime.errors import RuntimeFailed
+from anyshape.runtime.runtime_errors import RuntimeFailed
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 24

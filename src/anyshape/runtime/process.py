@@ -23,10 +23,10 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
-import anyshape
+from anyshape.findings.paths import PACKAGE_FOLDER
 from anyshape.modules.quiet import LOG
 from anyshape.runtime.child_messages import Message, answer_call, read_message, write_message
-from anyshape.runtime.errors import ChildDied, Death
+from anyshape.runtime.runtime_errors import ChildDied, Death
 from anyshape.runtime.session import TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"
@@ -42,7 +42,7 @@ def child_command() -> list[str]:
 
 def package_parent() -> str:
     """The folder that holds the package; also the child's working folder, so that nothing there shadows a module."""
-    return str(Path(next(iter(anyshape.__path__))).parent)
+    return str(PACKAGE_FOLDER.parent)
 
 
 def child_environment() -> dict[str, str]:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnx_ir.tape import Tape
 
 from anyshape.domain import Compare, Domain, Expr, Number, decide, is_about, parse_expr
-from anyshape.translate.operators.values import NARROW
+from anyshape.translate.operators.size_values import NARROW
 
 _TIMEOUT_MS = 500
 

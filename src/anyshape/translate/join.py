@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from anyshape.domain import TRUE, Condition, Domain, Expr, Number, format_expr, negate, substitute
 from anyshape.graphs.arithmetic import Arithmetic
-from anyshape.graphs.places import Place, places_of, readings_of
+from anyshape.graphs.size_places import Place, places_of, readings_of
 from anyshape.inputs import Declared
 from anyshape.records.exported import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes

@@ -19,7 +19,7 @@ import torch
 from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 
-from anyshape.translate.operators.values import constant
+from anyshape.translate.operators.size_values import constant
 
 Size = ir.Value | int
 _INT64 = ir.DataType.INT64

@@ -19,12 +19,12 @@ from anyshape.findings import Source
 from anyshape.modules.control_flow import choices_noted
 from anyshape.modules.forced import ForcedModule
 from anyshape.records.verdict import CondSide
+from anyshape.verify.edge_values import with_values
 from anyshape.verify.graph import graphs_of
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.run import verify
-from anyshape.verify.values import with_values
 
 _SOURCE = "anyshape.source"
 _MOST_RUNS = 40

@@ -16,7 +16,7 @@ import numpy as np
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Refusal, Sizes, Untried, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import RunError
+from anyshape.runtime.runtime_errors import RunError
 from anyshape.verify.plan import spread
 from anyshape.verify.reference import Answer, Refused
 from anyshape.verify.request import VerifyRequest

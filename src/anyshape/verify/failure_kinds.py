@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anyshape.records.verdict import FailureKind
-from anyshape.runtime.errors import ChildDied, Death, RunError, RuntimeRejected
+from anyshape.runtime.runtime_errors import ChildDied, Death, RunError, RuntimeRejected
 
 _DEATHS = {
     Death.CRASHED: FailureKind.CRASHED,

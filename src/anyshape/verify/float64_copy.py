@@ -29,10 +29,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import RunError, RuntimeRejected
+from anyshape.runtime.runtime_errors import RunError, RuntimeRejected
 from anyshape.verify.compare import OutputRule, epsilon, widen
 from anyshape.verify.graph import file_bytes, graphs_of
 from anyshape.verify.tolerance import FACTOR

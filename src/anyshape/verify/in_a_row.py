@@ -20,7 +20,7 @@ from anyshape.modules.replay import Replay
 from anyshape.records.verdict import RowDifference
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import RunError
+from anyshape.runtime.runtime_errors import RunError
 from anyshape.verify.tensors import to_array
 
 Sizes = Mapping[str, int]

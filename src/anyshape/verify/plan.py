@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from anyshape.records.verdict import Sizes, Untried
-from anyshape.verify.bench import Trial
+from anyshape.verify.edge_values import edges_of, further_edges_of
 from anyshape.verify.request import Allowance, VerifyRequest
 from anyshape.verify.tensors import total_elements
-from anyshape.verify.values import edges_of, further_edges_of
+from anyshape.verify.trial_runner import Trial
 
 _FIRST = 4
 _EDGE_SIZES = 2

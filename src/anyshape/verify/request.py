@@ -12,9 +12,9 @@ from typing import Any
 from anyshape.records.verdict import Sizes, Untried
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.session import CPU
+from anyshape.verify.edge_values import Legal, lowest_integers, positions_of
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.shrink import Contains
-from anyshape.verify.values import Legal, lowest_integers, positions_of
 
 Make = Callable[[Sizes, int], CallInputs]
 Feeds = Callable[[CallInputs], Mapping[str, Array]]

@@ -15,8 +15,8 @@ from anyshape.records.verdict import (
     Untried,
     Verdict,
 )
-from anyshape.verify.bench import Equal, Outcome, SetAside, Trial
 from anyshape.verify.request import VerifyRequest
+from anyshape.verify.trial_runner import Equal, Outcome, SetAside, Trial
 
 HOPELESS = (FailureKind.REJECTED, FailureKind.UNSUPPORTED)
 _Key = tuple[tuple[str, int], ...]

@@ -12,13 +12,13 @@ import torch
 from torch.fx import Node
 
 from anyshape.capture.generalized.lists import Listed, Run
+from anyshape.capture.generalized.not_learned import edge_without_rule
 from anyshape.capture.generalized.operands import Collected, Operand
-from anyshape.capture.generalized.refusals import edge_without_rule
 from anyshape.capture.generalized.template import Place, walk
 from anyshape.domain import Number
 
 if TYPE_CHECKING:
-    from anyshape.capture.generalized.frames import Frame
+    from anyshape.capture.generalized.graph_frames import Frame
 
 _aten = torch.ops.aten
 

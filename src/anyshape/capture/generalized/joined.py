@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from anyshape.capture.generalized.fit_steps import find_break
-from anyshape.capture.generalized.refusals import CaptureRefused
+from anyshape.capture.generalized.not_learned import CaptureRefused
 from anyshape.domain import Condition, Undecided, all_of, find_point, negate
 from anyshape.findings import Reason
 from anyshape.inputs import Declared

@@ -9,17 +9,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from anyshape.capture.generalized.arguments import Explained, explain
 from anyshape.capture.generalized.asked import ValueAsked
-from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import (
+from anyshape.capture.generalized.explained_arguments import Explained, explain
+from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes, telling_sizes
+from anyshape.capture.generalized.not_learned import (
     CaptureRefused,
     not_predicted,
     not_traceable,
     traces_differ,
     value_asked,
 )
-from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
+from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
 from anyshape.findings import AnyshapeError, Reason

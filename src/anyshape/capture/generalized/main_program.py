@@ -10,15 +10,15 @@ from typing import Any, Protocol
 import torch
 from torch.fx import Node
 
+from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.described import declared_sizes, open_axes, symbols_of
-from anyshape.capture.generalized.frames import EmitLoop, Frame, held_name
+from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Lesson
+from anyshape.capture.generalized.learning_sizes import accidents
+from anyshape.capture.generalized.not_learned import dim_unreadable
 from anyshape.capture.generalized.operands import Given, Held, Operand
-from anyshape.capture.generalized.program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.record import open_values
-from anyshape.capture.generalized.refusals import dim_unreadable
 from anyshape.capture.generalized.scope import Scope, Size
-from anyshape.capture.generalized.sizes import accidents
 from anyshape.capture.generalized.solve_dims import read_dims
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.guards import collect_guards, shape_environment

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.fits import Fits
 from anyshape.capture.generalized.operands import Carried, Element, Final, Given, Held, Made, Operand, Slot, Value
 from anyshape.capture.generalized.template import Repeated, Seen, Template
+from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import Constant, Input, Result, Weight
 from anyshape.domain import evaluate
 

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from anyshape.capture.leaves.reading import Reading, Recorded, Replacing
 from anyshape.modules.control_flow import control_flow_by
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from anyshape.capture.leaves import checked, hinted, pieces, pooled, ranged, sized, spectra, squeezed
-from anyshape.capture.leaves.packed import PackedSequences
-from anyshape.capture.leaves.recurrent import RecurrentNetworks
+from anyshape.capture.leaves import checked, hinted, open_splits, pooled, ranged, sized, spectra_capture, squeezed
+from anyshape.capture.leaves.packed_capture import PackedSequences
+from anyshape.capture.leaves.recurrent_capture import RecurrentNetworks
 
 __only_passes_on__ = True
 
@@ -27,14 +27,14 @@ class LeafMode(TorchFunctionMode):
         super().__init__()
         sequences = PackedSequences()
         self._answers: dict[Any, Answer] = {
-            **pieces.answers(),
+            **open_splits.answers(),
             **sized.answers(),
             **squeezed.answers(),
             **checked.answers(),
             **hinted.answers(),
             **pooled.answers(),
             **ranged.answers(),
-            **spectra.answers(),
+            **spectra_capture.answers(),
             **sequences.answers(),
             **RecurrentNetworks(sequences).answers(),
         }

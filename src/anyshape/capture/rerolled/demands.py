@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.gather import single_of
 from anyshape.capture.generalized.lists import Listed, Run
 from anyshape.capture.generalized.operands import Element, Operand

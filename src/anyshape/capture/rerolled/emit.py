@@ -8,11 +8,11 @@ from typing import Any, TypeGuard
 import torch
 from torch.export import Dim as TorchDim
 
-from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.described import symbols_of
-from anyshape.capture.generalized.frames import Frame
+from anyshape.capture.generalized.explained_arguments import Explained
+from anyshape.capture.generalized.graph_frames import Frame
 from anyshape.capture.generalized.operands import Carried, Collected, Final, Slot
-from anyshape.capture.generalized.program import Decompose, Learned, export_graph
 from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.body import BodyFrame, BodyInput

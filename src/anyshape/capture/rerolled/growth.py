@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from anyshape.capture.generalized.learning_sizes import first_sizes
+from anyshape.capture.generalized.not_learned import traces_differ
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.refusals import traces_differ
-from anyshape.capture.generalized.sizes import first_sizes
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
 from anyshape.inputs import Declared
 

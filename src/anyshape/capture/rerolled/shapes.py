@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.lists import Listed, Run
-from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
+from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
 from anyshape.capture.generalized.trace import Step
 from anyshape.capture.rerolled.demands import Demand, Many, One

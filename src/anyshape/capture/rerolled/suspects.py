@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from anyshape.capture.generalized.learning_sizes import Answers, Sizes
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.inputs import Declared
 
 _MOST = 8

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `ONNXRegistry.register_op(target, function)` takes, for every operator of ours."""
     from anyshape.operators import packed, recurrent
-    from anyshape.translate.leaves.packed import translate_pack, translate_pad, translate_repack, translate_unpack
-    from anyshape.translate.leaves.recurrent import (
+    from anyshape.translate.leaves.packed_nodes import translate_pack, translate_pad, translate_repack, translate_unpack
+    from anyshape.translate.leaves.recurrent_nodes import (
         translate_gru,
         translate_lstm,
         translate_rnn_relu,
@@ -40,7 +40,7 @@ def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
 
 def fold_leaf_weights(model: ir.Model) -> int:
     """Make initializers of what translations compute from weights alone, before optimizing. Returns how many."""
-    from anyshape.translate.leaves.fold import fold_weights
+    from anyshape.translate.leaves.folded_weights import fold_weights
 
     return fold_weights(model)
 

@@ -14,7 +14,7 @@ import math
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of
+from anyshape.translate.operators.size_values import constant, dtype_of
 
 
 def translate_gelu(x: ir.Value, *, approximate: str = "none") -> ir.Value:

@@ -16,7 +16,7 @@ from onnxscript import opset18 as op
 
 from anyshape.translate.operators.complex_numbers import split
 from anyshape.translate.operators.elementwise import translate_signbit, with_sign
-from anyshape.translate.operators.values import NARROW, constant, dtype_of
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of
 
 _SINGLE, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.repeating import translate_repeat_interleave
-from anyshape.translate.operators.values import constant, dtype_of, ints, lowest, rank, size_scalar
+from anyshape.translate.operators.size_values import constant, dtype_of, ints, lowest, rank, size_scalar
 
 
 def translate_attention(

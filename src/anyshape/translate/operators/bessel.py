@@ -17,8 +17,8 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.fits import DOUBLE, Function, fit, number
-from anyshape.translate.operators.values import dtype_of
+from anyshape.translate.operators.chebyshev_fits import DOUBLE, Function, fit, number
+from anyshape.translate.operators.size_values import dtype_of
 
 _FAR, _FAR_K = 8.0, 2.0
 _special = torch.special

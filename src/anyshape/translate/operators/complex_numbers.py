@@ -16,7 +16,16 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.contraction import translate_einsum
-from anyshape.translate.operators.values import Size, as_scalar, as_vector, constant, dtype_of, ints, positive, rank
+from anyshape.translate.operators.size_values import (
+    Size,
+    as_scalar,
+    as_vector,
+    constant,
+    dtype_of,
+    ints,
+    positive,
+    rank,
+)
 
 Parts = tuple[ir.Value, ir.Value]
 

@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import rank
+from anyshape.translate.operators.size_values import rank
 
 
 def translate_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) -> ir.Value:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_vector, ints, rank, size_vector
+from anyshape.translate.operators.size_values import Size, as_vector, ints, rank, size_vector
 from anyshape.translate.operators.windows import Geometry, convolve_groups, transpose_groups
 
 

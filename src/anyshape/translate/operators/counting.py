@@ -12,8 +12,17 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
+from anyshape.translate.operators.size_values import (
+    WHOLE,
+    as_scalar,
+    constant,
+    dtype_of,
+    ints,
+    positive,
+    rank,
+    size_vector,
+)
 from anyshape.translate.operators.sorting import take_extreme
-from anyshape.translate.operators.values import WHOLE, as_scalar, constant, dtype_of, ints, positive, rank, size_vector
 
 
 def translate_bincount(x: ir.Value, weights: ir.Value | None = None, minlength: int = 0) -> ir.Value:

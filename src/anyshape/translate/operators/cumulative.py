@@ -15,8 +15,8 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import Values, accumulate
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.loop_nodes import Values, accumulate
+from anyshape.translate.operators.size_values import (
     Size,
     along,
     constant,

@@ -16,7 +16,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     Size,
     as_scalar,
     as_vector,

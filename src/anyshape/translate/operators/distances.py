@@ -14,8 +14,8 @@ import math
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import choose
-from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank, size_scalar
+from anyshape.translate.operators.loop_nodes import choose
+from anyshape.translate.operators.size_values import as_scalar, constant, count_up, dtype_of, ints, rank, size_scalar
 
 _MANY_ROWS = 25
 _NEVER_BY_PRODUCT, _ALWAYS_BY_PRODUCT = 2, 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import NARROW, constant, dtype_of
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of
 
 Other = ir.Value | float
 

@@ -14,7 +14,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_vector, ints
+from anyshape.translate.operators.size_values import Size, as_vector, ints
 
 _FLOAT = ir.DataType.FLOAT
 

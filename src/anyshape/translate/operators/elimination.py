@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.values import as_scalar, constant, count_up, ints
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import as_scalar, constant, count_up, ints
 
 _INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
 

@@ -16,7 +16,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import NARROW, constant, dtype_of
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of
 
 
 def logarithm(base: int) -> Callable[..., Any]:

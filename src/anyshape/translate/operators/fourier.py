@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_scalar, constant, dtype_of, ints, positive, rank
+from anyshape.translate.operators.size_values import Size, as_scalar, constant, dtype_of, ints, positive, rank
 
 _DOUBLE = ir.DataType.DOUBLE
 _NONE, _BY_ROOT, _BY_SIZE = 0, 1, 2

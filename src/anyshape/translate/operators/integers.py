@@ -14,8 +14,8 @@ import math
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.values import as_scalar, constant, dtype_of
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of
 
 _INT64, _DOUBLE = ir.DataType.INT64, ir.DataType.DOUBLE
 _UNSIGNED = (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)

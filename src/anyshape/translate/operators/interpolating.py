@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     Size,
     along,
     as_scalar,

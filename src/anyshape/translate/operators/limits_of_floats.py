@@ -17,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of, ints
+from anyshape.translate.operators.size_values import constant, dtype_of, ints
 
 
 def translate_clamp(x: ir.Value, low: Any = None, high: Any = None) -> ir.Value:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.elimination import cholesky, eliminate, substitute
-from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank
+from anyshape.translate.operators.size_values import as_scalar, constant, count_up, dtype_of, ints, rank
 
 
 def translate_inv(matrix: ir.Value, *, check_errors: bool = False) -> tuple[ir.Value, ir.Value]:

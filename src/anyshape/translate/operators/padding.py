@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_scalar, constant, rank, size_scalar
+from anyshape.translate.operators.size_values import Size, as_scalar, constant, rank, size_scalar
 
 
 def translate_pad(x: ir.Value, pad: Sequence[Size], mode: str = "constant", value: float | None = None) -> ir.Value:

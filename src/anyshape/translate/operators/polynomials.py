@@ -17,8 +17,8 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.values import as_scalar, constant, dtype_of
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of
 
 Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
 

@@ -18,8 +18,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.reducing import extreme
-from anyshape.translate.operators.sorting import sort_key
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     NARROW,
     Size,
     along,
@@ -31,6 +30,7 @@ from anyshape.translate.operators.values import (
     rank,
     size_scalar,
 )
+from anyshape.translate.operators.sorting import sort_key
 
 
 def adaptive_avg_pool(axes: int) -> Callable[..., Any]:

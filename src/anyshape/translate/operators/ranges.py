@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_scalar, constant, count_up
+from anyshape.translate.operators.size_values import Size, as_scalar, constant, count_up
 
 _DOUBLE, _INT64 = ir.DataType.DOUBLE, ir.DataType.INT64
 Bound = ir.Value | float

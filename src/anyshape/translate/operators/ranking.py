@@ -13,8 +13,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.searching import bisect
-from anyshape.translate.operators.sorting import prefer_nan, sort_key, take_extreme
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     Size,
     as_vector,
     constant,
@@ -24,6 +23,7 @@ from anyshape.translate.operators.values import (
     rank,
     size_vector,
 )
+from anyshape.translate.operators.sorting import prefer_nan, sort_key, take_extreme
 
 Pair = tuple[ir.Value, ir.Value]
 

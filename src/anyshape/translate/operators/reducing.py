@@ -18,8 +18,8 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
+from anyshape.translate.operators.size_values import constant, dtype_of, ints, positive, rank
 from anyshape.translate.operators.sorting import prefer_nan, sort_key
-from anyshape.translate.operators.values import constant, dtype_of, ints, positive, rank
 
 
 def extreme(name: str) -> Callable[..., Any]:

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.linalg import turn
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.values import as_scalar, constant, count_up, dtype_of, ints, rank
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import as_scalar, constant, count_up, dtype_of, ints, rank
 
 _DOUBLE = ir.DataType.DOUBLE
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_vector, constant, ints, positive, rank, shape_of
+from anyshape.translate.operators.size_values import Size, as_vector, constant, ints, positive, rank, shape_of
 
 
 def translate_repeat_interleave(

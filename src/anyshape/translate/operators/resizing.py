@@ -17,7 +17,7 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, as_scalar, constant, count_up, rank, size_scalar
+from anyshape.translate.operators.size_values import Size, as_scalar, constant, count_up, rank, size_scalar
 
 
 def nearest(shift: float) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant, dtype_of, ints
+from anyshape.translate.operators.size_values import constant, dtype_of, ints
 
 _HALF = 0.5
 _DOUBLE = ir.DataType.DOUBLE

@@ -14,7 +14,17 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import NARROW, along, constant, dtype_of, highest, ints, lowest, positive, rank
+from anyshape.translate.operators.size_values import (
+    NARROW,
+    along,
+    constant,
+    dtype_of,
+    highest,
+    ints,
+    lowest,
+    positive,
+    rank,
+)
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
 

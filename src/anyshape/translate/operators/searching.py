@@ -11,9 +11,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.sorting import comparable
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import (
     POWERS_OF_TWO,
     as_scalar,
     constant,
@@ -23,6 +22,7 @@ from anyshape.translate.operators.values import (
     rank,
     static_size,
 )
+from anyshape.translate.operators.sorting import comparable
 
 _FEW = 64
 """So few boundaries are compared with all at once."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,
     as_vector,

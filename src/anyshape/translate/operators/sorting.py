@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     Size,
     as_vector,
     constant,

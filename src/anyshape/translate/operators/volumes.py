@@ -15,7 +15,7 @@ from itertools import product
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import as_scalar, constant, dtype_of, ints
+from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of, ints
 
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
 _BILINEAR, _NEAREST = 0, 1

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,
     along,

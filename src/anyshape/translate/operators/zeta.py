@@ -15,10 +15,10 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
+from anyshape.translate.operators.chebyshev_fits import DOUBLE, fit, number
 from anyshape.translate.operators.elementwise import translate_digamma, translate_erfinv
-from anyshape.translate.operators.fits import DOUBLE, fit, number
-from anyshape.translate.operators.loops import Values, repeat
-from anyshape.translate.operators.values import constant, dtype_of
+from anyshape.translate.operators.loop_nodes import Values, repeat
+from anyshape.translate.operators.size_values import constant, dtype_of
 
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 _HIGH = 10

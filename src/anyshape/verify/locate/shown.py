@@ -15,7 +15,7 @@ from typing import Any
 
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import RunError
+from anyshape.runtime.runtime_errors import RunError
 
 _NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
 _NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")

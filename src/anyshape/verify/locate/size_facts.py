@@ -21,7 +21,7 @@ from anyshape.findings import AnyshapeError
 from anyshape.records.verdict import Sizes
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.locate.opened import FileNode
-from anyshape.verify.telling import SIZES
+from anyshape.verify.size_annotations import SIZES
 
 _OURS = "anyshape"
 Shape = tuple[int, ...]

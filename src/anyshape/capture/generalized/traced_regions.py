@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
+from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes, telling_sizes
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.sizes import Answers, Sizes, first_sizes, telling_sizes
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, Undecided, evaluate, find_point
 from anyshape.inputs import Declared
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from anyshape.domain.answers import Answer, Decision, Range, Undecided, wrong_point
 from anyshape.domain.condition import Compare, Condition, dims_of, negate
 from anyshape.domain.dims import Domain, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Ref, evaluate
 from anyshape.domain.solve import Session
+from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided, wrong_point
 from anyshape.findings import InternalError
 
 TIMEOUT_MS = 2000

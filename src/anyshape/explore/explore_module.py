@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, holds
 from anyshape.domain.telling_points import choose_telling
-from anyshape.explore.cost import Costing
+from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
 from anyshape.explore.probed_ends import SPARED, climb_by_probes, is_climb_dear

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.fourier import translate_c2r
-from anyshape.translate.operators.values import (
+from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,
     as_scalar,

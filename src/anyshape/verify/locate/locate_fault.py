@@ -15,6 +15,7 @@ import numpy as np
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import compare_arrays
+from anyshape.verify.edge_values import edge_called, with_values
 from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate.find import (
     Seen,
@@ -48,7 +49,6 @@ from anyshape.verify.locate.size_facts import (
 from anyshape.verify.locate.weights import find_wrong_weights, may_be_folded
 from anyshape.verify.reference import CallInputs
 from anyshape.verify.request import VerifyRequest
-from anyshape.verify.values import edge_called, with_values
 
 _LOCATABLE = (FailureKind.DIFFERS, FailureKind.RAISED, FailureKind.REJECTED)
 _MOST_BYTES = 1 << 30

@@ -14,20 +14,20 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_unflatten
 
-from anyshape.capture.generalized.arguments import Explained
+from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.gather import gather
 from anyshape.capture.generalized.lists import Listed
 from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
-from anyshape.capture.generalized.made import build_constant
+from anyshape.capture.generalized.not_learned import number_only
 from anyshape.capture.generalized.operands import Collected, Element, Given, Held, Made, Operand, Value
-from anyshape.capture.generalized.refusals import number_only
+from anyshape.capture.generalized.python_constants import build_constant
 from anyshape.capture.generalized.schema import bakes, rewrite
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Item, Place, Repeated
 from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
 from anyshape.domain import Domain, Expr, Number, Op
-from anyshape.operators.pieces import cut, pick
+from anyshape.operators.tensor_pieces import cut, pick
 
 EmitLoop = Callable[["Frame", Repeated], None]
 
@@ -207,7 +207,7 @@ class Frame:
 
 def shape_of(explained: Explained, seen: Sequence[tuple[Any, tuple[int, ...]]]) -> tuple[Expr, ...]:
     """A shape seen at many points, as expressions. Raises CaptureRefused where an axis follows no rule."""
-    from anyshape.capture.generalized.refusals import number_without_rule
+    from anyshape.capture.generalized.not_learned import number_without_rule
 
     found = []
     for axis in range(len(seen[0][1])):

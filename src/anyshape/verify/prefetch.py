@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anyshape.runtime.client import ChildRunner
-from anyshape.verify.bench import Bench, Outcome, Started, Trial
+from anyshape.verify.trial_runner import Bench, Outcome, Started, Trial
 
 _LOOKED_AT = 4
 _WORTH_S = 3.0  # of waiting that a further child can spare us, at the least

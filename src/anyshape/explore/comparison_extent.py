@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, range_of, smallest_point
 from anyshape.domain.bound import find_bound
 from anyshape.domain.condition import conjuncts
-from anyshape.explore.cost import MEMORY, Costing
+from anyshape.explore.cost_estimates import MEMORY, Costing
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
 from anyshape.records.extent import End, Extent

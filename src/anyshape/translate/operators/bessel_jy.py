@@ -17,7 +17,7 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.fits import Function, fit, number
+from anyshape.translate.operators.chebyshev_fits import Function, fit, number
 
 _FAR = 8.0
 _special = torch.special

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.capture.leaves.packed import PackedSequences
+from anyshape.capture.leaves.packed_capture import PackedSequences
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.modules.frames import source_of_running_code
 from anyshape.operators import recurrent

@@ -12,7 +12,7 @@ from functools import _lru_cache_wrapper
 import torch
 
 from anyshape.modules.one_thread import is_by_thread
-from anyshape.modules.stands_for import Standing, standing
+from anyshape.modules.patching import Standing, standing
 from anyshape.modules.user_code import user_functions, user_parts
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 import onnxscript.evaluator
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import Size, along, as_scalar, constant, count_halvings, count_up
+from anyshape.translate.operators.size_values import Size, along, as_scalar, constant, count_halvings, count_up
 
 Values = Sequence[ir.Value]
 

@@ -14,8 +14,9 @@ import numpy as np
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Sizes
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.errors import ChildDied, Death, RunError
+from anyshape.runtime.runtime_errors import ChildDied, Death, RunError
 from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, without_numbers_apart
+from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.failure_kinds import kind_of
 from anyshape.verify.float64_copy import SLIGHT, Doubled, rounding_of_file
 from anyshape.verify.graph import chooses_among_values
@@ -26,7 +27,6 @@ from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
 from anyshape.verify.ties import look_at_choices, other_orders
 from anyshape.verify.tolerance import Tolerance
-from anyshape.verify.values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 
 _SLOWER_THAN_EAGER = 30.0
 _REPEATS = 3

@@ -17,7 +17,7 @@ import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.values import constant
+from anyshape.translate.operators.size_values import constant
 
 DOUBLE = ir.DataType.DOUBLE
 Function = Callable[[torch.Tensor], torch.Tensor]

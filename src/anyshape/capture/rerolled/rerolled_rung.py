@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
+from anyshape.capture.generalized.built_program import Decompose
 from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Lesson, Plan
+from anyshape.capture.generalized.learning_sizes import Answers, Sizes
 from anyshape.capture.generalized.main_program import build_captured
-from anyshape.capture.generalized.program import Decompose
+from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
-from anyshape.capture.generalized.refusals import CaptureRefused, write_in_loop
-from anyshape.capture.generalized.sizes import Answers, Sizes
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.rerolled.blocks import roll_up

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from anyshape.explore.call_counter import CallCounter
 from anyshape.explore.count_growth import Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
-from anyshape.modules.cost import Counted
+from anyshape.modules.operation_counts import Counted
 from anyshape.modules.table_rows import find_table_rows
 
 if TYPE_CHECKING:

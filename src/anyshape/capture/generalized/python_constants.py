@@ -14,13 +14,13 @@ import torch
 from torch.fx import Node
 
 from anyshape.capture.generalized.fit_reals import Part, Real
+from anyshape.capture.generalized.not_learned import constant_without_rule
 from anyshape.capture.generalized.operands import Made
-from anyshape.capture.generalized.refusals import constant_without_rule
 from anyshape.capture.generalized.scope import Scope
 from anyshape.domain import Expr, Number, Op, Ref, is_about, range_of, simplify
 
 if TYPE_CHECKING:
-    from anyshape.capture.generalized.frames import Frame
+    from anyshape.capture.generalized.graph_frames import Frame
 
 _aten = torch.ops.aten
 _MOST_ELEMENTS = 60

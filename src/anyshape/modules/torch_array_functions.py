@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from anyshape.modules.open_arrays import OpenArray, as_tensors, open_array
-from anyshape.modules.stands_for import StandsFor
+from anyshape.modules.patching import StandsFor
 
 _MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
 _CLASSES = {

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from anyshape.domain.answers import Answer
 from anyshape.domain.bound import Bound, find_bound
 from anyshape.domain.condition import All, Compare, Condition, conjuncts, dims_of, format_condition
 from anyshape.domain.dims import Dim, Domain, empty_domain, unknown_dim
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.parse import caret, parse_condition
+from anyshape.domain.solver_answers import Answer
 from anyshape.findings import DeclarationError, Finding
 
 
@@ -105,7 +105,7 @@ def check_not_empty(domain: Domain) -> None:
     """Raise if no sizes keep all rules, and name the rules that contradict each other."""
     if not domain.relations or domain.contains({dim.name: dim.smallest for dim in domain.dims}):
         return  # each dim has a size of its own, and no solver is needed
-    from anyshape.domain.questions import find_contradiction, is_empty  # only now, since it loads z3
+    from anyshape.domain.solver_questions import find_contradiction, is_empty  # only now, since it loads z3
 
     if is_empty(domain) is not Answer.YES:
         return

@@ -8,11 +8,11 @@ from typing import Any
 
 from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.fit_reals import Real
-from anyshape.capture.generalized.fits import Fits
 from anyshape.capture.generalized.lists import Listed, resolve_list
-from anyshape.capture.generalized.refusals import edge_without_rule, number_without_rule
+from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.resolver import Resolver, Unresolved
 from anyshape.capture.generalized.template import Place, Repeated, Template, walk
+from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
 from anyshape.domain import Expr, Number, Op
 
