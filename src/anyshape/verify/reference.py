@@ -17,6 +17,7 @@ import torch
 
 from anyshape.findings import AnyshapeError, Source
 from anyshape.modules.control_flow import eager_under_modes
+from anyshape.modules.foreseen_refusals import ForeseenRefusals
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.layers import find_raising_part
 from anyshape.modules.memory import allowance, memory_ceiling
@@ -111,6 +112,7 @@ class Reference:
         self._state = ModuleState(module)
         self._allowance = allowance()
         self._answers = KeptAnswers()
+        self._foreseen = ForeseenRefusals()
         self.noted: list[CallInputs] = []
         self._known: set[tuple[bool, Written]] = {(False, frozenset())}
         self._example_outputs: list[tuple[tuple[str, str], ...] | None] = []  # empty until they are asked for
@@ -128,7 +130,8 @@ class Reference:
         try:
             with torch.no_grad(), quiet(), memory_ceiling(self._allowance), eager_under_modes():
                 self.module.eval()
-                outputs = self.module(*given[0], **given[1])
+                with self._foreseen.raised_early():
+                    outputs = self.module(*given[0], **given[1])
                 has_drawn = draw is None and self._state.random.is_advanced()
                 return self._answer(outputs, perf_counter() - started)
         except AnyshapeError:  # an output that no file has: true at all sizes
