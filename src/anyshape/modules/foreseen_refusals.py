@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from anyshape.findings import Source
 from anyshape.modules.control_flow import control_flow_by
 from anyshape.modules.frames import source_of_error
-from anyshape.modules.stands_for import standing
+from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 Kind = tuple[type[Exception], str, Source | None]
