@@ -7,6 +7,7 @@ import torch
 
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import declare
+from anyshape.modules.operation_counts import count_real_call
 
 
 class Doubled(torch.nn.Module):
@@ -29,3 +30,12 @@ def test_an_example_that_takes_long_is_not_multiplied(elements: int, cheap: int 
     example = cost({"n": elements})
     assert cost.cheap == (cheap * example if cheap else (AFFORDABLE if example > CHEAP else CHEAP))
     assert cost.affordable == (affordable * example if affordable else AFFORDABLE)
+
+
+def test_the_arithmetic_of_an_lstm_counts() -> None:
+    """It is one operator for all steps of a layer, for which torch has no formula."""
+    lstm = torch.nn.LSTM(16, 32, num_layers=2, bidirectional=True)
+    counted = count_real_call(lambda: lstm(torch.ones(7, 3, 16)), 100)
+    weights = 2 * 4 * 32 * (16 + 32) + 2 * 4 * 32 * (64 + 32)
+    assert counted is not None
+    assert counted.multiplied >= 7 * 3 * 2 * weights

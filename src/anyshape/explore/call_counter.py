@@ -154,8 +154,8 @@ class CallCounter:
 
 def _is_quick(at_example: Counted, known: Scaling, size: int, base: Counted) -> bool:
     """Whether a call that has the counts `at_example` at the example's size may run at this size only to be counted."""
-    multiplied = at_example.multiplied * known.ratio(size, base, lambda counted: counted.multiplied)
-    computed = at_example.computed * known.ratio(size, base, lambda counted: counted.computed)
+    multiplied = at_example.multiplied * known.ratio(size, base, "multiplied")
+    computed = at_example.computed * known.ratio(size, base, "computed")
     return multiplied <= _MOST_COUNTED and computed <= _MOST_COUNTED_ELEMENTS
 
 

@@ -17,12 +17,12 @@ last one it continues with the same power. So the estimate is continuous, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.explore.call_counter import CallCounter
-from anyshape.explore.count_growth import Scaling, next_counted_size, predict_counts
+from anyshape.explore.count_growth import Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.operation_counts import Counted
 from anyshape.modules.table_rows import find_table_rows
@@ -67,25 +67,26 @@ class Costing:
         self._counter = CallCounter(module, declared)
         self._scalings: dict[str, Scaling] = {}
         self._exhausted: set[str] = set()
+        self._ratios: dict[tuple[str, int, str, int], float] = {}
 
     def __call__(self, sizes: Sizes) -> int:
         """The work of one call."""
-        operators = int(self._estimate(sizes, lambda counted: counted.operators))
+        operators = int(self._estimate(sizes, "operators"))
         return self.elements(sizes) + _EXCHANGED * self.exchanged(sizes) + _OPERATOR * operators
 
     def elements(self, sizes: Sizes) -> int:
         """The elements of all tensors that one call makes, its inputs included."""
-        return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.elements))
+        return self._declared.elements(sizes) + int(self._estimate(sizes, "elements"))
 
     def exchanged(self, sizes: Sizes) -> int:
         """The elements of the inputs and of the answer of one call."""
-        return self._declared.elements(sizes) + int(self._estimate(sizes, lambda counted: counted.answered))
+        return self._declared.elements(sizes) + int(self._estimate(sizes, "answered"))
 
     def operations(self, sizes: Sizes) -> int:
         """The operations of one call of the module."""
-        multiplied = int(self._estimate(sizes, lambda counted: counted.multiplied)) if self._multiplies else 0
-        operators = int(self._estimate(sizes, lambda counted: counted.operators))
-        computed = int(self._estimate(sizes, lambda counted: counted.computed))
+        multiplied = int(self._estimate(sizes, "multiplied")) if self._multiplies else 0
+        operators = int(self._estimate(sizes, "operators"))
+        computed = int(self._estimate(sizes, "computed"))
         elements = _PER_ELEMENT * computed + _PER_EXCHANGED * self.exchanged(sizes)
         return multiplied + elements + _PER_OPERATOR * operators + _PER_BYTE_OF_WEIGHTS * self._weights
 
@@ -162,18 +163,27 @@ class Costing:
         """The memory bound of a comparison, in elements."""
         return max(MOST_ELEMENTS, 4 * self.elements(self._declared.example_sizes))
 
-    def _estimate(self, sizes: Sizes, of: Callable[[Counted], int]) -> float:
+    def _estimate(self, sizes: Sizes, count: Count) -> float:
         if self._base is None:
-            return self._unmeasured(sizes, of)
-        found = float(of(self._base))
+            return self._unmeasured(sizes, count)
+        found = float(getattr(self._base, count))
         for name, size in sizes.items():
-            found *= self._scaling(name, size).ratio(size, self._base, of)
+            found *= self._ratio(name, size, count)
         return found
 
-    def _unmeasured(self, sizes: Sizes, of: Callable[[Counted], int]) -> float:
+    def _ratio(self, name: str, size: int, count: Count) -> float:
+        """How many times the count at the example's sizes the count with this dim at this size is."""
+        assert self._base is not None
+        scaling = self._scaling(name, size)
+        key = (name, size, count, len(scaling.counted))  # another count changes the estimates between its neighbours
+        if key not in self._ratios:
+            self._ratios[key] = scaling.ratio(size, self._base, count)
+        return self._ratios[key]
+
+    def _unmeasured(self, sizes: Sizes, count: Count) -> float:
         """Where nothing can be counted: every element of the inputs meets every position, in some hundred operators."""
         elements = self._declared.elements(sizes) * max((1, *sizes.values()))
-        return of(Counted(200, elements, elements // 200))
+        return getattr(Counted(200, elements, elements // 200), count)
 
     @property
     def _base(self) -> Counted | None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from fractions import Fraction
+from operator import attrgetter
+from typing import Literal
 
 from anyshape.modules.operation_counts import Counted
 
@@ -25,6 +27,8 @@ _BETWEEN, _FIRST_STEP = 24, 64
 _STEP = 4
 _STEEPEST = 3.0
 
+Count = Literal["operators", "elements", "answered", "multiplied", "computed"]
+"""One of the numbers that are counted."""
 SizeCounts = Sequence[tuple[int, Counted]]
 
 
@@ -34,8 +38,9 @@ class Scaling:
 
     counted: list[tuple[int, Counted]] = field(default_factory=list)
 
-    def ratio(self, size: int, base: Counted, of: Callable[[Counted], int]) -> float:
+    def ratio(self, size: int, base: Counted, count: Count) -> float:
         """How many times the base's count the count at this size is: a power of the size between two counts and beyond."""
+        of = attrgetter(count)
         if len(self.counted) == 1 or size <= self.counted[0][0]:
             return max(of(self.counted[0][1]), 1) / max(of(base), 1)
         after = min(bisect_left(self.counted, size, 1, key=lambda each: each[0]), len(self.counted) - 1)
