@@ -36,7 +36,7 @@ class Encoder(nn.Module):
         return x
 
 
-def explored(module: nn.Module, width: int = 512) -> tuple[Any, list[Mapping[str, int]]]:
+def explored(module: nn.Module, width: int = 512, *, few: bool = False) -> tuple[Any, list[Mapping[str, int]]]:
     declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, width)})
     called: list[Mapping[str, int]] = []
 
@@ -49,7 +49,7 @@ def explored(module: nn.Module, width: int = 512) -> tuple[Any, list[Mapping[str
             return Refusal(dict(sizes), str(error))
         return None
 
-    return explore(declared, try_sizes, costing(module, declared)), called
+    return explore(declared, try_sizes, costing(module, declared), few=few), called
 
 
 def rules(found: Any) -> list[str]:
@@ -62,6 +62,12 @@ def test_the_end_of_a_dear_module_is_found_by_one_call_at_each_side() -> None:
     large = [sizes["seq"] for sizes in called if ROWS // 2 < sizes["seq"] <= ROWS]
     assert large == [ROWS]
     assert {"batch": 1, "seq": ROWS + 1} in called
+
+
+def test_without_comparisons_no_whole_call_is_made_at_the_end_of_a_dear_module() -> None:
+    found, called = explored(Encoder(layers=24), few=True)
+    assert rules(found) == [f"seq <= {ROWS}"]
+    assert not [sizes for sizes in called if ROWS // 2 < sizes["seq"] <= ROWS]
 
 
 def test_a_dear_module_without_an_end_is_not_called_at_far_sizes() -> None:

@@ -55,6 +55,14 @@ class Diary:
                 self.refused.append(refused)
         return self._seen[key]
 
+    def assume_answer(self, sizes: Mapping[str, int]) -> bool:
+        """Take for granted that the module answers at these sizes, unless it was tried there."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._seen:
+            self._seen[key] = True
+            self.answered.append(dict(sizes))
+        return self._seen[key]
+
     @property
     def refused_sizes(self) -> list[Mapping[str, int]]:
         return [refused.sizes for refused in self.refused]
@@ -74,7 +82,8 @@ def explore(
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
     show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well. `few`: nothing
-    is compared later; where calls are dear, only the points that tell most are tried.
+    is compared later; where calls are dear, only the points that tell most are tried, and no whole call is made at the last
+    size before the module refuses.
     """
     domain = declared.domain
     diary = Diary(try_sizes)
@@ -87,7 +96,7 @@ def explore(
     corners = [corner for corner in far if not cost.excess(corner)]
     for sizes in (*_in_proportion([*points, *corners], domain, cost, few), *(lesson.sizes for lesson in lessons)):
         diary.answers(sizes)
-    too_dear = _climb(declared, diary, cost)
+    too_dear = _climb(declared, diary, cost, few)
     _move_together(domain, diary, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, diary, cost, shown)
@@ -100,10 +109,11 @@ def explore(
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out))
 
 
-def _climb(declared: Declared, diary: Diary, cost: Costing) -> list[dict[str, int]]:
+def _climb(declared: Declared, diary: Diary, cost: Costing, few: bool) -> list[dict[str, int]]:
     """Try larger and larger sizes of each dim without an end; the points that cost too much."""
     if is_climb_dear(declared.domain, declared.example_sizes, cost):
-        return climb_by_probes(declared.domain, diary.answered, diary.answers, cost)
+        at_end = diary.assume_answer if few else diary.answers
+        return climb_by_probes(declared.domain, diary.answered, diary.answers, cost, at_end)
     return climb(declared.domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
 
 

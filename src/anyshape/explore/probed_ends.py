@@ -39,15 +39,17 @@ def is_climb_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
     return False
 
 
-def climb_by_probes(domain: Domain, answered: Sequence[Sizes], answers: Answers, cost: Costing) -> list[dict[str, int]]:
+def climb_by_probes(
+    domain: Domain, answered: Sequence[Sizes], answers: Answers, cost: Costing, at_end: Answers
+) -> list[dict[str, int]]:
     """Like `climb`, from the cheapest answered point: whole calls while they are in proportion, then such as end early.
 
-    Where one of these raises, the end is bisected by others, and both sides of it are tried by `answers`. Gives the first
-    point of each dim at which no whole call was made for its cost.
+    Where one of these raises, the end is bisected by others. Then the first size beyond it is tried by `answers`, and the
+    last size before it by `at_end`. Gives the first point of each dim at which no whole call was made for its cost.
     """
     start = min(answered, key=cost.operations)
     dims = open_dims(domain)
-    climbing = _Climbing(domain, start, answers, cost, not cost.refuses_early(start))
+    climbing = _Climbing(domain, start, answers, cost, at_end, not cost.refuses_early(start))
     found = (climbing.climb(name, cost.in_proportion // _SHARE // len(dims)) for name in dims)
     return [sizes for sizes in found if sizes is not None]
 
@@ -60,6 +62,7 @@ class _Climbing:
     start: Sizes
     answers: Answers
     cost: Costing
+    at_end: Answers
     has_probes: bool
 
     def climb(self, name: str, left: int) -> dict[str, int] | None:
@@ -108,7 +111,7 @@ class _Climbing:
         return self.has_probes and self.cost.refuses_early(sizes)
 
     def _find_end(self, name: str, inside: int, outside: int) -> None:
-        """Bisect between two sizes by calls that are stopped early, and try both sides of the end by whole calls."""
+        """Bisect between two sizes by calls that are stopped early, and try both sides of the end."""
         multiple = self.domain.dim(name).multiple
         while outside - inside > multiple:
             middle = (inside + outside) // 2 // multiple * multiple
@@ -121,7 +124,7 @@ class _Climbing:
                 inside = middle
         beyond, end = (move_dim(self.domain, self.start, name, size) for size in (outside, inside))
         if beyond is not None and end is not None and not self.answers(beyond) and self._is_affordable(end):
-            self.answers(end)
+            self.at_end(end)
 
     def _is_affordable(self, end: Sizes) -> bool:
         """Whether one whole call at the end of a dim may be made: the contract is right only with it."""
