@@ -112,6 +112,14 @@ def changed_after_reading(model: Any, x: torch.Tensor) -> Any:
     return before + y
 
 
+def views_read_before_changing(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    one, two = y.transpose(0, 1).split(2)
+    before = one.sum(0) + two.reshape(-1)[: y.shape[0]]
+    y.copy_(x.flip(1))
+    return before + y.shape[0], y
+
+
 def changed_twice(model: Any, x: torch.Tensor) -> Any:
     y = model.linear(x)
     y += x
@@ -136,6 +144,7 @@ def dropped(model: Any, x: torch.Tensor) -> Any:
     "forward",
     [
         changed_after_reading,
+        views_read_before_changing,
         changed_twice,
         flat_sizes,
         several_results,
@@ -167,6 +176,13 @@ def view_before_change(model: Any, x: torch.Tensor) -> Any:
     return view
 
 
+def view_of_view_before_change(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    row = y.transpose(0, 1).unsqueeze(0)[0]
+    y.relu_()
+    return row * 2
+
+
 def change_of_the_input(model: Any, x: torch.Tensor) -> Any:
     return x.relu_() + 1
 
@@ -188,6 +204,7 @@ def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
     "forward",
     [
         view_before_change,
+        view_of_view_before_change,
         change_of_the_input,
         change_of_narrower_numbers,
         view_read_after_writing,

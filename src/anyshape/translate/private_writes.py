@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
+from torch.utils import _pytree as pytree
 
 _NEW_MEMORY = (
     "batch_norm",
@@ -106,11 +107,20 @@ def _write_through_views(node: Node, changed: Node, order: dict[Node, int]) -> N
 def _check_views(tensor: Node, node: Node, order: dict[Node, int]) -> None:
     """Raise Unsuited where a view of the tensor, or what may be one, is read after the change."""
     for user in tensor.users:
-        if user is node or order[user] > order[node] or _returns_new_memory(user):
+        if user is node or order[user] > order[node] or not _may_be_view(user):
             continue
-        if user.target not in _SCATTERS or any(order[reader] > order[node] for reader in user.users):
+        if any(order[reader] > order[node] for reader in user.users):
             raise Unsuited(node)
         _check_views(user, node, order)
+
+
+def _may_be_view(node: Node) -> bool:
+    """Whether a node's result may share memory with an argument: nothing says that it is new, or has no tensors."""
+    results = pytree.tree_leaves(node.meta["val"]) if "val" in node.meta else [None]
+    is_number = all(
+        isinstance(each, (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)) for each in results
+    )
+    return not is_number and not _returns_new_memory(node)
 
 
 def _check_readers(node: Node, order: dict[Node, int]) -> None:
@@ -149,12 +159,10 @@ def _replace(node: Node, other: Any, order: dict[Node, int]) -> None:
 
 
 def _check_private(node: Node, changed: Any, order: dict[Node, int]) -> None:
-    """Raise Unsuited unless the changed tensor is new memory of which there is no view yet."""
+    """Raise Unsuited unless the changed tensor is new memory, and no view of it from before is read afterwards."""
     if not isinstance(changed, Node) or not _returns_new_memory(changed):
         raise Unsuited(node)
-    before = [user for user in changed.users if user is not node and order[user] < order[node]]
-    if any(not _returns_new_memory(user) for user in before):
-        raise Unsuited(node)
+    _check_views(changed, node, order)
 
 
 def _returns_new_memory(node: Node) -> bool:
