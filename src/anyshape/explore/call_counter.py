@@ -41,7 +41,7 @@ class CallCounter:
     def __init__(self, module: torch.nn.Module, declared: Declared) -> None:
         self._module = module
         self._declared = declared
-        self._smallest: dict[tuple[int, ...], Counted | None] = {}
+        self._counted: dict[tuple[tuple[str, int], ...], Counted | None] = {}
 
     @cached_property
     def base(self) -> Counted | None:
@@ -96,11 +96,7 @@ class CallCounter:
         assert self.base is not None
         dims = self._declared.domain.dims
         sizes = {dim.name: -(-max(1, dim.smallest) // dim.multiple) * dim.multiple for dim in dims} | {name: size}
-        key = tuple(sizes.values())
-        if key not in self._smallest:
-            most = max(_MOST_OPERATORS, 4 * self.base.operators)
-            self._smallest[key] = self._count(sizes, most, lambda: True)
-        return self._smallest[key]
+        return self._count(sizes, max(_MOST_OPERATORS, 4 * self.base.operators), lambda: True)
 
     def _is_quickly_run(self, sizes: Sizes) -> bool:
         """Whether a call at these sizes, which differ from the example's in one dim, may run only to be counted."""
@@ -113,6 +109,13 @@ class CallCounter:
         return self.base.multiplied * grown <= _MOST_COUNTED and is_light
 
     def _count(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
+        """The counts at these sizes, of one call. With one dim, those beside the smallest sizes of all others are known."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._counted:
+            self._counted[key] = self._count_once(sizes, most_operators, is_quick)
+        return self._counted[key]
+
+    def _count_once(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
         declared, module = self._declared, self._module
         is_legal = declared.domain.contains(sizes)
         if not is_legal or (declared.elements(sizes) > _MOST_COUNTED_INPUTS and sizes != declared.example_sizes):

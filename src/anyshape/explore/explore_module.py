@@ -82,8 +82,8 @@ def explore(
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
     show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well. `few`: nothing
-    is compared later; where calls are dear, only the points that tell most are tried, and no whole call is made at the last
-    size before the module refuses.
+    is compared later; where calls are dear, only the points that tell most are tried, by calls that are stopped early, and
+    the last size before the module refuses is not called at all.
     """
     domain = declared.domain
     diary = Diary(try_sizes)
@@ -94,8 +94,13 @@ def explore(
     ).points
     far = upper_corners(domain)
     corners = [corner for corner in far if not cost.excess(corner)]
-    for sizes in (*_in_proportion([*points, *corners], domain, cost, few), *(lesson.sizes for lesson in lessons)):
-        diary.answers(sizes)
+    for sizes in _in_proportion([*points, *corners], domain, cost, few):
+        if few and cost.is_dear and not cost.refuses_early(sizes):
+            diary.assume_answer(sizes)
+        else:
+            diary.answers(sizes)
+    for lesson in lessons:
+        diary.answers(lesson.sizes)
     too_dear = _climb(declared, diary, cost, few)
     _move_together(domain, diary, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
