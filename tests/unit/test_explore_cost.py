@@ -39,3 +39,11 @@ def test_the_arithmetic_of_an_lstm_counts() -> None:
     weights = 2 * 4 * 32 * (16 + 32) + 2 * 4 * 32 * (64 + 32)
     assert counted is not None
     assert counted.multiplied >= 7 * 3 * 2 * weights
+
+
+def test_the_scores_of_attention_count() -> None:
+    """On the CPU attention is one operator, for which torch has no formula, and its scores are no tensor."""
+    query, key = torch.ones(2, 3, 40, 8), torch.ones(2, 3, 50, 8)
+    counted = count_real_call(lambda: torch.nn.functional.scaled_dot_product_attention(query, key, key), 100)
+    assert counted is not None
+    assert counted.multiplied > 2 * 3 * 40 * 50 * 4 * 8

@@ -13,7 +13,7 @@ from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import climb, sharpen, upper_corners
-from anyshape.explore.probed_ends import SPARED, climb_by_probes, is_climb_dear
+from anyshape.explore.probed_ends import LITTLE, SPARED, climb_by_probes, is_climb_dear
 from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -30,7 +30,7 @@ _POINTS = 24
 _FORBIDDEN = 6
 _ADMITTED = 5
 _DEAR = 40
-_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point at which rules hold
+_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point
 _RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
@@ -156,7 +156,10 @@ def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condi
     small = sorted(diary.answered[1:], key=lambda sizes: sum(sizes.values()))
 
     def answers(sizes: Mapping[str, int]) -> bool:
-        return allowed(sizes) and diary.answers(sizes)
+        is_answered = allowed(sizes) and diary.answers(sizes)
+        if is_answered:
+            allowed.spend(sizes)
+        return is_answered
 
     if not cost.is_dear or not _ends_explain(diary):
         gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
@@ -225,13 +228,23 @@ class _Allowance:
         self._dear = _DEAR
         self._least = least
         self._operations = cost.in_proportion // _RUNS if cost.is_dear else None  # for points at which rules hold
+        self._whole_calls = (
+            None if cost.is_thorough else max(cost.in_proportion, LITTLE)
+        )  # operations, answered ones only
         self.denied = False  # whether a point at which the rules expect a refusal costs too much
 
     def expect_refusals(self, rules: Sequence[Condition]) -> None:
         self._rules, self.denied = rules, False
 
+    def spend(self, sizes: Mapping[str, int]) -> None:
+        """Take the operations of a call that was answered, and so ran to its end, from those of all such calls."""
+        if self._whole_calls is not None:
+            self._whole_calls = max(0, self._whole_calls - self._cost.operations(sizes))
+
     def __call__(self, sizes: Mapping[str, int]) -> bool:
         if self._left <= 0 or not self._domain.contains(sizes):
+            return False
+        if self._whole_calls is not None and self._cost.operations(sizes) > self._whole_calls // _PART_OF_ONE:
             return False
         is_inside = all(holds(rule, sizes) for rule in self._rules)
         if self._rules and is_inside and not self._takes_operations(sizes):

@@ -19,16 +19,16 @@ Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
 SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"
+LITTLE = 75_000_000_000  # operations that are never too much: a second or so
 
 _RUNS = 2  # comparing runs the module and the file where the module is tried here
-_LITTLE = 75_000_000_000  # operations that are never too much: a second or so
 _END = 2  # times what is in proportion, and times the memory bound: for a call at the last size that is answered
 _SHARE = 4  # one part in so many of what is in proportion is for whole calls here
 
 
 def is_climb_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
     """Whether whole calls at ever larger sizes of all open dims, the others at `start`, are out of proportion."""
-    left = max(cost.in_proportion // _RUNS, _LITTLE)
+    left = max(cost.in_proportion // _RUNS, LITTLE)
     for name in () if cost.is_thorough else open_dims(domain):
         for sizes in points_upwards(domain, start, name):
             if cost.excess(sizes):

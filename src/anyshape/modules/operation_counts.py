@@ -147,9 +147,9 @@ def _is_view(func: Any) -> bool:
 
 
 def _multiplied_by(func: Any, args: Any, kwargs: Any, given: Any) -> int:
-    """The multiplications and additions of one operator by torch's own formulas, or ours; 0 for one that has none."""
+    """The multiplications and additions of one operator by our formulas or torch's; 0 for one that has none."""
     packet = getattr(func, "_overloadpacket", None)
-    formula = flop_registry.get(packet) or _OWN_FORMULAS.get(packet)
+    formula = _OWN_FORMULAS.get(packet) or flop_registry.get(packet)
     if formula is None:
         return 0
     try:
@@ -164,8 +164,18 @@ def _recurrent_layer(inputs: Any, of_input: Any, of_hidden: Any, *others: Any, o
     return steps * (2 * batch * (of_input.numel() + of_hidden.numel()) + _PER_STEP)
 
 
+def _attention(query: Any, key: Any, value: Any, *others: Any, out_val: Any, **options: Any) -> int:
+    """Attention in one operator. Its scores are no tensor, but each of them is computed."""
+    scores = query.shape[:-1].numel() * key.shape[-2]
+    return scores * (2 * query.shape[-1] + 2 * value.shape[-1] + _PER_SCORE)
+
+
 _PER_STEP = 750_000
-_OWN_FORMULAS: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: _recurrent_layer}
+_PER_SCORE = 75
+_OWN_FORMULAS: dict[Any, Callable[..., int]] = {
+    torch.ops.aten.mkldnn_rnn_layer: _recurrent_layer,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+}
 
 
 def _elements_of(tree: Any) -> int:
