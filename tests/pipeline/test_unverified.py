@@ -116,6 +116,29 @@ def test_the_choice_between_view_and_copy_needs_no_comparison(tmp_path: Path) ->
         np.testing.assert_allclose(loaded(x.numpy()), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+class ConvolvesAgain(nn.Module):
+    """The second convolution gets channels last: torch chooses the layout of its result, by sizes of 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.second = nn.Conv2d(3, 4, 2), nn.LayerNorm(4), nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.norm(self.first(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2))
+
+
+def test_the_layout_of_a_convolution_is_no_condition(tmp_path: Path) -> None:
+    model, path = ConvolvesAgain(), tmp_path / "m.onnx"
+
+    def images(batch: int = 3, h: int = 8, w: int = 9) -> torch.Tensor:
+        return torch.randn(batch, 3, h, w)
+
+    result = anyshape.export(model, images, path, where=["h >= 2", "w >= 2"], verify="none")
+    assert result.contract.status == "unverified"
+    verdict = anyshape.check(path, model, images)
+    assert verdict.passed and any(sizes["batch"] == 1 for sizes in verdict.tried)
+
+
 class WritesIntoShape(nn.Module):
     """Where seq is 1, the reshaped tensor is a view, and x changes with it."""
 

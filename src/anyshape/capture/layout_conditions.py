@@ -6,6 +6,8 @@ Inside the operators below, torch compares sizes with numbers in order to find s
 the node holds at the other sizes as well, and the condition is not recorded. The answer "equal" always is: it may fix the
 shape of a result. A later operator that compares the same size records its own condition.
 
+A convolution of fake tensors asks whether sizes are 1 in order to choose the layout of its result: no answer is recorded.
+
 A program that writes into tensors or reads strides depends on what is a view: these conditions are among its guards.
 """
 
@@ -65,31 +67,48 @@ def layout_conditions_apart(found: LayoutConditions) -> Iterator[None]:
     original = ShapeEnv.evaluate_expr
 
     def evaluate(self: Any, expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
-        is_comparison = isinstance(expr, (sympy.Eq, sympy.Ne)) and (expr.rhs.is_number or expr.lhs.is_number)
-        if not is_comparison or hint is None or not _is_layout_question(sys._getframe(1)):
+        is_comparison = isinstance(expr, sympy.core.relational.Relational) and (
+            expr.rhs.is_number or expr.lhs.is_number
+        )
+        caller = _find_caller(sys._getframe(1)) if is_comparison and hint is not None else None
+        is_equality = isinstance(expr, (sympy.Eq, sympy.Ne))
+        if not (_is_convolution(caller) and 1 in expr.args) and not (is_equality and _compares_for_strides(caller)):
             return original(self, expr, hint, *args, **kwargs)
         with self.suppress_guards():
             answer = original(self, expr, hint, *args, **kwargs)
-        if bool(answer) is isinstance(expr, sympy.Eq):  # equal
+        if not _is_convolution(caller) and bool(answer) is isinstance(expr, sympy.Eq):  # equal
             return original(self, expr, hint, *args, **kwargs)
-        found.add(self, sympy.Ne(expr.lhs, expr.rhs))
+        found.add(self, expr if answer else sympy.Not(expr))
         return answer
 
     with standing([(ShapeEnv, "evaluate_expr", evaluate)]):
         yield
 
 
-def _is_layout_question(frame: FrameType | None) -> bool:
-    """Whether torch's C++ code of one of these operators compares sizes: no Python code runs between the two."""
-    from torch import _ops
+def _find_caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that led to a comparison of sizes, without the code of torch that compares."""
     from torch.fx.experimental import sym_node, symbolic_shapes
 
     machinery = (sym_node.__file__, symbolic_shapes.__file__, __file__)
     while frame is not None and frame.f_code.co_filename in machinery:
         frame = frame.f_back
+    return frame
+
+
+def _compares_for_strides(frame: FrameType | None) -> bool:
+    """Whether torch's C++ code of one of these operators compares sizes: no Python code runs between the two."""
+    from torch import _ops
+
     if frame is None or frame.f_code is not _ops.OpOverload.__call__.__code__:
         return False
     return frame.f_locals["self"]._schema.name in _OPERATORS
+
+
+def _is_convolution(frame: FrameType | None) -> bool:
+    """Whether the layout of a convolution of fake tensors is chosen."""
+    from torch._subclasses import fake_impls
+
+    return frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) == (fake_impls.__file__, "conv")
 
 
 def depends_on_layout(program: ExportedProgram) -> bool:

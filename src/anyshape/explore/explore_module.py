@@ -5,6 +5,7 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ _FORBIDDEN = 6
 _ADMITTED = 5
 _DEAR = 40
 _PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point
+_USUAL = 2  # times the operations of the example: calls that are as dear as that
 _RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
@@ -152,7 +154,7 @@ def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condi
     """Rules that also predicted points which they had not seen; None when there are none. `captured` come from captures."""
     if not diary.refused:
         return ()
-    allowed = _Allowance(domain, cost, min(map(cost.operations, diary.answered)))
+    allowed = _Allowance(domain, cost, diary.answered)
     small = sorted(diary.answered[1:], key=lambda sizes: sum(sizes.values()))
 
     def answers(sizes: Mapping[str, int]) -> bool:
@@ -219,18 +221,18 @@ class _Allowance:
     A few that cost more may be, where rules expect a refusal: whoever refuses does so early.
     """
 
-    def __init__(self, domain: Domain, cost: Costing, least: int) -> None:
-        """`least` are the operations of the cheapest point that is known to be answered."""
+    def __init__(self, domain: Domain, cost: Costing, answered: Sequence[Mapping[str, int]]) -> None:
+        """`answered` are points that are known to be answered, the example first."""
         self._domain = domain
         self._cost = cost
         self._left = _WORK * cost.cheap
         self._rules: Sequence[Condition] = ()
         self._dear = _DEAR
-        self._least = least
+        self._least = min(map(cost.operations, answered))
+        self._usual = _USUAL * cost.operations(answered[0])
         self._operations = cost.in_proportion // _RUNS if cost.is_dear else None  # for points at which rules hold
-        self._whole_calls = (
-            None if cost.is_thorough else max(cost.in_proportion, LITTLE)
-        )  # operations, answered ones only
+        # For all answered calls before rules are known; None: no limit. Calls like that of the example are always allowed.
+        self._whole_calls = None if cost.is_thorough else max(cost.in_proportion, LITTLE)
         self.denied = False  # whether a point at which the rules expect a refusal costs too much
 
     def expect_refusals(self, rules: Sequence[Condition]) -> None:
@@ -241,10 +243,15 @@ class _Allowance:
         if self._whole_calls is not None:
             self._whole_calls = max(0, self._whole_calls - self._cost.operations(sizes))
 
+    @property
+    def _most_operations(self) -> float:
+        """Of one call before rules are known."""
+        return math.inf if self._whole_calls is None else max(self._whole_calls // _PART_OF_ONE, self._usual)
+
     def __call__(self, sizes: Mapping[str, int]) -> bool:
         if self._left <= 0 or not self._domain.contains(sizes):
             return False
-        if self._whole_calls is not None and self._cost.operations(sizes) > self._whole_calls // _PART_OF_ONE:
+        if not self._rules and self._cost.operations(sizes) > self._most_operations:
             return False
         is_inside = all(holds(rule, sizes) for rule in self._rules)
         if self._rules and is_inside and not self._takes_operations(sizes):
