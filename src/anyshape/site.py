@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.symbolic import Traces
@@ -98,5 +99,10 @@ class Site:
         return replace(self, declared=promised.declared)
 
     def traceable(self) -> list[dict[str, int]]:
-        """The suspects at which a trace is affordable."""
-        return [sizes for sizes in self.suspects if not self.cost.excess(sizes)]
+        """The suspects at which a trace is affordable: known failures first, and not more than are in proportion.
+
+        A file whose capture is not proved is compared at the others as well.
+        """
+        affordable = (sizes for sizes in self.suspects if not self.cost.excess(sizes))
+        most = self.cost.most_traces
+        return list(affordable if most is None else islice(affordable, len(self.told) + most))

@@ -46,4 +46,26 @@ def test_the_scores_of_attention_count() -> None:
     query, key = torch.ones(2, 3, 40, 8), torch.ones(2, 3, 50, 8)
     counted = count_real_call(lambda: torch.nn.functional.scaled_dot_product_attention(query, key, key), 100)
     assert counted is not None
-    assert counted.multiplied > 2 * 3 * 40 * 50 * 4 * 8
+    assert counted.multiplied == 2 * 3 * 40 * 50 * 4 * 8
+    assert counted.computed > 2 * 3 * 40 * 50
+
+
+class Layers(torch.nn.Module):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, x):
+        for _ in range(self.count):
+            x = x + 1
+        return x
+
+
+def test_a_module_of_many_operators_is_traced_at_few_numbers_of_its_code() -> None:
+    def most_traces(count: int, *, thorough: bool = False) -> int | None:
+        module = Layers(count)
+        return costing(module, declare(module, torch.ones(3, 2), dynamic="n 2"), thorough=thorough).most_traces
+
+    few, many = most_traces(2000), most_traces(2)
+    assert few is not None and many is not None and few < 10 < 100 < many
+    assert most_traces(2000, thorough=True) is None

@@ -45,6 +45,7 @@ COMPARING_SHARE = 0.5  # of the rest of the export
 MEMORY, TIME = "memory bound", "time limit"  # how the words of `excess` begin
 
 _NO_LIMIT = 1 << 62
+_FEW_TRACES, _TRACED_OPERATORS = 8, 4_000  # a trace takes some milliseconds for each operator
 _EXCHANGED = 100  # the work of an element of an input or an answer
 _OPERATOR = 10_000  # the work of calling an operator, however few elements it makes
 _PER_BYTE_OF_WEIGHTS = 10  # operations
@@ -118,6 +119,13 @@ class Costing:
         operators = 0 if self._base is None else self._base.operators
         seconds = EXPORT_S + EXPORT_S_PER_OPERATOR * operators + EXPORT_S_PER_BYTE * self._weights
         return int(COMPARING_SHARE * seconds * OPERATIONS_PER_SECOND)
+
+    @cached_property
+    def most_traces(self) -> int | None:
+        """How many traces only to look for another way of the code are in proportion to the export; None: any number."""
+        if self.is_thorough or self._base is None:
+            return None
+        return max(_FEW_TRACES, _TRACED_OPERATORS // max(1, self._base.operators))
 
     @cached_property
     def _weights(self) -> int:

@@ -54,7 +54,7 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        made = _elements_of(given)
+        made = _elements_of(given) + _scores_of(func, args)
         self.elements += made
         self.viewed += made if _is_view(func) else 0
         self.operators += 1
@@ -165,16 +165,21 @@ def _recurrent_layer(inputs: Any, of_input: Any, of_hidden: Any, *others: Any, o
 
 
 def _attention(query: Any, key: Any, value: Any, *others: Any, out_val: Any, **options: Any) -> int:
-    """Attention in one operator. Its scores are no tensor, but each of them is computed."""
-    scores = query.shape[:-1].numel() * key.shape[-2]
-    return scores * (2 * query.shape[-1] + 2 * value.shape[-1] + _PER_SCORE)
+    """Attention in one operator: two products of matrices."""
+    return 2 * query.shape[:-1].numel() * key.shape[-2] * (query.shape[-1] + value.shape[-1])
+
+
+def _scores_of(func: Any, args: Any) -> int:
+    """The scores of attention, which torch keeps in no tensor; a file does. 0 for other operators."""
+    is_attention = getattr(func, "_overloadpacket", None) is _ATTENTION
+    return args[0].shape[:-1].numel() * args[1].shape[-2] if is_attention else 0
 
 
 _PER_STEP = 750_000
-_PER_SCORE = 75
+_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _OWN_FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.aten.mkldnn_rnn_layer: _recurrent_layer,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    _ATTENTION: _attention,
 }
 
 
