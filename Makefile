@@ -8,6 +8,8 @@ PEERS ?= ../shared/peers
 FAMILIES ?= ../shared/families
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
+# Commands that tests start load some 400 files: without their bytecode each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench gaps compat-torch clean
 
