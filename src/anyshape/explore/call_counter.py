@@ -109,7 +109,7 @@ class CallCounter:
         return self.base.multiplied * grown <= _MOST_COUNTED and is_light
 
     def _count(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
-        """The counts at these sizes, of one call. With one dim, those beside the smallest sizes of all others are known."""
+        """The counts of a call at these sizes, which is made once."""
         key = tuple(sorted(sizes.items()))
         if key not in self._counted:
             self._counted[key] = self._count_once(sizes, most_operators, is_quick)

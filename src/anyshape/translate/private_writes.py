@@ -115,7 +115,7 @@ def _check_views(tensor: Node, node: Node, order: dict[Node, int]) -> None:
 
 
 def _may_be_view(node: Node) -> bool:
-    """Whether a node's result may share memory with an argument: nothing says that it is new, or has no tensors."""
+    """Whether a node's result may share memory with an argument: it is no number, and no schema declares it new memory."""
     results = pytree.tree_leaves(node.meta["val"]) if "val" in node.meta else [None]
     is_number = all(
         isinstance(each, (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)) for each in results
