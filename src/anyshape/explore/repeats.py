@@ -30,7 +30,7 @@ from anyshape.records.explored import Kept, Repeated
 Sizes = Mapping[str, int]
 
 _DRAWS = 8
-_MANY_DRAWS = 256  # of a source that is read and not seeded, at the smallest sizes: what is rare must be seen, too
+_MANY_DRAWS = 256  # of a source that is read and not seeded: what is rare must be seen, too
 _CALLS_AHEAD = (10, 100, 1000, 10_000)
 _MOST_NUMBERS = 12
 _MOST_SLOTS = 32
@@ -119,10 +119,6 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
                 yield _Point(sizes, call, fresh, is_example or not has_drawn_integers(declared))
 
 
-def _smallest(points: Sequence[_Point]) -> _Point:
-    return min(points, key=lambda point: math.prod(point.sizes.values()))
-
-
 def _line_of_difference(replay: Replay, point: _Point) -> Source | None:
     return find_difference(lambda: replay.fresh(point.call), lambda: replay.fresh(point.call))
 
@@ -134,11 +130,9 @@ class _Randomness:
     replay: Replay
 
     def observe(self, points: Sequence[_Point]) -> Repeated:
-        smallest = _smallest(points)
         for point in points:
             advanced = self.replay.advanced(point.call)
-            many = _MANY_DRAWS if point is smallest else _DRAWS
-            draws = {source: many if is_open else _DRAWS for source, is_open in advanced.items()}
+            draws = {source: _MANY_DRAWS if is_open else _DRAWS for source, is_open in advanced.items()}
             seeds = {source: self._seed_that_matters(point, source, count) for source, count in draws.items()}
             found = tuple(source for source, seed in seeds.items() if seed is not None)
             if found:
@@ -199,7 +193,7 @@ class _Memory:
 
     def _stays_alike(self, changed: Sequence[Slot]) -> bool:
         """Whether many more calls in a row answer alike, where there is state at all."""
-        point = _smallest(self.points)
+        point = min(self.points, key=lambda point: math.prod(point.sizes.values()))
         calls = _MORE_CALLS if changed else 0
         is_alike = all(self.replay.onward(point.call).is_like(point.fresh) for _ in range(calls))
         self.replay.reset()
