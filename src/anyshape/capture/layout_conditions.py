@@ -71,12 +71,13 @@ def layout_conditions_apart(found: LayoutConditions) -> Iterator[None]:
             expr.rhs.is_number or expr.lhs.is_number
         )
         caller = _find_caller(sys._getframe(1)) if is_comparison and hint is not None else None
+        is_convolution = _is_convolution(caller) and 1 in expr.args
         is_equality = isinstance(expr, (sympy.Eq, sympy.Ne))
-        if not (_is_convolution(caller) and 1 in expr.args) and not (is_equality and _compares_for_strides(caller)):
+        if not is_convolution and not (is_equality and _compares_for_strides(caller)):
             return original(self, expr, hint, *args, **kwargs)
         with self.suppress_guards():
             answer = original(self, expr, hint, *args, **kwargs)
-        if not _is_convolution(caller) and bool(answer) is isinstance(expr, sympy.Eq):  # equal
+        if not is_convolution and bool(answer) is isinstance(expr, sympy.Eq):  # equal
             return original(self, expr, hint, *args, **kwargs)
         found.add(self, expr if answer else sympy.Not(expr))
         return answer
