@@ -39,7 +39,7 @@ def main() -> None:
     arguments = parsed()
     sys.path[:0] = [str(arguments.corpus), str(Path(__file__).parent)]
     run = importlib.import_module("run")
-    importlib.import_module("anyshape.pipeline")  # once, here: what follows are forks
+    importlib.import_module("anyshape.exporting.pipeline")  # once, here: what follows are forks
     cases = [case for case in run.corpus.CASES if not arguments.cases or case.name in arguments.cases.split(",")]
     kept = kept_rows() if arguments.resume else {}
     rows = []
@@ -131,7 +131,7 @@ def row_of(run: Any, case: Any, exporter: str) -> dict[str, Any]:
 def checked(case: Any, path: Path) -> dict[str, Any]:
     from corpus_plugin import function_of_sizes
 
-    from anyshape import pipeline
+    from anyshape.exporting import pipeline
     from anyshape.inputs import declare
     from anyshape.verify import VerifyOptions
 

@@ -8,10 +8,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape import pipeline
+from anyshape.checking.compare_file import compare_file
+from anyshape.checking.signing import check_file
 from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
+from anyshape.exporting import pipeline
+from anyshape.exporting.context import Options
+from anyshape.exporting.ladder import STRATEGIES
+from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
 from anyshape.findings.errors import warn_caller, warns_where_narrowed
@@ -20,14 +25,10 @@ from anyshape.modules.callables import as_module
 from anyshape.modules.signals import handlers_go_through
 from anyshape.modules.turns import taking_turns
 from anyshape.operators.registered import collect_translations
-from anyshape.pipeline import STRATEGIES
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
 from anyshape.runtime.providers import check_providers
 from anyshape.saving import check_writable, save_model
-from anyshape.signing import check_file
-from anyshape.site import Options
-from anyshape.targets import ONNXRUNTIME
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
 
@@ -213,7 +214,7 @@ def check(
     options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on)
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-        return pipeline.check(Path(path), module, over, options, sizes, progress or _silent, operators=operators)
+        return compare_file(Path(path), module, over, options, sizes, progress or _silent, operators=operators)
 
     checked = check_file(Path(path), declared, sizes, compare, sign=sign)
     if checked.errors:

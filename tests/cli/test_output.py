@@ -36,8 +36,8 @@ def leaving():
 def deep_inputs(batch=3):
     return torch.randn(batch, 10)
 def deep():
-    import anyshape.module_trials
-    anyshape.module_trials.explore = None     # a fault of our own, as far as the command line can see
+    import anyshape.exporting.module_trials
+    anyshape.exporting.module_trials.explore = None     # a fault of our own, as far as the command line can see
     return Net()
 """
 

@@ -103,16 +103,16 @@ def test_a_proved_capture_keeps_its_open_range() -> None:
 
 
 def test_every_size_that_was_proposed_is_compared_refused_or_left_out_with_a_reason(monkeypatch) -> None:
-    from anyshape import ladder
+    from anyshape.exporting import attempts
 
     plans = []
-    plan_comparisons = ladder.plan_comparisons
+    plan_comparisons = attempts.plan_comparisons
 
     def watched(*arguments):
         plans.append(plan_comparisons(*arguments))
         return plans[-1]
 
-    monkeypatch.setattr(ladder, "plan_comparisons", watched)
+    monkeypatch.setattr(attempts, "plan_comparisons", watched)
     result = anyshape.export(
         Counted(), lambda n=3, m=4: torch.randn(n, m), where=["n <= 40000", "m <= 40000"], strategy="generalized"
     )

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape import targets
+from anyshape.exporting import targets
 from anyshape.findings import UsageError
 from anyshape.runtime.runtime_errors import RuntimeRejected
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape import ladder
 from anyshape.contract.metadata import find_contract
+from anyshape.exporting import attempts
 from anyshape.report.text import describe_export, describe_inspection
 
 
@@ -60,14 +60,14 @@ def test_the_file_is_refused_until_it_is_compared_and_signed(
 
 
 def test_a_wrong_file_is_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    translated = ladder.translated
+    finish = attempts.finish
 
     def sabotaged(*given: object) -> object:
-        exported = translated(*given)  # type: ignore[arg-type]
+        exported = finish(*given)  # type: ignore[arg-type]
         next(node for node in exported.model.graph if node.op_type == "Relu").op_type = "Sigmoid"
         return exported
 
-    monkeypatch.setattr(ladder, "translated", sabotaged)
+    monkeypatch.setattr(attempts, "finish", sabotaged)
     assert anyshape.export(nn.ReLU(), inputs, tmp_path / "m.onnx", verify="none").contract.status == "unverified"
     with pytest.raises(anyshape.PromiseBroken):
         anyshape.check(tmp_path / "m.onnx", nn.ReLU(), inputs, sign=True)

@@ -14,11 +14,11 @@ from torch import nn
 
 import anyshape
 from anyshape.contract.metadata import find_contract
+from anyshape.exporting.context import Options
+from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.findings import DeclarationError, Finding, PromiseBroken, Reason, Remedy
-from anyshape.fix_trials import Exporting, try_fixes
 from anyshape.inputs import declare
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
-from anyshape.site import Options
 
 FIX = Finding(
     code="AS103",

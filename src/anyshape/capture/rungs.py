@@ -1,7 +1,4 @@
-"""The ladder: the ways to capture a model, in the order in which they are tried.
-
-Each rung takes the same workshop and gives the same record; the pipeline takes the first whose file is right.
-"""
+"""The ways to capture a model, in the order in which the ladder tries them; each takes a context and gives a capture."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ CaptureKey = tuple[bool, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
-class Workshop:
+class CaptureContext:
     """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed.
 
     `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions. With
@@ -68,37 +65,37 @@ class Workshop:
 
 
 @dataclass(frozen=True)
-class Rung:
+class CaptureMethod:
     """A way to capture. Guards handed to `capture` separate regions beside the user's own, if it `has_regions`."""
 
     name: str
-    capture: Callable[[Workshop, tuple[Guard, ...]], Captured]
+    capture: Callable[[CaptureContext, tuple[Guard, ...]], Captured]
     has_regions: bool = False
 
 
-def _symbolic(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
-        key = workshop.key_of(sizes)
-        if key not in workshop.captures:
-            with empty_sizes_open() if workshop.opens_empty_sizes else nullcontext():
-                traced = workshop.take_program(sizes)
-                workshop.captures[key] = capture_symbolically(
-                    workshop.module, workshop.declared, sizes, workshop.decompose, traced
+        key = context.key_of(sizes)
+        if key not in context.captures:
+            with empty_sizes_open() if context.opens_empty_sizes else nullcontext():
+                traced = context.take_program(sizes)
+                context.captures[key] = capture_symbolically(
+                    context.module, context.declared, sizes, context.decompose, traced
                 )
-        return workshop.captures[key]
+        return context.captures[key]
 
-    sizes = choose_trace_sizes(workshop.declared, workshop.answers) or workshop.declared.example_sizes
+    sizes = choose_trace_sizes(context.declared, context.answers) or context.declared.example_sizes
     first = capture(sizes)
     if isinstance(first, Stopped):
         raise first.error
-    first = without_accidents(first, workshop.declared, capture, workshop.answers)
-    _stop_at_loops(first, workshop, apart)
-    captured = cover_domain(first, workshop.declared, capture, workshop.answers, apart)
+    first = without_accidents(first, context.declared, capture, context.answers)
+    _stop_at_loops(first, context, apart)
+    captured = cover_domain(first, context.declared, capture, context.answers, apart)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 
 
-def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]) -> None:
+def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard, ...]) -> None:
     """A condition on a dim with which traces grow is that of a loop: raise EndlessRegions before there are many.
 
     Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
@@ -112,11 +109,11 @@ def _stop_at_loops(first: Captured, workshop: Workshop, apart: tuple[Guard, ...]
     by_dim = {
         name: guard
         for name, guard in by_dim.items()
-        if may_grow(name, traced_at[name], unproved, workshop.declared.domain)
+        if may_grow(name, traced_at[name], unproved, context.declared.domain)
     }
     if by_dim:
-        recorder = workshop.recorder()
-        growing = find_growing(recorder, workshop.declared, workshop.answers, by_dim)
+        recorder = context.recorder()
+        growing = find_growing(recorder, context.declared, context.answers, by_dim)
         if growing is not None:
             raise EndlessRegions(by_dim[growing])
 
@@ -125,31 +122,31 @@ def _is_pin(guard: Guard) -> bool:
     return isinstance(guard.condition, Compare) and guard.condition.op == "=="
 
 
-def _generalized(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
-    check_growth(workshop.recorder(), workshop.declared, workshop.answers)
+def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
+    check_growth(context.recorder(), context.declared, context.answers)
     return capture_generalized(
-        workshop.module,
-        workshop.declared,
-        workshop.answers,
-        workshop.decompose,
-        workshop.suspects(),
-        workshop.traces,
+        context.module,
+        context.declared,
+        context.answers,
+        context.decompose,
+        context.suspects(),
+        context.traces,
     )
 
 
-def _rerolled(workshop: Workshop, apart: tuple[Guard, ...]) -> Captured:
+def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     return capture_rerolled(
-        workshop.module,
-        workshop.declared,
-        workshop.answers,
-        workshop.decompose,
-        workshop.suspects(),
-        workshop.traces,
+        context.module,
+        context.declared,
+        context.answers,
+        context.decompose,
+        context.suspects(),
+        context.traces,
     )
 
 
-RUNGS = (
-    Rung("symbolic", _symbolic, has_regions=True),
-    Rung("generalized", _generalized),
-    Rung("rerolled", _rerolled),
+METHODS = (
+    CaptureMethod("symbolic", _symbolic, has_regions=True),
+    CaptureMethod("generalized", _generalized),
+    CaptureMethod("rerolled", _rerolled),
 )

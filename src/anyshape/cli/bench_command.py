@@ -33,7 +33,7 @@ def bench(
 
     anyshape bench m.onnx --model model.py --sizes batch=1,seq=7 --sizes batch=8,seq=128 --plot m.html
     """
-    from anyshape.benching import BenchOptions, bench_file
+    from anyshape.checking.benching import BenchOptions, bench_file
     from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import declare
     from anyshape.modules.turns import exporting

@@ -181,7 +181,8 @@ def check(
 
     anyshape check quantized.onnx --model model.py --rtol 0.02 --sign
     """
-    from anyshape import pipeline
+    from anyshape.checking.compare_file import compare_file
+    from anyshape.checking.signing import check_file
     from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import Declared, declare
     from anyshape.modules.turns import exporting
@@ -190,7 +191,6 @@ def check(
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
     from anyshape.runtime.providers import check_providers
-    from anyshape.signing import check_file
     from anyshape.verify import VerifyOptions
 
     show_details(verbose)
@@ -214,7 +214,7 @@ def check(
         at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            return pipeline.check(file, module, over, options, at, progress, model)
+            return compare_file(file, module, over, options, at, progress, model)
 
         checked = check_file(file, declared, at, compare, sign=sign)
     tell_github(

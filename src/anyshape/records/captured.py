@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 Status = Literal["proved", "refuted", "unknown"]
+SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for sizes
 
 
 @dataclass(frozen=True)
@@ -144,5 +145,10 @@ class Captured:
         Such a capture has no size that only a trace shows: it is promised on all of its domain.
         """
         is_known = all(guard.status == "proved" or guard.condition is not None for guard in self.guards)
-        is_symbolic = self.strategy == "symbolic" and bool(self.regions)
-        return self.is_proved or (is_symbolic and is_known and not self.leaves_unseen and not self.refused)
+        is_whole = self.is_symbolic and bool(self.regions) and is_known
+        return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether the sizes were symbols in the capture, so that every condition on them was seen."""
+        return self.strategy == SYMBOLIC

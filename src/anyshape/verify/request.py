@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from os import PathLike
@@ -58,6 +58,10 @@ class VerifyOptions:
     providers: tuple[str, ...] = (CPU,)
     is_skipped: bool = False
     progress: Progress | None = None
+
+    def with_progress(self, tell: Callable[[str, int, int], None]) -> VerifyOptions:
+        """The same options; each comparison is reported as a step of the stage "comparing"."""
+        return replace(self, progress=lambda done, total, sizes: tell("comparing", done, total))
 
 
 @dataclass(frozen=True, kw_only=True)

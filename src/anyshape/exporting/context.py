@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.symbolic import Traces
-from anyshape.compared import Promised, end_where_compared
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
+from anyshape.exporting.compared import Promised, end_where_compared
 from anyshape.inputs import Declared
 from anyshape.modules.code_numbers import numbers_in_code
 from anyshape.modules.time_limit import TimeLimit
@@ -49,7 +49,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Site:
+class ExportContext:
     """What every rung works with."""
 
     module: torch.nn.Module
@@ -61,7 +61,7 @@ class Site:
     tell: Tell
     may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
     limit: TimeLimit = field(default_factory=TimeLimit)
-    told: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
+    counterexamples: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
     programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
@@ -71,7 +71,7 @@ class Site:
         numbers = numbers_in_code(self.module)
         ends = find_extent(self.declared, self.cost).largest if numbers else {}
         at_numbers = sizes_at_numbers(self.declared, numbers, ends)
-        return [*map(dict, self.told), *(sizes for sizes in at_numbers if sizes not in self.told)]
+        return [*map(dict, self.counterexamples), *(sizes for sizes in at_numbers if sizes not in self.counterexamples)]
 
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""
@@ -94,7 +94,11 @@ class Site:
         total = given if options.is_budget_given else self.cost.in_proportion
         return Allowance(of=self.cost.operations, total=total, decisive=decisive, most_sizes=options.most_sizes)
 
-    def within(self, promised: Promised) -> Site:
+    def with_counterexamples(self, sizes: Iterable[Sizes]) -> ExportContext:
+        """The same, with further sizes at which a rung has seen the module do something else."""
+        return replace(self, counterexamples=(*self.counterexamples, *sizes))
+
+    def within(self, promised: Promised) -> ExportContext:
         """The same, for what can be promised."""
         return replace(self, declared=promised.declared)
 
@@ -105,4 +109,4 @@ class Site:
         """
         affordable = (sizes for sizes in self.suspects if not self.cost.excess(sizes))
         most = self.cost.most_traces
-        return list(affordable if most is None else islice(affordable, len(self.told) + most))
+        return list(affordable if most is None else islice(affordable, len(self.counterexamples) + most))

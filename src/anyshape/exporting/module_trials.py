@@ -21,6 +21,7 @@ from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.explore.refused_values import find_refused_values
+from anyshape.exporting.context import Options, Sizes
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.layers import find_layer
@@ -28,7 +29,6 @@ from anyshape.modules.line_trace import find_return
 from anyshape.modules.raising import find_misfit
 from anyshape.records.explored import Explored, Lesson, Misfit
 from anyshape.records.verdict import Refusal
-from anyshape.site import Options, Sizes
 from anyshape.verify import Reference, Refused
 from anyshape.verify.patterns import is_number
 from anyshape.verify.tensors import map_tensors

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.domain import declare_domain, parse_expr
 from anyshape.explore.left_out import with_axes
+from anyshape.exporting.context import Options, Tell
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
@@ -27,7 +28,6 @@ from anyshape.inputs.value_bounds import declare_values
 from anyshape.modules.edited_copy import edited_copy
 from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Export
-from anyshape.site import Options, Tell
 
 if TYPE_CHECKING:
     import torch

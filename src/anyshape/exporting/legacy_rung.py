@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.exporting.attempts import judge
+from anyshape.exporting.context import ExportContext
 from anyshape.findings import AnyshapeError, Reason
-from anyshape.ladder import judged
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured
 from anyshape.records.export import Attempt
-from anyshape.site import Options, Site
 from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 
 LEGACY = "legacy"
 
 
-def needs_legacy(attempts: Sequence[Attempt], options: Options) -> bool:
+def needs_legacy(attempts: Sequence[Attempt], context: ExportContext) -> bool:
     """Whether the last rung is tried. It can use neither the user's translations nor the sizes of an output's axes."""
-    if options.strategy is not None:
-        return options.strategy == LEGACY
+    if context.options.strategy is not None:
+        return context.options.strategy == LEGACY
     is_right = any(attempt.is_right or attempt.is_right_but_declared_otherwise for attempt in attempts)
-    is_translated = bool(options.translations) and any(attempt.captured is not None for attempt in attempts)
+    is_translated = bool(context.options.translations) and any(attempt.captured is not None for attempt in attempts)
     is_named = any(attempt.has(Reason.OUTPUT_AXIS) for attempt in attempts)
     return not (is_right or is_translated or is_named)
 
 
-def attempt_legacy(site: Site) -> Attempt:
+def attempt_legacy(context: ExportContext) -> Attempt:
     """The last rung: torch's TorchScript exporter, which gives a file without a program that we could look into."""
-    site.tell(f"exporting ({LEGACY})", 0, 0)
+    context.tell(f"exporting ({LEGACY})", 0, 0)
     try:
-        exported = export_legacy(site.module, site.declared)
-        exported = optimize(exported) if site.options.optimize else exported
-        exported = convert_opset(exported, site.options.opset)
+        exported = export_legacy(context.module, context.declared)
+        exported = optimize(exported) if context.options.optimize else exported
+        exported = convert_opset(exported, context.options.opset)
         captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
-        return judged(captured, exported, site)
+        return judge(captured, exported, context)
     except AnyshapeError as error:
         return Attempt(LEGACY, error.findings)
     except Exception as error:  # a rung that crashes is a note, not the end

@@ -25,6 +25,7 @@ from anyshape.explore import (
     plan_state,
     sizes_to_repeat,
 )
+from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
 from anyshape.modules.code_numbers import numbers_in_code
@@ -33,7 +34,6 @@ from anyshape.records.contract import Contract
 from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt
 from anyshape.saving import save_model
-from anyshape.site import Options
 from anyshape.verify import VerifyOptions
 from anyshape.verify.in_a_row import RowRequest, verify_in_a_row
 

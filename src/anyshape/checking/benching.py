@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract
 from anyshape.explore import costing
+from anyshape.exporting.context import Sizes, Tell
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.records.benched import Benched, BenchRow
 from anyshape.runtime.runtime_errors import RuntimeFailed
 from anyshape.runtime.timing import TimingRequest, time_calls
-from anyshape.site import Sizes, Tell
 from anyshape.verify import Reference
 from anyshape.verify.asking import Cost, plan_sizes
 from anyshape.verify.reference import Answer, CallInputs

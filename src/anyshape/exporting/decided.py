@@ -13,19 +13,20 @@ where it is only computed with; where torch needs an int, it is a size to the pa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anyshape.bounded import narrowed
 from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.value_questions import refuses_somewhere, too_many_questions
 from anyshape.domain import is_about
 from anyshape.explore import costing, explore
+from anyshape.exporting.attempts import judge
+from anyshape.exporting.bounded import narrowed
+from anyshape.exporting.context import ExportContext
+from anyshape.exporting.module_trials import trying
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
-from anyshape.ladder import climb, judged
-from anyshape.module_trials import trying
 from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
 from anyshape.modules.questions import Asked
 from anyshape.modules.state import kept
@@ -37,7 +38,6 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.exported import Exported
 from anyshape.records.verdict import Refusal as Refused
-from anyshape.site import Site
 from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
 from anyshape.verify import Reference
 
@@ -48,37 +48,39 @@ _PLACES = 4
 _SURELY_A_LOOP = 4
 _LONGEST = 2**16
 
+Climb = Callable[[ExportContext], tuple[Attempt, ...]]
 
-def asks_for_values(attempts: Sequence[Attempt], strategy: str | None) -> bool:
+
+def asks_for_values(attempts: Sequence[Attempt], context: ExportContext) -> bool:
     """Whether the rungs below came to nothing because the model decides by values."""
-    if strategy is not None:
-        return strategy == STRATEGY
+    if context.options.strategy is not None:
+        return context.options.strategy == STRATEGY
     is_right = any(attempt.is_right for attempt in attempts)
     return not is_right and any(attempt.has(Reason.VALUES_DECIDE) for attempt in attempts)
 
 
-def decide_by_values(site: Site) -> Attempt:
+def decide_by_values(context: ExportContext, climb: Climb) -> Attempt:
     """The whole rung, from the first question to the verdict. Ints that are read from tensors stay tensors as long as
     they can; if no file comes of that, they are sizes from the start."""
-    attempt = _decide(site, as_sizes=False)
+    attempt = _decide(context, climb, as_sizes=False)
     if attempt.is_right:
         return attempt
-    other = _decide(site, as_sizes=True)
+    other = _decide(context, climb, as_sizes=True)
     return other if other.is_right or attempt.verdict is None else attempt
 
 
-def _decide(site: Site, *, as_sizes: bool) -> Attempt:
-    tree = _Tree(replace(site, options=replace(site.options, strategy=None), is_part=True), as_sizes)
+def _decide(context: ExportContext, climb: Climb, *, as_sizes: bool) -> Attempt:
+    tree = _Tree(replace(context, options=replace(context.options, strategy=None), is_part=True), climb, as_sizes)
     try:
-        exported = compose(tree.grow(()), site.declared)
-        if site.options.optimize:
+        exported = compose(tree.grow(()), context.declared)
+        if context.options.optimize:
             share_outer_values(exported.model)
             fold_norms(exported.model)
         regions = tuple(region for part in tree.captured for region in part.regions)
         answers = tuple(answer for _, answer in exported.outputs)
         captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))
-        declared, explored = narrowed(site.declared, site.explored, tree.rules)
-        attempt = judged(captured, exported, replace(site, declared=declared, explored=explored))
+        declared, explored = narrowed(context.declared, context.explored, tree.rules)
+        attempt = judge(captured, exported, replace(context, declared=declared, explored=explored))
         return replace(attempt, findings=(*tree.findings, *attempt.findings), rules=tuple(tree.rules))
     except AnyshapeError as error:
         return Attempt(STRATEGY, error.findings)
@@ -90,7 +92,8 @@ def _decide(site: Site, *, as_sizes: bool) -> Attempt:
 class _Tree:
     """The tree of decisions while it grows, and what was captured for it."""
 
-    site: Site
+    context: ExportContext
+    climb: Climb
     as_sizes: bool
     captured: list[Captured] = field(default_factory=list)
     decisions: list[Source] = field(default_factory=list)
@@ -104,7 +107,7 @@ class _Tree:
         numbers = _smallest([each.numbers for each in heard])
         questions = [each.asked for each in heard if each.asked is not None]
         if not questions:
-            answering = AnsweredModule(self.site.module, script, as_sizes=self.as_sizes)
+            answering = AnsweredModule(self.context.module, script, as_sizes=self.as_sizes)
             return self._exported(answering, numbers, answers=True)
         asked = questions[0]
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
@@ -145,7 +148,7 @@ class _Tree:
             return Refusal(f"the model refuses these values: a number that is {sign} was never met{line}")
 
     def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
-        module = QuestionModule(self.site.module, script, asked.kind, as_sizes=self.as_sizes)
+        module = QuestionModule(self.context.module, script, asked.kind, as_sizes=self.as_sizes)
         question = self._exported(module, numbers)
         if isinstance(question, Refusal):
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
@@ -176,8 +179,8 @@ class _Tree:
         import torch
 
         try:
-            with kept(self.site.module), torch.no_grad():
-                return hear(self.site.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes)
+            with kept(self.context.module), torch.no_grad():
+                return hear(self.context.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes)
         except Exception:
             return None
 
@@ -186,7 +189,7 @@ class _Tree:
         return heard.numbers if heard is not None and heard.is_real else {}
 
     def _free_name(self, script: Script) -> str:
-        declared = self.site.declared
+        declared = self.context.declared
         taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
         names = (
             f"value_{number}" for number in itertools.count(1 + sum(not isinstance(each, bool) for each in script))
@@ -195,8 +198,8 @@ class _Tree:
 
     def _heard(self, script: Script) -> Iterator[Heard]:
         """What the module asks next, at several sizes and values; a module that raises there asks nothing."""
-        declared = self.site.declared
-        points = [sizes for sizes in self.site.explored.answered if declared.domain.contains(sizes)][:_PLACES]
+        declared = self.context.declared
+        points = [sizes for sizes in self.context.explored.answered if declared.domain.contains(sizes)][:_PLACES]
         for sizes in points:
             for seed in range(_DRAWS):
                 heard = self._hear(script, declared.make(sizes, seed))
@@ -207,19 +210,19 @@ class _Tree:
         self, module: AnsweredModule | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
     ) -> Exported | Refusal:
         """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
-        site = self.site
+        context = self.context
         self.parts += 1
         not_zero = [entry.name for entry in module.script if isinstance(entry, Below)]
-        declared = with_numbers(site.declared, numbers, not_zero=not_zero)
+        declared = with_numbers(context.declared, numbers, not_zero=not_zero)
         with Reference(module, flatten_outputs) as reference:
-            cost = costing(module, declared, site.options.verify.budget_s, thorough=site.options.thorough)
-            explored = explore(declared, trying(declared, reference), cost, seed=site.options.verify.seed)
+            cost = costing(module, declared, context.options.verify.budget_s, thorough=context.options.thorough)
+            explored = explore(declared, trying(declared, reference), cost, seed=context.options.verify.seed)
             is_free = True
             real = self._at_real_numbers(declared, module.script, explored) if numbers else explored
             is_likely = all(map(explored.narrow(declared.domain).contains, real.answered))
             if numbers and not (explored.is_explained and is_likely):  # numbers that contradict the values asked
                 declared = with_numbers(
-                    site.declared, numbers, lambda inputs: self._numbers(module.script, inputs), not_zero=not_zero
+                    context.declared, numbers, lambda inputs: self._numbers(module.script, inputs), not_zero=not_zero
                 )
                 explored, is_free = real, False
             if not explored.answered:
@@ -227,7 +230,7 @@ class _Tree:
             if not explored.is_explained:
                 raise PromiseBroken(refuses_somewhere(explored.refused[0]))
             part = replace(
-                site,
+                context,
                 module=module,
                 declared=replace(declared, domain=explored.narrow(declared.domain)),
                 explored=explored,
@@ -235,10 +238,10 @@ class _Tree:
                 cost=cost,
                 may_refuse=is_free,
             )
-            attempts = climb(part)
+            attempts = self.climb(part)
             if _may_pass_strictly(attempts, module.script):
                 with Reference(module.strictly(), flatten_outputs) as strict:
-                    attempts = climb(replace(part, reference=strict, may_refuse=False))
+                    attempts = self.climb(replace(part, reference=strict, may_refuse=False))
         right = next((attempt for attempt in attempts if attempt.is_right), None)
         if right is None or right.exported is None or right.captured is None:
             raise PromiseBroken(*attempts[0].findings)
@@ -249,7 +252,7 @@ class _Tree:
 
     def _take_rules(self, part: Attempt) -> None:
         """What ends the domain of a part ends that of the whole."""
-        names = self.site.declared.domain.names
+        names = self.context.declared.domain.names
         new = [rule for rule in part.rules if rule not in self.rules and is_about(rule.condition, names)]
         self.rules.extend(new)
         if new:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyshape.diagnose.unfused import diagnose_changed, diagnose_custom_nodes, diagnose_rejected
+from anyshape.exporting.context import ExportContext
 from anyshape.findings import Finding
 from anyshape.graphs.needs import find_needs
 from anyshape.optimize.fused_model import restore_model
@@ -24,7 +25,6 @@ from anyshape.runtime.offline_optimizer import optimize_file
 from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.saving import save_to_run
 from anyshape.saving.models import lay_out
-from anyshape.site import Site
 
 ONNXRUNTIME = "onnxruntime"
 _CONTRIBUTED = "com.microsoft"  # the domain of operators that no other runtime has
@@ -39,9 +39,9 @@ class Targeted:
     findings: tuple[Finding, ...] = ()
 
 
-def verify_for_target(exported: Exported, site: Site, verify: Callable[[Exported], Verdict]) -> Targeted:
+def verify_for_target(exported: Exported, context: ExportContext, verify: Callable[[Exported], Verdict]) -> Targeted:
     """The file for the target of the export, verified. Parts of a larger file stay portable until they are put together."""
-    if site.options.target != ONNXRUNTIME or site.is_part:
+    if context.options.target != ONNXRUNTIME or context.is_part:
         return Targeted(exported, verify(exported))
     fused = fuse(exported)
     if isinstance(fused, Finding):

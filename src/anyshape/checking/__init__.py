@@ -1,0 +1,1 @@
+"""Files that exist already: compared with their module, signed again, measured."""

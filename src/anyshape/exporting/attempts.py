@@ -1,0 +1,189 @@
+"""One attempt of a rung, from a capture to a verdict.
+
+captured -> translated -> finished -> verified
+
+What every file gets, whichever rung made it, is in `finish` and `judge`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from anyshape.contract.build import build_contract
+from anyshape.contract.defend import defend
+from anyshape.contract.defend_values import defend_values
+from anyshape.diagnose.captures import diagnose_translation_error
+from anyshape.diagnose.cond_functions import diagnose_cond_sides
+from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.exporting_questions import QUESTIONS, name_exporting_question
+from anyshape.diagnose.extents import diagnose_clock
+from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
+from anyshape.diagnose.outputs import diagnose_outputs
+from anyshape.diagnose.refusals import diagnose_refused_inside
+from anyshape.diagnose.unverified import needs_comparing
+from anyshape.exporting.bounded import keep_exact
+from anyshape.exporting.compared import Promised, plan_comparisons
+from anyshape.exporting.context import ExportContext
+from anyshape.exporting.targets import verify_for_target
+from anyshape.findings import AnyshapeError, Finding, PromiseBroken
+from anyshape.graphs.needs import find_needs
+from anyshape.modules.user_code import find_line_of
+from anyshape.operators.registered import collect_operators
+from anyshape.optimize import fold_norms, optimize
+from anyshape.records.captured import Captured, Region
+from anyshape.records.export import Attempt
+from anyshape.records.exported import Exported
+from anyshape.records.verdict import Verdict
+from anyshape.saving import save_to_run
+from anyshape.translate.join import join_regions
+from anyshape.translate.opsets import convert_opset
+from anyshape.translate.program import translate
+from anyshape.translate.registry import Translator
+from anyshape.translate.rounded import round_inside
+from anyshape.translate.wider_types import widen_types
+from anyshape.verify import tell_sizes
+from anyshape.verify.asking import request_for
+from anyshape.verify.cond_sides import verify_cond_sides
+from anyshape.verify.run import verify_from_lowest
+
+_MOST_FAILURES = 4
+
+
+def judge_capture(captured: Captured, context: ExportContext, translator: Translator) -> Attempt:
+    """A capture, translated and verified where a file computes its sizes exactly."""
+    options = context.options
+    exact = keep_exact(captured, context.declared, context.explored, accept_narrower=options.accept_narrower)
+    captured = exact.captured
+    if exact.is_broken:
+        return Attempt(captured.strategy, exact.findings, captured)
+    if options.verify.is_skipped and not captured.is_proved:
+        return Attempt(captured.strategy, (needs_comparing(captured.strategy, captured),), captured)
+    context = replace(context, declared=exact.declared, explored=exact.explored)
+    promised = context.promised(captured)
+    context = context.within(promised)
+    try:
+        exported = finish(_translate(captured, context, translator), captured, context)
+    except AnyshapeError as error:
+        return Attempt(captured.strategy, error.findings, captured)
+    attempt = _verify_for_target(captured, exported, context, promised, captured.regions)
+    findings = (*exact.findings, *diagnose_unknown(translator.find_unknown()), *attempt.findings)
+    return replace(attempt, findings=findings, rules=(*exact.rules, *attempt.rules))
+
+
+def judge(captured: Captured, exported: Exported, context: ExportContext) -> Attempt:
+    """A file that is no translation of one capture, finished and verified. Raises PromiseBroken."""
+    promised = context.promised(captured)
+    context = context.within(promised)
+    return _verify_for_target(captured, finish(exported, captured, context), context, promised)
+
+
+def finish(exported: Exported, captured: Captured, context: ExportContext) -> Exported:
+    """What the file of every rung gets: refusals outside the contract, and the expressions of its sizes.
+
+    Raises PromiseBroken where an operator of the file cannot be run.
+    """
+    check_runnable(find_needs(exported.model), collect_operators())
+    draft = build_contract(context.declared, context.explored, captured, exported)
+    if context.options.enforce_values and not context.is_part:
+        defend_values(exported.model, draft)
+    if context.options.enforce == "graph":
+        defend(exported.model, draft)
+    tell_sizes(exported.model)
+    return exported
+
+
+def _translate(captured: Captured, context: ExportContext, translator: Translator) -> Exported:
+    """One model of all regions. Raises PromiseBroken."""
+    missing = {found.operator: found for each in captured.programs for found in translator.find_untranslatable(each)}
+    if missing:
+        users = context.options.translations
+        raise PromiseBroken(*(diagnose_untranslatable(found, users) for found in missing.values()))
+    context.tell("translating", 0, 0)
+    declared, options = context.declared, context.options
+    output_names = declared.name_outputs([answer.path for answer in captured.answers])
+    input_names = [leaf.name for leaf in declared.open_leaves]
+    try:
+        parts = [
+            translate(
+                region,
+                region.answers or captured.answers,
+                translator,
+                input_names,
+                output_names,
+                domain=declared.domain,
+            )
+            for region in captured.regions
+        ]
+        if options.optimize:
+            never_empty = frozenset(dim.name for dim in declared.domain.dims if dim.min > 0)
+            parts = [optimize(part, never_empty) for part in parts]
+        joined = join_regions(parts, [region.condition for region in captured.regions], declared)
+        if options.optimize and not context.is_part:  # parts share weights, until they are put together
+            fold_norms(joined.model)
+        return convert_opset(widen_types(round_inside(joined)), options.opset)
+    except AnyshapeError:
+        raise
+    except Exception as error:
+        raise PromiseBroken(diagnose_translation_error(error)) from error
+
+
+def _verify_for_target(
+    captured: Captured,
+    exported: Exported,
+    context: ExportContext,
+    promised: Promised,
+    regions: Sequence[Region] = (),
+) -> Attempt:
+    """The file for the target of the export, verified, with the findings of that. A guard of `regions` may be blamed."""
+    targeted = verify_for_target(exported, context, lambda file: _verify(captured, file, context, promised))
+    exported, verdict = targeted.exported, targeted.verdict
+    findings: tuple[Finding, ...] = (
+        *promised.findings,
+        *targeted.findings,
+        *diagnose_outputs(exported, context.declared.output_axes, context.declared.domain),
+        *diagnose_differences(verdict, context.declared.domain, regions),
+        *diagnose_clock(verdict),
+        *_diagnose_refused(verdict, context),
+        *diagnose_cond_sides(verdict),
+    )
+    if verdict.failures:
+        findings = name_exporting_question(findings, find_line_of(context.module, QUESTIONS))
+    blamed = blamed_guard(verdict, regions)
+    strategy, declared = captured.strategy, context.declared
+    return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)
+
+
+def _diagnose_refused(verdict: Verdict, context: ExportContext) -> tuple[Finding, ...]:
+    """What refusals of the module mean for a whole file; the numbers that are made for a part may contradict each other."""
+    return () if context.is_part else diagnose_refused_inside(verdict, context.declared.domain, context.explored)
+
+
+def _verify(captured: Captured, exported: Exported, context: ExportContext, promised: Promised) -> Verdict:
+    """The file that will be written, compared with the module at the most telling sizes."""
+    options = context.options.verify
+    if options.is_skipped:
+        return Verdict(is_skipped=True)
+    if not captured.is_symbolic:
+        options = replace(options, most_failures=_MOST_FAILURES)
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "model.onnx"
+        save_to_run(exported.model, path)
+        request = request_for(path, exported.output_names, context.declared, context.reference)
+        suspects = [] if captured.is_seen_whole else context.suspects
+        plan = plan_comparisons(captured, promised, context.explored, suspects, context.cost, options.seed)
+        request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
+        request = replace(request, allowance=context.allowance(captured, plan.decisive))
+        needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
+        request = replace(request, operators=needed, options=options.with_progress(context.tell))
+        verdict = verify_from_lowest(request)
+        if verdict.lowest and context.options.enforce_values and not context.is_part:
+            contract = build_contract(context.declared, context.explored, captured, exported, verdict)
+            defend_values(exported.model, contract, verdict.lowest)
+            save_to_run(exported.model, path)  # another file, which is compared again
+            verdict = verify_from_lowest(request)
+        if verdict.passed and captured.is_symbolic:
+            return replace(verdict, sides=verify_cond_sides(request))
+        return verdict

@@ -1,0 +1,95 @@
+"""The attempts of the rungs that capture: each learns from the sizes at which its own file was wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, first_alone
+from anyshape.capture.rungs import CaptureContext, CaptureMethod
+from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions
+from anyshape.diagnose.modes import find_scripted
+from anyshape.diagnose.operators import find_missing_fake
+from anyshape.exporting.attempts import judge_capture
+from anyshape.exporting.context import ExportContext
+from anyshape.findings import AnyshapeError, Reason
+from anyshape.records.captured import Captured, Guard
+from anyshape.records.export import Attempt
+from anyshape.translate.registry import Translator
+
+_MORE_REGIONS = 3
+_MOST_LESSONS = 3
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a method captures this time.
+
+    Guards in `apart` separate regions. `is_alone`: the first region is taken for the whole domain, since another one has no
+    translation. `opens_empty_sizes`: a condition that a size is 0 is a guard.
+    """
+
+    apart: tuple[Guard, ...] = ()
+    is_alone: bool = False
+    opens_empty_sizes: bool = False
+
+
+def attempt_capture(
+    method: CaptureMethod, captures: CaptureContext, context: ExportContext, translator: Translator
+) -> Attempt:
+    """One rung. One that learns from traces is tried again with the sizes at which its file was wrong."""
+    for _ in range(_MOST_LESSONS):
+        attempt = _attempt_ways(method, captures, context, translator)
+        refuting = [sizes for sizes in attempt.refuting_sizes if sizes not in context.counterexamples]
+        if attempt.is_right or method.has_regions or not refuting:
+            break
+        context = context.with_counterexamples(refuting)
+        captures = replace(captures, suspects=context.traceable)
+    return attempt
+
+
+def _attempt_ways(
+    method: CaptureMethod, captures: CaptureContext, context: ExportContext, translator: Translator
+) -> Attempt:
+    """The method in one way after another, until its file is right or no other way is left."""
+    way: _Way | None = _Way()
+    while way is not None:
+        context.tell(f"capturing ({method.name})", 0, 0)
+        captured = _capture(method, replace(captures, opens_empty_sizes=way.opens_empty_sizes), way)
+        if isinstance(captured, Attempt):
+            return captured
+        attempt = judge_capture(captured, context, translator)
+        way = _next_way(way, attempt, len(captured.regions), method)
+    return attempt
+
+
+def _next_way(way: _Way, attempt: Attempt, regions: int, method: CaptureMethod) -> _Way | None:
+    """What to change after this attempt, whose capture has so many regions; None if it is the last."""
+    if attempt.verdict is None and regions > 1 and not way.is_alone:
+        return replace(way, is_alone=True)
+    if not method.has_regions:
+        return None
+    if attempt.fails_at_empty_size and not way.opens_empty_sizes:
+        return replace(way, opens_empty_sizes=True)
+    blamed = attempt.blamed
+    if blamed is None or (blamed.by_user and regions > 1) or len(way.apart) >= _MORE_REGIONS:
+        return None
+    return replace(way, apart=(*way.apart, blamed))
+
+
+def _capture(method: CaptureMethod, captures: CaptureContext, way: _Way) -> Captured | Attempt:
+    """What the method captures; an attempt with the reasons where it cannot."""
+    try:
+        captured = method.capture(captures, way.apart)
+        if way.is_alone:
+            return first_alone(captured, captured.regions, captures.declared.domain)
+        return captured
+    except AnyshapeError as error:
+        return Attempt(method.name, error.findings)
+    except EndlessRegions as error:
+        return Attempt(method.name, (diagnose_endless_regions(error.guard),), blamed=error.guard)
+    except ValuesDecideElsewhere as error:
+        finding = replace(diagnose_capture_error(error.error), reason=Reason.VALUES_DECIDE_ELSEWHERE)
+        return Attempt(method.name, (finding,))
+    except Exception as error:  # whatever torch raises; Ctrl-C goes through
+        missing = find_scripted(captures.module) or find_missing_fake(error)
+        return Attempt(method.name, (missing or diagnose_capture_error(error),))

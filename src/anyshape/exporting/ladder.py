@@ -1,0 +1,150 @@
+"""The ladder: the rungs in the order in which they are tried, until one gives a file that is right.
+
+A rung that cannot capture, translate or pass is a note; the findings that a user sees are those of the first rung, since
+it knows the user's code best. Adding a rung: docs/how-to/extend/add-a-rung.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
+from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
+from anyshape.diagnose.times import diagnose_time
+from anyshape.diagnose.unverified import with_need_of_comparing
+from anyshape.exporting.capture_attempts import attempt_capture
+from anyshape.exporting.context import ExportContext
+from anyshape.exporting.decided import asks_for_values, decide_by_values
+from anyshape.exporting.legacy_rung import attempt_legacy, needs_legacy
+from anyshape.exporting.module_trials import trying
+from anyshape.findings import Finding, Reason
+from anyshape.modules.time_limit import OutOfTime
+from anyshape.records.export import Attempt
+from anyshape.translate.registry import Translator
+
+_MOST_NARROWINGS = 6
+_HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a rung works with when its turn comes.
+
+    `captures` is shared by all rungs that capture. `climb_first` tries the first rungs in another context, such as that of a
+    part of the model.
+    """
+
+    context: ExportContext
+    captures: CaptureContext
+    translator: Translator
+    climb_first: Callable[[ExportContext], tuple[Attempt, ...]]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to a file. `is_due` says, from the attempts so far, whether a rung is tried that is not one of the first.
+
+    `share` is the part of the time that is left which it may take.
+    """
+
+    name: str
+    attempt: Callable[[Turn], Attempt]
+    is_due: Callable[[Sequence[Attempt], ExportContext], bool] | None = None
+    share: float = _HALF
+
+
+def _capturing(method: CaptureMethod) -> Rung:
+    return Rung(method.name, lambda turn: attempt_capture(method, turn.captures, turn.context, turn.translator))
+
+
+RUNGS = (
+    *map(_capturing, METHODS),
+    Rung("decided", lambda turn: decide_by_values(turn.context, turn.climb_first), asks_for_values),
+    Rung("legacy", lambda turn: attempt_legacy(turn.context), needs_legacy, share=1.0),
+)
+STRATEGIES = tuple(rung.name for rung in RUNGS)
+_FIRST = tuple(rung for rung in RUNGS if rung.is_due is None)
+
+
+def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """The attempts of all rungs until one is right, and what the user's consent to a smaller domain came to."""
+    attempts, narrowings = (
+        _climb_to_consent(context) if context.options.accept_narrower else (_climb_first(context), ())
+    )
+    if context.explored.is_explained and any(attempt.refused_parts for attempt in attempts):
+        return attempts, narrowings  # the rules are not the true ones: they are learned again
+    if context.options.verify.is_skipped or any(each.has(Reason.VALUES_DECIDE_ELSEWHERE) for each in attempts):
+        return attempts, narrowings  # further rungs follow one way of the code alone: never proved
+    turn = _turn(context)
+    for rung in RUNGS:
+        has_time = context.limit.left > 0 or not attempts
+        if rung.is_due is not None and has_time and rung.is_due(attempts, context):
+            attempts = (*attempts, _in_time(rung, turn))
+    return attempts, narrowings
+
+
+def _climb_to_consent(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """The first rungs on smaller and smaller domains, as the user accepted, until a file is right."""
+    narrowings: list[Finding] = []
+    while True:
+        attempts = _climb_first(context)
+        blamed = attempts[0].blamed if attempts else None
+        if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
+            return attempts, tuple(narrowings)
+        condition = narrower_condition(blamed, context.declared.example_sizes)
+        narrowings.append(narrowed_by_consent(blamed, condition))
+        narrower = context.declared.domain.narrowed(condition)
+        context = replace(context, declared=replace(context.declared, domain=narrower))
+
+
+def _climb_first(context: ExportContext) -> tuple[Attempt, ...]:
+    """The rungs that are always tried, until one gives a file that is right."""
+    options = context.options
+    turn = _turn(context)
+    attempts: list[Attempt] = []
+    for rung in _FIRST[:1] if options.verify.is_skipped else _FIRST:
+        if options.strategy not in (None, rung.name):
+            continue
+        attempts.append(_in_time(rung, turn))
+        if _is_last(attempts[-1], context):
+            break
+        captured = attempts[-1].captured
+        if captured is not None and captured.sizes_against:
+            turn = replace(turn, context=turn.context.with_counterexamples(captured.sizes_against))
+            turn = replace(turn, captures=replace(turn.captures, suspects=turn.context.traceable))
+    if options.verify.is_skipped:
+        return with_need_of_comparing(attempts, options.strategy or _FIRST[1].name)
+    return tuple(attempts)
+
+
+def _is_last(attempt: Attempt, context: ExportContext) -> bool:
+    """Whether no other of the first rungs is tried after this one."""
+    is_right = attempt.is_right or attempt.is_right_but_declared_otherwise
+    has_untrue_rules = bool(attempt.refused_parts) and context.explored.is_explained  # which no rung can keep
+    # A rung that learns from traces might not come to the sizes at which values decide.
+    return is_right or has_untrue_rules or attempt.has(Reason.VALUES_DECIDE_ELSEWHERE) or context.limit.left <= 0
+
+
+def _turn(context: ExportContext) -> Turn:
+    translator = Translator(users=context.options.translations)
+    try_sizes = trying(context.declared, context.reference)
+    captures = CaptureContext(
+        context.module,
+        context.declared,
+        lambda sizes: not context.may_refuse or try_sizes(sizes) is None,
+        translator.decompose,
+        context.traceable,
+        programs=context.programs,
+    )
+    return Turn(context, captures, translator, _climb_first)
+
+
+def _in_time(rung: Rung, turn: Turn) -> Attempt:
+    """What a rung comes to within its share of the time that is left; all of it for a rung that the user chose."""
+    limit = turn.context.limit
+    try:
+        with limit.part(1.0 if turn.context.options.strategy == rung.name else rung.share):
+            return rung.attempt(turn)
+    except OutOfTime:
+        return Attempt(rung.name, (diagnose_time(limit.stage),))
