@@ -21,9 +21,9 @@ from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
 from anyshape.findings.errors import warn_caller, warns_where_narrowed
 from anyshape.inputs import declare
+from anyshape.intercept.turns import taking_turns
+from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
-from anyshape.modules.signals import handlers_go_through
-from anyshape.modules.turns import taking_turns
 from anyshape.operators.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export

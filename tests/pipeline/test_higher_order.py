@@ -221,7 +221,7 @@ def test_both_branches_of_cond_are_in_the_file(tmp_path: Path) -> None:
 
 def test_eager_answers_after_a_mode_has_looked_on() -> None:
     """dynamo never compiles a function again that it has met under a dispatch mode; the next call would raise."""
-    from anyshape.modules.operation_counts import count_call, count_real_call
+    from anyshape.intercept.operation_counts import count_call, count_real_call
 
     model, inputs = Chosen().eval(), tensors((5, 3), (4,))
     count_call(lambda values: model(*values), list(inputs), 100)

@@ -14,7 +14,7 @@ from tests.pipeline.served import Served, served, served_inputs
 from torch import nn
 
 import anyshape
-from anyshape.modules.turns import WAITING, exporting
+from anyshape.intercept.turns import WAITING, exporting
 
 SMALL = ["1 <= batch <= 3", "1 <= seq <= 6"]
 

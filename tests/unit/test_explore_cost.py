@@ -7,7 +7,7 @@ import torch
 
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import declare
-from anyshape.modules.operation_counts import count_real_call
+from anyshape.intercept.operation_counts import count_real_call
 
 
 class Doubled(torch.nn.Module):

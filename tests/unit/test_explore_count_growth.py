@@ -12,7 +12,7 @@ from torch import nn
 from anyshape.explore import costing
 from anyshape.explore.count_growth import predict_counts
 from anyshape.inputs import declare
-from anyshape.modules.operation_counts import Counted, count_real_call
+from anyshape.intercept.operation_counts import Counted, count_real_call
 
 SIZES = (1, 7, 64, 256)
 

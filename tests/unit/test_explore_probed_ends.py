@@ -12,7 +12,7 @@ from torch import nn
 from anyshape.explore import costing, explore
 from anyshape.explore.probed_ends import is_climb_dear
 from anyshape.inputs import declare
-from anyshape.modules.operation_counts import raises_early
+from anyshape.intercept.operation_counts import raises_early
 from anyshape.records.verdict import Refusal
 
 ROWS = 300

@@ -18,7 +18,7 @@ from anyshape.exporting.context import Options
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.findings import DeclarationError, Finding, PromiseBroken, Reason, Remedy
 from anyshape.inputs import declare
-from anyshape.modules.time_limit import OutOfTime, TimeLimit
+from anyshape.modules.call_limits import OutOfTime, TimeLimit
 
 FIX = Finding(
     code="AS103",

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.modules.lru_caches import uncached
+from anyshape.intercept.patching import uncached
 
 
 @lru_cache(maxsize=2)

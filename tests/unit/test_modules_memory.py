@@ -7,7 +7,7 @@ import resource
 import pytest
 import torch
 
-from anyshape.modules.memory import LEAST_ALLOWANCE, allowance, free_memory, memory_ceiling
+from anyshape.modules.call_limits import LEAST_ALLOWANCE, allowance, free_memory, memory_ceiling
 
 
 def test_an_allocation_beyond_the_ceiling_fails_and_a_small_one_does_not() -> None:

@@ -13,7 +13,7 @@ from torch import nn
 import anyshape
 from anyshape.capture.rerolled.growth import may_grow
 from anyshape.domain import Dim, Domain, parse_condition
-from anyshape.modules.needless_conditions import find_needless_answer
+from anyshape.intercept.needless_conditions import find_needless_answer
 
 
 class _Condition:

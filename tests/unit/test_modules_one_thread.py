@@ -17,13 +17,10 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.modules.call_sites import redirect
-from anyshape.modules.fused import without_fused_layers
-from anyshape.modules.one_thread import ByThread
-from anyshape.modules.open_numbers import open_numbers
-from anyshape.modules.quiet import quiet_libraries
-from anyshape.modules.thread_builtins import thread_builtins
-from anyshape.modules.thread_warnings import thread_warnings
+from anyshape.intercept.call_sites import redirect
+from anyshape.intercept.open_numbers import open_numbers
+from anyshape.intercept.patching import ByThread, thread_builtins, without_fused_layers
+from anyshape.intercept.quiet import quiet_libraries, thread_warnings
 from anyshape.verify.float64_copy import double_by_default
 
 

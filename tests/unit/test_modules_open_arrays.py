@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch._numpy as torch_numpy
 
-from anyshape.modules.open_arrays import OpenArray, OpenNumpy, open_numpy
+from anyshape.intercept.open_arrays import OpenArray, OpenNumpy, open_numpy
 
 opened = OpenNumpy()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from anyshape.modules.open_numbers import open_numbers
-from anyshape.modules.questions import Questions
+from anyshape.intercept.open_numbers import open_numbers
+from anyshape.intercept.questions import Questions
 
 
 def read(function, number: int | float, x: torch.Tensor | None = None, answers=()):

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.modules.answered import AnsweredModule, Below, QuestionModule, Times, hear
-from anyshape.modules.questions import Asked, Questions
+from anyshape.intercept.answered import AnsweredModule, Below, QuestionModule, Times, hear
+from anyshape.intercept.questions import Asked, Questions
 
 
 class Model(nn.Module):

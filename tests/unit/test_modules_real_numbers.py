@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from anyshape.modules.open_numbers import open_numbers
-from anyshape.modules.questions import Questions
-from anyshape.modules.real_numbers import real_number
+from anyshape.intercept.open_numbers import open_numbers
+from anyshape.intercept.questions import Questions
+from anyshape.intercept.real_numbers import real_number
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from anyshape.modules.signals import handlers_go_through
+from anyshape.modules.call_limits import handlers_go_through
 
 
 class Alarm(Exception):

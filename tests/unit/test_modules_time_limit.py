@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from anyshape.modules.time_limit import OutOfTime, TimeLimit
+from anyshape.modules.call_limits import OutOfTime, TimeLimit
 
 
 def spin() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from anyshape.modules.patching import standing
+from anyshape.intercept.patching import standing
 
 
 def empty_sizes_open() -> AbstractContextManager[None]:

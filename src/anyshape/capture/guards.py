@@ -18,8 +18,8 @@ from anyshape.capture.sympy_terms import condition_of
 from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
+from anyshape.intercept.patching import standing
 from anyshape.modules.frames import is_users, make_source, only_passes_on, source_of_running_code, source_of_stack_text
-from anyshape.modules.patching import standing
 from anyshape.records.captured import Guard
 
 __only_passes_on__ = True

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.modules.patching import standing
+from anyshape.intercept.patching import standing
 
 __only_passes_on__ = True
 

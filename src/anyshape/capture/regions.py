@@ -36,7 +36,7 @@ from anyshape.domain import (
     smallest_point,
 )
 from anyshape.inputs import Declared
-from anyshape.modules.value_errors import reads_values
+from anyshape.modules.raised_errors import reads_values
 from anyshape.records.captured import Captured, Guard, RefusedPart, Region
 
 FEW_REGIONS = 2

@@ -20,10 +20,10 @@ from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.capture.program_outputs import answers_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.flat import FlatModule
-from anyshape.modules.needless_conditions import only_needed_conditions
-from anyshape.modules.open_numbers import run_open
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.intercept.needless_conditions import only_needed_conditions
+from anyshape.intercept.open_numbers import run_open
+from anyshape.intercept.quiet import quiet_libraries
+from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Region
 

@@ -20,7 +20,7 @@ from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.value_bounds import promised_values
 from anyshape.loading.loaded import needed_operators
-from anyshape.modules.code_numbers import numbers_in_code
+from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for

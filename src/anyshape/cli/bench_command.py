@@ -36,7 +36,7 @@ def bench(
     from anyshape.checking.benching import BenchOptions, bench_file
     from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import declare
-    from anyshape.modules.turns import exporting
+    from anyshape.intercept.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
     from anyshape.runtime.providers import check_providers
     from anyshape.saving import write_atomically

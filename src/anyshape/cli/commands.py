@@ -185,7 +185,7 @@ def check(
     from anyshape.checking.signing import check_file
     from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import Declared, declare
-    from anyshape.modules.turns import exporting
+    from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain

@@ -11,9 +11,9 @@ from __future__ import annotations
 from anyshape.diagnose.wording import first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, Reason, Source
+from anyshape.intercept.quiet import LOG
 from anyshape.modules.frames import source_of_error, source_of_stack_text
-from anyshape.modules.quiet import LOG
-from anyshape.modules.value_errors import chain_of, reads_values
+from anyshape.modules.raised_errors import chain_of, reads_values
 from anyshape.records.captured import Guard
 
 

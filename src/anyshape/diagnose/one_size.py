@@ -13,8 +13,7 @@ from anyshape.diagnose.wording import first_line, say_promise, say_sizes
 from anyshape.domain import Ref, dims_of
 from anyshape.findings import Finding, Reason, Remedy
 from anyshape.inputs import Declared
-from anyshape.modules.layers import Layer
-from anyshape.modules.raising import HeldTensor
+from anyshape.modules.raised_errors import HeldTensor, Layer
 from anyshape.records.explored import Explored
 
 

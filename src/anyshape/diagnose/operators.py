@@ -18,7 +18,7 @@ from anyshape.diagnose.wording import first_line
 from anyshape.findings import Finding, PromiseBroken, Severity, Source
 from anyshape.findings.choices import nearest
 from anyshape.modules.frames import source_of_error, source_of_stack_text
-from anyshape.modules.value_errors import chain_of
+from anyshape.modules.raised_errors import chain_of
 from anyshape.records.exported import Untranslatable
 
 _NO_FAKE = re.compile(

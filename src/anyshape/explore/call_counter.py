@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from anyshape.explore.count_growth import Scaling
 from anyshape.inputs import Declared, Inputs
-from anyshape.modules.lru_caches import uncached_functions
-from anyshape.modules.operation_counts import Counted, count_call, count_real_call, raises_early
-from anyshape.modules.patching import Standing, standing
+from anyshape.intercept.operation_counts import Counted, count_call, count_real_call, raises_early
+from anyshape.intercept.patching import Standing, standing, uncached_functions
 from anyshape.modules.state import ModuleState
 
 if TYPE_CHECKING:

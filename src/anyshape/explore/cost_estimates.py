@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from anyshape.explore.call_counter import CallCounter
 from anyshape.explore.count_growth import Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
-from anyshape.modules.operation_counts import Counted
-from anyshape.modules.table_rows import find_table_rows
+from anyshape.intercept.operation_counts import Counted
+from anyshape.modules.raised_errors import find_table_rows
 
 if TYPE_CHECKING:
     import torch

@@ -18,7 +18,7 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Literal
 
-from anyshape.modules.operation_counts import Counted
+from anyshape.intercept.operation_counts import Counted
 
 _LARGE_ENOUGH = 256  # the size of the count that decides: beyond it nothing is counted
 _LARGE_ENOUGH_IF_LONG = 64

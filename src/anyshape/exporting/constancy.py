@@ -28,8 +28,8 @@ from anyshape.explore import (
 from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
-from anyshape.modules.code_numbers import numbers_in_code
-from anyshape.modules.stateful import StatefulModule
+from anyshape.modules.module_forms import StatefulModule
+from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt

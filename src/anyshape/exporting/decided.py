@@ -27,8 +27,8 @@ from anyshape.exporting.module_trials import trying
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
-from anyshape.modules.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
-from anyshape.modules.questions import Asked
+from anyshape.intercept.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
+from anyshape.intercept.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize import fold_norms
 from anyshape.optimize.shared import share_outer_values

@@ -25,8 +25,8 @@ from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Sev
 from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
 from anyshape.inputs.value_bounds import declare_values
+from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.modules.edited_copy import edited_copy
-from anyshape.modules.time_limit import OutOfTime, TimeLimit
 from anyshape.records.export import Export
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from anyshape.exporting.decided import asks_for_values, decide_by_values
 from anyshape.exporting.legacy_rung import attempt_legacy, needs_legacy
 from anyshape.exporting.module_trials import trying
 from anyshape.findings import Finding, Reason
-from anyshape.modules.time_limit import OutOfTime
+from anyshape.modules.call_limits import OutOfTime
 from anyshape.records.export import Attempt
 from anyshape.translate.registry import Translator
 

@@ -24,9 +24,8 @@ from anyshape.explore.refused_values import find_refused_values
 from anyshape.exporting.context import Options, Sizes
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
-from anyshape.modules.layers import find_layer
 from anyshape.modules.line_trace import find_return
-from anyshape.modules.raising import find_misfit
+from anyshape.modules.raised_errors import find_layer, find_misfit
 from anyshape.records.explored import Explored, Lesson, Misfit
 from anyshape.records.verdict import Refusal
 from anyshape.verify import Reference, Refused

@@ -29,7 +29,7 @@ from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import diagnose_declared_values, try_module
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.time_limit import OutOfTime, TimeLimit
+from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
 from anyshape.verify import Reference

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from anyshape.modules.frames import is_users
-from anyshape.modules.slotted_objects import slots_of
+from anyshape.modules.kept_containers import slots_of
 from anyshape.modules.user_code import codes_of, functions_of_classes, user_parts
 
 MISSING: Any = object()

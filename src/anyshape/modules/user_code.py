@@ -1,15 +1,19 @@
-"""The user's own functions behind a module: the methods of every part, and the functions that they name.
+"""The user's own functions behind a module (the methods of every part, the functions that they name), and the numbers in them.
 
-Found by reading, not by running: a line that did not run at the example's sizes is code all the same.
+Found by reading, not by running: a line that did not run at the example's sizes is code all the same. A trace at other sizes
+does not show such a line, so the numbers themselves tell at which sizes to look:
+
+    if int(x.shape[1]) == 97: ...     self.window = 512     steps = "650:0.5"     ->     97, 512, 650
 """
 
 from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import _lru_cache_wrapper, partial
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -129,3 +133,59 @@ def _unwrapped(member: Any) -> Any:
 
 def _is_users(function: Any) -> bool:
     return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
+
+
+_SMALLEST = 6  # smaller sizes are tried anyway
+_LARGEST = 1 << 16
+_MOST_ITEMS = 64  # a longer list is data
+_LONGEST_TEXT = 1000  # a longer text is data
+_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
+
+
+def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
+    """Numbers in the code of a module and its parts, in what that names, and in their attributes; those in texts come last."""
+    values: list[Any] = []
+    for function in user_functions(module):
+        for code in codes_of(function):
+            values += [value for value in code.co_consts if value != function.__doc__]
+            values += [function.__globals__.get(name) for name in code.co_names]
+        values += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    for part in user_parts(module):
+        values += vars(part).values()
+    for kind in dict.fromkeys(type(part) for part in user_parts(module)):
+        values += [value for name, value in vars(kind).items() if not name.startswith("__")]
+    found = [*_whole(values), *_in_texts(values)]
+    return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)
+
+
+def _in_texts(values: Iterable[Any]) -> Iterator[int]:
+    """Numbers that are written in short texts, not those inside of a name."""
+    for value in values:
+        if type(value) is str and len(value) <= _LONGEST_TEXT:
+            yield from map(int, _NUMBER.findall(value))
+        elif (items := _items(value)) is not None:
+            yield from _in_texts(items)
+
+
+def _whole(values: Iterable[Any]) -> Iterator[int]:
+    for value in values:
+        if type(value) is int:
+            yield abs(value)
+        elif type(value) is float and value.is_integer() and abs(value) <= _LARGEST:
+            yield int(abs(value))
+        elif (items := _items(value)) is not None:
+            yield from _whole(items)
+
+
+def _items(value: Any) -> list[Any] | None:
+    """What a short collection holds, the keys of a dict too; None for anything else."""
+    if not isinstance(value, (tuple, list, set, frozenset, dict)) or len(value) > _MOST_ITEMS:
+        return None
+    return [*value, *value.values()] if isinstance(value, dict) else list(value)
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False

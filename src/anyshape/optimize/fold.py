@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.intercept.quiet import quiet_libraries
 from anyshape.optimize.axes import count_axes_from_the_front
 from anyshape.optimize.plain_nodes import simplify_nodes
 from anyshape.records.exported import Exported

@@ -8,8 +8,7 @@ from typing import Any
 
 from anyshape.domain import Condition, Domain, dims_of
 from anyshape.findings import Source
-from anyshape.modules.layers import Layer
-from anyshape.modules.raising import HeldTensor
+from anyshape.modules.raised_errors import HeldTensor, Layer
 from anyshape.modules.slots import Slot
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried

@@ -24,7 +24,7 @@ from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
 from anyshape.findings.paths import PACKAGE_FOLDER
-from anyshape.modules.quiet import LOG
+from anyshape.intercept.quiet import LOG
 from anyshape.runtime.child_messages import Message, answer_call, read_message, write_message
 from anyshape.runtime.runtime_errors import ChildDied, Death
 from anyshape.runtime.session import TensorInfo

@@ -18,7 +18,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.modules.patching import standing
+from anyshape.intercept.patching import standing
 from anyshape.operators.whole import counted, number
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
 

@@ -15,10 +15,10 @@ import onnx_ir as ir
 
 from anyshape.findings import Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.answered import hear
-from anyshape.modules.flat import FlatModule
+from anyshape.intercept.answered import hear
+from anyshape.intercept.quiet import quiet_libraries
 from anyshape.modules.frames import is_users, make_source
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer
 from anyshape.records.exported import Exported

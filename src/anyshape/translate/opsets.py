@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anyshape.findings import Finding, PromiseBroken
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.intercept.quiet import quiet_libraries
 from anyshape.records.exported import Exported
 from anyshape.translate.older_opsets import lower_further
 from anyshape.translate.opset17 import OPSET as OPSET_17

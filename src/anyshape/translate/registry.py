@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import OpOverload
 
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.intercept.quiet import quiet_libraries
 from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
 from anyshape.records.exported import Untranslatable

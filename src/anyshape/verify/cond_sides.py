@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.findings import Source
-from anyshape.modules.control_flow import choices_noted
-from anyshape.modules.forced import ForcedModule
+from anyshape.intercept.control_flow import ForcedModule, choices_noted
 from anyshape.records.verdict import CondSide
 from anyshape.verify.edge_values import with_values
 from anyshape.verify.graph import graphs_of

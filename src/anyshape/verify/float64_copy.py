@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.modules.patching import standing
+from anyshape.intercept.patching import standing
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.runtime_errors import RunError, RuntimeRejected

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import torch
 
 from anyshape.findings import AnyshapeError, Source
-from anyshape.modules.control_flow import eager_under_modes
-from anyshape.modules.foreseen_refusals import ForeseenRefusals
+from anyshape.intercept.control_flow import eager_under_modes
+from anyshape.intercept.foreseen_refusals import ForeseenRefusals
+from anyshape.modules.call_limits import allowance, memory_ceiling
 from anyshape.modules.frames import source_of_error
-from anyshape.modules.layers import find_raising_part
-from anyshape.modules.memory import allowance, memory_ceiling
+from anyshape.modules.raised_errors import find_raising_part
 from anyshape.modules.state import ModuleState, Written
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.tensors import cloned, fingerprint, to_array

@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from anyshape.capture.generalized.indexing import assign, basic_index
 from anyshape.findings import Source
+from anyshape.intercept.real_numbers import real_number, whole_number
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.real_numbers import real_number, whole_number
 
 _ASKING = {
     getattr(torch.Tensor, name)

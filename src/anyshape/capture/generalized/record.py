@@ -20,10 +20,9 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.leaves import leaves
 from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.modules.control_flow import control_flow_in_python
-from anyshape.modules.fused import without_fused_layers
-from anyshape.modules.lru_caches import uncached
-from anyshape.modules.operation_counts import count_real_call
+from anyshape.intercept.control_flow import control_flow_in_python
+from anyshape.intercept.operation_counts import count_real_call
+from anyshape.intercept.patching import uncached, without_fused_layers
 from anyshape.modules.state import kept
 
 TraceKey = tuple[tuple[str, int], ...]

@@ -26,9 +26,9 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.capture.leaves.reading import Reading, Recorded, Replacing
-from anyshape.modules.control_flow import control_flow_by
+from anyshape.intercept.control_flow import control_flow_by
+from anyshape.intercept.patching import standing
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 

@@ -21,8 +21,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from anyshape.capture.leaves.checks import SizeCheck, promise_total_length
 from anyshape.findings import Finding, PromiseBroken
+from anyshape.intercept.real_numbers import whole_number
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.real_numbers import whole_number
 from anyshape.operators.packed import pack, pad, repack, unpack
 
 _FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.modules.picking import map_slices
+from anyshape.intercept.python_numbers import map_slices
 
 Named = Mapping[str, Any] | None
 

@@ -24,8 +24,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.findings import Source
+from anyshape.intercept.patching import without_fused_layers
 from anyshape.modules.frames import is_users, make_source
-from anyshape.modules.fused import without_fused_layers
 from anyshape.runtime.dtypes import EXTENDED, Array
 from anyshape.verify.compare import OutputRule, compare_arrays, is_float
 from anyshape.verify.reference import Answer, CallInputs, Reference

@@ -19,14 +19,20 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
-from anyshape.modules.call_sites import redirected_calls
-from anyshape.modules.lru_caches import uncached, uncached_functions
-from anyshape.modules.one_thread import capturing, is_by_thread, is_capturing
-from anyshape.modules.open_arrays import open_numpy
-from anyshape.modules.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
-from anyshape.modules.patching import Standing, standing
-from anyshape.modules.real_numbers import is_python_number, larger, real_number, smaller, whole_number
-from anyshape.modules.torch_array_functions import ArraysAsTensors, open_torch
+from anyshape.intercept.call_sites import redirected_calls
+from anyshape.intercept.open_arrays import open_numpy
+from anyshape.intercept.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.intercept.patching import (
+    Standing,
+    capturing,
+    is_by_thread,
+    is_capturing,
+    standing,
+    uncached,
+    uncached_functions,
+)
+from anyshape.intercept.real_numbers import is_python_number, larger, real_number, smaller, whole_number
+from anyshape.intercept.torch_array_functions import ArraysAsTensors, open_torch
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")

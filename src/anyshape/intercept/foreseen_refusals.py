@@ -19,9 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from anyshape.findings import Source
-from anyshape.modules.control_flow import control_flow_by
+from anyshape.intercept.control_flow import control_flow_by
+from anyshape.intercept.patching import standing
 from anyshape.modules.frames import source_of_error
-from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 Kind = tuple[type[Exception], str, Source | None]

@@ -19,12 +19,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.findings import Source
-from anyshape.modules.control_flow import control_flow_in_python
+from anyshape.intercept.control_flow import control_flow_in_python
+from anyshape.intercept.int_arithmetic import ELEMENTWISE
+from anyshape.intercept.python_numbers import (
+    PythonNumbers,
+    at_numbers,
+    map_index,
+    map_slices,
+    no_hash_of_numbers,
+    slice_ends,
+)
+from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.number_names import ELEMENTWISE
-from anyshape.modules.picking import at_numbers, map_index, map_slices, slice_ends
-from anyshape.modules.python_numbers import PythonNumbers, no_hash_of_numbers
-from anyshape.modules.real_numbers import larger, real_number, smaller, whole_number
 
 Kind = Literal["truth", "number"]
 Answers = Sequence[Any]

@@ -23,10 +23,9 @@ WAITING = "waiting for another export"
 @contextmanager
 def exporting(module: Any, progress: Callable[[str, int, int], None] | None = None) -> Iterator[Any]:
     """The module to work on, once no other thread exports. A thread that has to wait reports the stage `WAITING` first."""
-    from anyshape.modules.quiet import quiet_libraries
+    from anyshape.intercept.patching import thread_builtins
+    from anyshape.intercept.quiet import quiet_libraries, thread_warnings
     from anyshape.modules.structural_copy import working_copy
-    from anyshape.modules.thread_builtins import thread_builtins
-    from anyshape.modules.thread_warnings import thread_warnings
 
     if not _TURN.acquire(blocking=False):
         if progress is not None:

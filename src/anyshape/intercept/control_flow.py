@@ -1,4 +1,4 @@
-"""torch.cond, while_loop, scan and map as the plain Python that torch documents them to be.
+"""torch.cond, while_loop, scan and map as the plain Python that torch documents them to be; cond also with a choice that is forced.
 
     torch.cond(pred, f, g, (x,))  ->  f(x) if pred else g(x)
 
@@ -19,8 +19,8 @@ from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.findings import Source
+from anyshape.intercept.patching import standing
 from anyshape.modules.frames import source_of_running_code
-from anyshape.modules.patching import standing
 
 Function = Callable[..., Any]
 Replacement = Callable[[Function, HigherOrderOperator, tuple[Any, ...]], Any]
@@ -121,3 +121,16 @@ _ARGUMENTS = {
     "map_impl": ("f", "xs", "pos_args"),
 }
 """The names of the operators' arguments, in order."""
+
+
+class ForcedModule(torch.nn.Module):
+    """`sides` has True for the first function and False for the second, by the line of the torch.cond."""
+
+    def __init__(self, module: torch.nn.Module, sides: Mapping[Source, bool]) -> None:
+        super().__init__()
+        self.module = module
+        self._sides = dict(sides)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        with choices_noted({}, self._sides):
+            return self.module(*args, **kwargs)

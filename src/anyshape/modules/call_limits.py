@@ -1,21 +1,132 @@
-"""A time limit that also ends what runs: torch's capture, a translation, a comparison.
+"""Limits of what runs for us: time, memory, and the signals of the user's program.
 
-A watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
+Time: a watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
 thread enters or leaves a `with`, cleans up or imports a module: what is being put back is put back. For two seconds it
 waits for a step that is no call of C code, which might just have taken a lock; a loop may have none, so then any step will do.
+
+Memory: allocations beyond a ceiling fail, instead of the whole process being killed. Which sizes are tried never depends on it.
+
+Signals: a TimeoutError from `signal.alarm` would look like a refusal of the model if it hit the model's forward. It travels as
+`HandlerRaised`, which nothing catches, and leaves as itself.
 """
 
 from __future__ import annotations
 
 import ctypes
 import dis
+import functools
+import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
+from pathlib import Path
 from time import monotonic
 from types import FrameType, TracebackType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+class HandlerRaised(BaseException):
+    """Carries what a handler raised."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@contextmanager
+def handlers_go_through() -> Iterator[None]:
+    """Within this, an exception that a signal handler raises passes every `except Exception`, and leaves unchanged.
+
+    Python runs handlers in the main thread only; in any other thread this does nothing.
+    """
+    raised: HandlerRaised | None = None
+    changed = _wrap_handlers() if threading.current_thread() is threading.main_thread() else {}
+    try:
+        yield
+    except HandlerRaised as error:
+        raised = error
+    finally:
+        for number, (wrapper, own) in changed.items():
+            if signal.getsignal(number) is wrapper:  # else the user's code has set another meanwhile
+                signal.signal(number, own)
+    if raised is not None:
+        raise raised.error
+
+
+def _wrap_handlers() -> dict[int, tuple[Handler, Handler]]:
+    changed: dict[int, tuple[Handler, Handler]] = {}
+    for number in signal.valid_signals():
+        own = signal.getsignal(number)
+        if callable(own) and own is not signal.default_int_handler:
+            wrapper = _carrying(own)
+            signal.signal(number, wrapper)
+            changed[number] = (wrapper, own)
+    return changed
+
+
+def _carrying(own: Handler) -> Handler:
+    @functools.wraps(own, updated=())
+    def handle(number: int, frame: FrameType | None) -> Any:
+        try:
+            return own(number, frame)
+        except Exception as error:
+            carried = HandlerRaised(error)
+        raise carried
+
+    return handle
+
+
+LEAST_ALLOWANCE = 1 << 30
+_SHARE = 4
+
+
+def free_memory() -> int | None:
+    """Bytes that can be allocated without swapping; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def allowance() -> int | None:
+    """What one call may take: a quarter of the free memory, and no less than 1 GiB."""
+    free = free_memory()
+    return None if free is None else max(LEAST_ALLOWANCE, free // _SHARE)
+
+
+@contextmanager
+def memory_ceiling(more: int | None) -> Iterator[None]:
+    """Within this, the process can allocate so many bytes more than it has now; None: as many as the system gives.
+
+    A ceiling that is already there and lower stays. Other threads meet the same ceiling meanwhile.
+    """
+    used = _address_space()
+    if more is None or used is None:
+        yield
+        return
+    import resource  # not on every system; where it is missing, so is the address space in /proc
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    ceiling = used + more if soft == resource.RLIM_INFINITY else min(soft, used + more)
+    resource.setrlimit(resource.RLIMIT_AS, (ceiling, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int | None:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
 
 _CLEANING = frozenset(
     {

@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from anyshape.modules.open_arrays import OpenArray, as_tensors, open_array
-from anyshape.modules.patching import StandsFor
+from anyshape.intercept.open_arrays import OpenArray, as_tensors, open_array
+from anyshape.intercept.patching import StandsFor
 
 _MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
 _CLASSES = {

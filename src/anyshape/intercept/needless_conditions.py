@@ -19,8 +19,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+from anyshape.intercept.patching import standing
 from anyshape.modules.frames import is_users
-from anyshape.modules.patching import standing
 
 __only_passes_on__ = True
 

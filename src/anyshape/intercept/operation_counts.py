@@ -16,9 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import flop_registry
 
-from anyshape.modules.control_flow import eager_under_modes
-from anyshape.modules.fused import without_fused_layers
-from anyshape.modules.quiet import quiet_libraries
+from anyshape.intercept.control_flow import eager_under_modes
+from anyshape.intercept.patching import without_fused_layers
+from anyshape.intercept.quiet import quiet_libraries
 
 
 @dataclass(frozen=True)

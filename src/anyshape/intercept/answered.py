@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from anyshape.modules.open_numbers import run_open
-from anyshape.modules.questions import Asked, Kind, Questions
+from anyshape.intercept.open_numbers import run_open
+from anyshape.intercept.questions import Asked, Kind, Questions
 
 
 @dataclass(frozen=True)

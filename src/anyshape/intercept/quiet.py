@@ -1,17 +1,88 @@
-"""`warnings.catch_warnings` for one thread: filters of the exporting thread neither reach other threads nor outlive it.
+"""Keep what other libraries log, print and warn away from the user's stderr, for the running thread alone.
 
-Python's own swaps the process-wide list of filters and puts the old list back: two threads that interleave leave a changed
-list behind (https://github.com/python/cpython/issues/91505). Here the filters that the exporting thread adds are entries
-that match in that thread only, and each is taken out of the list again.
+Log lines and prints go to the logger `anyshape.libraries`, at level DEBUG: `anyshape export -vv` shows it.
+
+`warnings.catch_warnings` of Python swaps the process-wide list of filters and puts the old list back: two threads that
+interleave leave a changed list behind (https://github.com/python/cpython/issues/91505). Here the filters that the exporting
+thread adds are entries that match in that thread only, and each is taken out of the list again.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from anyshape.intercept.patching import Standing, is_by_thread, standing
+
+LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
+LOG = logging.getLogger("anyshape.libraries")
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Within this, what the libraries log or print in this thread goes to our logger; other threads' lines go on as before."""
+    thread = threading.get_ident()
+    original = logging.Logger.callHandlers
+
+    def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if threading.get_ident() == thread and record.name.partition(".")[0] in LIBRARIES:
+            LOG.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
+        else:
+            original(logger, record)
+
+    with standing(_printing()):
+        logging.Logger.callHandlers = call_handlers  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            logging.Logger.callHandlers = original  # type: ignore[method-assign]
+
+
+def _printing() -> Iterator[Standing]:
+    """The names by which modules of torch print when an export or a graph fails, each with its replacement."""
+    import torch.export._trace  # a module that is loaded later would print
+    import torch.fx.graph_module  # noqa: F401
+
+    for module, name, printed, ours in (
+        ("torch.export._trace", "sys", "stderr", _LogStream()),
+        ("torch.fx.graph_module", "sys", "stderr", _LogStream()),
+        ("torch.onnx._internal.torchscript_exporter.utils", "_C", "_jit_onnx_log", _log_words),
+    ):
+        space = vars(sys.modules[module]) if module in sys.modules else {}
+        if name in space and not is_by_thread(space[name]):
+            yield space, name, _With(space[name], printed, ours)
+
+
+def _log_words(*words: object) -> None:
+    LOG.debug("%s", " ".join(map(str, words)))
+
+
+class _With:
+    """A module in which one name means something else."""
+
+    def __init__(self, module: Any, name: str, value: Any) -> None:
+        self._module, self._name, self._value = module, name, value
+
+    def __getattr__(self, name: str) -> Any:
+        return self._value if name == self._name else getattr(self._module, name)
+
+
+class _LogStream:
+    """A stream whose lines go to our logger."""
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            LOG.debug("%s", text.rstrip())
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
 
 _warnings: Any = warnings  # with the private names by which Python's own functions call one another
 
