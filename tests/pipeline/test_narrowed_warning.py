@@ -14,8 +14,7 @@ import torch
 import anyshape
 import anyshape.compat
 from anyshape.records.export import Export
-from anyshape.records.untried_text import describe_untried
-from anyshape.records.verdict import Untried
+from anyshape.records.verdict import Untried, describe_untried
 
 pytestmark = pytest.mark.filterwarnings("error::anyshape.NarrowedWarning")
 

@@ -14,7 +14,7 @@ from torch import nn
 import anyshape
 from anyshape.exporting import targets
 from anyshape.findings import UsageError
-from anyshape.runtime.runtime_errors import RuntimeRejected
+from anyshape.runtime.child_messages import RuntimeRejected
 
 
 class Block(nn.Module):

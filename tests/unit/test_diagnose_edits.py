@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.diagnose.edits import propose_edit, propose_part
+from anyshape.diagnose.one_size import propose_edit, propose_part
 from anyshape.findings import Source
 
 BATCH = {"batch": (3, {"x": 0})}

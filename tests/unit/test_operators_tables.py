@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from operator_exports import Row, find_differences, integers, sizes
 
-from anyshape.translate.operators.contraction import write_out
+from anyshape.translate.operators.products import write_out
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:(var|std).*degrees of freedom is <= 0"),  # eager's own, at size 1

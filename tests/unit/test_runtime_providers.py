@@ -10,8 +10,8 @@ import torch
 import anyshape
 from anyshape.findings import UsageError
 from anyshape.runtime import providers
+from anyshape.runtime.child_messages import RuntimeRejected
 from anyshape.runtime.client import ChildRunner
-from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.runtime.session import CPU, started_providers
 
 CUDA = "CUDAExecutionProvider"

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import anyshape
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 from anyshape.translate.wider_types import widen_types
 
 BYTES = ("uint8", "int8", "int16")

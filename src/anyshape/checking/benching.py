@@ -17,7 +17,7 @@ from anyshape.explore import costing
 from anyshape.exporting.context import Sizes, Tell
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.records.benched import Benched, BenchRow
-from anyshape.runtime.runtime_errors import RuntimeFailed
+from anyshape.runtime.child_messages import RuntimeFailed
 from anyshape.runtime.timing import TimingRequest, time_calls
 from anyshape.verify import Reference
 from anyshape.verify.asking import Cost, plan_sizes

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract
-from anyshape.diagnose.answers_beyond import diagnose_answers
+from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
-from anyshape.diagnose.extents import diagnose_clock
 from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.exporting.constancy import make_constant, ways_of
 from anyshape.exporting.context import Sizes, Tell
 from anyshape.findings import Finding
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.inputs.value_bounds import promised_values
+from anyshape.inputs.making import promised_values
 from anyshape.loading.loaded import needed_operators
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.verdict import Verdict

@@ -22,7 +22,7 @@ from anyshape.inputs.calls import as_array
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, StatePromise, TensorPromise, Tested
 from anyshape.records.explored import Explored
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.dtypes import Array, dtype_called
 

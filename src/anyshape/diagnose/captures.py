@@ -1,16 +1,24 @@
-"""The model cannot be captured or translated: which line, which operator.
+"""The model cannot be captured or translated: which line, which operator, and what the module was handed over as.
 
-torch.export stops at a branch on values  ->  AS111
-torch.export stops elsewhere              ->  AS110
-a program for each size                   ->  AS113
-torch.onnx cannot translate a program     ->  AS202
+torch.export stops at a branch on values                     ->  AS111
+torch.export stops elsewhere                                 ->  AS110
+a program for each size                                      ->  AS113
+torch.onnx cannot translate a program                        ->  AS202
+a module in training mode                                    ->  AS107, a note: it is exported as in eval mode
+a scripted part that stops the capture                       ->  AS114, by its name
+the model asks whether it is exported, and the file differs  ->  that finding, with the line as a further reason
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+
 from anyshape.diagnose.wording import first_line
 from anyshape.domain import format_condition
-from anyshape.findings import Finding, Reason, Source
+from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.intercept.quiet import LOG
 from anyshape.modules.frames import source_of_error, source_of_stack_text
 from anyshape.modules.raised_errors import chain_of, reads_values
@@ -74,3 +82,59 @@ def diagnose_translation_error(error: BaseException) -> Finding:
 
 def _source_in_text(chain: list[BaseException]) -> Source | None:
     return next((found for each in chain if (found := source_of_stack_text(str(each)))), None)
+
+
+def diagnose_training(module: torch.nn.Module) -> tuple[Finding, ...]:
+    """A note where some part is in training mode."""
+    training = [name for name, part in module.named_modules() if part.training and _depends_on_mode(part)]
+    if not training:
+        return ()
+    parts = ", ".join(map(repr, training[:3])) + (" and others" if len(training) > 3 else "")
+    named = "the model is" if "" in training else f"part {parts} is" if len(training) == 1 else f"parts {parts} are"
+    return (
+        Finding(
+            code="AS107",
+            name="training-mode",
+            severity=Severity.NOTE,
+            what=f"{named} in training mode; the file answers as model.eval() does.",
+            why="dropout and batch normalisation answer otherwise in training mode.",
+            fix="model.eval() before the export says that this is meant.",
+        ),
+    )
+
+
+def _depends_on_mode(part: torch.nn.Module) -> bool:
+    return isinstance(part, (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase))
+
+
+def find_scripted(module: torch.nn.Module) -> Finding | None:
+    """The first part that torch.jit.script compiled: torch.export cannot look into it."""
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            called = f"part {name!r}" if name else "the model"
+            return Finding(
+                code="AS114",
+                name="scripted-module",
+                what=f"{called} is compiled by torch.jit.script, which cannot be captured.",
+                why="a scripted module has no Python code left to follow.",
+                fix="export the module as it was before torch.jit.script.",
+            )
+    return None
+
+
+QUESTIONS = frozenset(
+    {"is_exporting", "is_compiling", "is_dynamo_compiling", "is_in_onnx_export", "is_torchdynamo_exporting"}
+)
+"""Functions of torch and transformers that are True in a capture and False in eager mode."""
+
+
+def name_exporting_question(findings: Iterable[Finding], asked: tuple[str, Source] | None) -> tuple[Finding, ...]:
+    """The findings; the first error with the line at which the model asks, which is a function's name and its line."""
+    found = list(findings)
+    place = next((index for index, each in enumerate(found) if each.severity is Severity.ERROR), None)
+    if asked is None or place is None:
+        return tuple(found)
+    name, source = asked
+    reason = f"{name}() at {source.file}:{source.line} is True in a capture only: the model may run other code there."
+    found[place] = replace(found[place], why="\n".join(filter(None, (found[place].why, reason))))
+    return tuple(found)

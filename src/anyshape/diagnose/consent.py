@@ -1,4 +1,4 @@
-"""The user's word that a smaller domain will do: what would break the promise becomes a warning that says what is left.
+"""A smaller domain than declared, which the user accepts: what would break the promise becomes a warning.
 
 AS102, AS103 with accept_narrower     ->  the same, as warnings; the contract is what the model keeps
 a guard that cuts the domain          ->  AS108, a warning, and the domain where the guard holds
@@ -9,10 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from anyshape.domain import Compare, Condition, Number, Ref, all_of, dims_of, format_condition, holds
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Dim,
+    Domain,
+    Number,
+    Ref,
+    Undecided,
+    all_of,
+    dims_of,
+    format_condition,
+    holds,
+    smallest_point,
+)
 from anyshape.findings import REFUSED_SIZES, Finding, Severity
+from anyshape.inputs import Declared
 from anyshape.records.captured import Guard
 from anyshape.records.explored import Explored
+
+_LOOKED_AT = 16
+
+
+def declared_dims(domain: Domain) -> set[str]:
+    """The dims that a bound or a relation of the user's mentions."""
+    related = {name for relation in domain.relations for name in dims_of(relation)}
+    return related | {dim.name for dim in domain.dims if dim.declared}
+
+
+def may_stay(declared: Declared, name: str) -> bool:
+    """Whether a dim may have one size: the user gave its axes no name, no range and no relation."""
+    return name in declared.unnamed and name not in declared_dims(declared.domain)
+
+
+def is_cut(name: str, kept: Domain, dim: Dim) -> bool:
+    """Whether a declared dim has a size that no sizes of the other dims go with: its ends, and some sizes between."""
+    high = None if dim.max is None else dim.largest_up_to(dim.max)
+    last = dim.smallest + _LOOKED_AT * dim.multiple if high is None else high
+    sizes = range(dim.smallest, last + 1, dim.multiple)[:_LOOKED_AT]
+    return any(_is_empty_at(kept, name, size) for size in dict.fromkeys([*sizes, last]))
+
+
+def _is_empty_at(domain: Domain, name: str, size: int) -> bool:
+    try:
+        return smallest_point(domain, Compare("==", Ref(name), Number(size))) is None
+    except Undecided:
+        return False
 
 
 def accept_refusals(findings: Iterable[Finding]) -> list[Finding]:

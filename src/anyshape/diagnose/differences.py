@@ -1,10 +1,11 @@
-"""The file does not answer as the module does: which output, at which smallest sizes, and whose condition it is.
+"""The file does not answer as the module does: which output, at which smallest sizes, at which node, and whose condition it is.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
                                                   AS150 distribution of random values
 the runtime refuses, crashes, hangs           ->  AS306, AS307
 nothing could be compared                     ->  AS308
+the file of onnxruntime's optimizer differs   ->  AS423, a warning: the portable file is kept
 """
 
 from __future__ import annotations
@@ -12,16 +13,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anyshape.diagnose.accuracy import diagnose_rounding
-from anyshape.diagnose.low_integers import diagnose_lowest
-from anyshape.diagnose.nan_inputs import diagnose_nan
-from anyshape.diagnose.nodes import say_fault, say_node, source_of
+from anyshape.diagnose.comparison_notes import diagnose_lowest, diagnose_nan, diagnose_rounding
 from anyshape.diagnose.unverified import not_verified
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
-from anyshape.findings import Finding, Reason, Remedy
+from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.records.captured import Guard, Region
-from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Verdict
+from anyshape.records.verdict import Difference, Failure, FailureKind, Fault, Located, Mismatch, Verdict
+
+_TAKES_A_SHAPE = ("Reshape", "Expand", "ConstantOfShape")
+
+
+def say_node(failure: Failure) -> str | None:
+    """Which node it is and what is wrong with it; None where it was not found."""
+    located = failure.located
+    if located is None or not located.node:
+        return None
+    source = f" (from {located.source.file}:{located.source.line})" if located.source is not None else ""
+    return f"node {located.node} ({located.op_type}) {_does(failure, located)}{source}"
+
+
+def _does(failure: Failure, located: Located) -> str:
+    if located.constant is not None:
+        word = "shape" if located.op_type in _TAKES_A_SHAPE else "size"
+        return f"holds the constant {word} {list(located.constant)}"
+    if failure.kind is FailureKind.DIFFERS:
+        return "is the first whose value differs"
+    return "is where it goes wrong"
+
+
+def say_fault(failure: Failure) -> str:
+    """Whose fault it is, where that is known to be the runtime's, or the file breaks the standard."""
+    located = failure.located
+    if located is not None and located.fault is Fault.UNDEFINED:
+        return f"; the fault is the file's: the ONNX standard does not define {located.op_type} for this type"
+    if located is None or located.fault is not Fault.RUNTIME:
+        return ""
+    if not located.node:
+        return "; the fault is onnxruntime's: with its optimizations off the file answers as PyTorch does"
+    return "; the fault is onnxruntime's: onnx.reference answers as PyTorch does"
+
+
+def source_of(failure: Failure) -> Source | None:
+    """The user's line behind the node."""
+    return failure.located.source if failure.located is not None else None
+
 
 _NAMES = {
     Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
@@ -171,4 +207,35 @@ def _nothing_compared(verdict: Verdict) -> Finding:
         what="the file could not be compared with PyTorch at any size.",
         why=first_line(why),
         fix="give inputs at which the model answers, or a larger --budget.",
+    )
+
+
+def diagnose_custom_nodes(needs: Sequence[str]) -> Finding:
+    """The optimizer does not load files with custom nodes."""
+    return _unfused(f"onnxruntime's optimizer does not load a file with the custom node {needs[0]}.")
+
+
+def diagnose_rejected(message: str) -> Finding:
+    """The optimizer wrote no file, for this reason."""
+    return _unfused(f"onnxruntime's optimizer wrote no file: {first_line(message)}")
+
+
+def diagnose_changed(verdict: Verdict) -> Finding:
+    """The optimized file is wrong where the file before it is right."""
+    failure = verdict.smallest_failure or next(iter(verdict.failures), None)
+    if failure is None:
+        return _unfused("the file of onnxruntime's optimizer could be compared at no size.")
+    why = f"onnxruntime's optimizer changed what the file returns: at {say_sizes(failure.sizes)} {say_failure(failure)}"
+    return _unfused(why)
+
+
+def _unfused(why: str) -> Finding:
+    return Finding(
+        code="AS423",
+        name="not-fused",
+        severity=Severity.WARNING,
+        what="target='onnxruntime' had no effect: the file has no fused operators.",
+        why=why,
+        fix="use the file as it is: it was verified, and onnxruntime fuses what it can when it loads it.",
+        alternative="leave target out.",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from anyshape.diagnose.promised_dims import may_stay
+from anyshape.diagnose.consent import may_stay
 from anyshape.domain import dims_of
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared

@@ -19,7 +19,7 @@ from anyshape.findings import Finding, PromiseBroken, Severity, Source
 from anyshape.findings.choices import nearest
 from anyshape.modules.frames import source_of_error, source_of_stack_text
 from anyshape.modules.raised_errors import chain_of
-from anyshape.records.exported import Untranslatable
+from anyshape.records.export import Untranslatable
 
 _NO_FAKE = re.compile(
     r"no fake impl registered for <CustomOpDef\((?P<named>[\w:]+)\)>"

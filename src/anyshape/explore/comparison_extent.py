@@ -17,7 +17,7 @@ from anyshape.domain.condition import conjuncts
 from anyshape.explore.cost_estimates import MEMORY, Costing
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
-from anyshape.records.extent import End, Extent
+from anyshape.records.explored import End, Extent
 from anyshape.records.verdict import Untried
 
 Sizes = Mapping[str, int]

@@ -21,8 +21,7 @@ from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
-from anyshape.inputs.making import BoundedMaker
-from anyshape.inputs.value_bounds import declare_values
+from anyshape.inputs.making import BoundedMaker, declare_values
 
 Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]

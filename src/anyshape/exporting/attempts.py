@@ -15,15 +15,14 @@ from pathlib import Path
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
-from anyshape.diagnose.captures import diagnose_translation_error
-from anyshape.diagnose.cond_functions import diagnose_cond_sides
+from anyshape.diagnose.captures import QUESTIONS, diagnose_translation_error, name_exporting_question
+from anyshape.diagnose.comparison_notes import diagnose_clock
 from anyshape.diagnose.differences import blamed_guard, diagnose_differences
-from anyshape.diagnose.exporting_questions import QUESTIONS, name_exporting_question
-from anyshape.diagnose.extents import diagnose_clock
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refused_inside
 from anyshape.diagnose.unverified import needs_comparing
+from anyshape.diagnose.value_findings import diagnose_cond_sides
 from anyshape.exporting.bounded import keep_exact
 from anyshape.exporting.compared import Promised, plan_comparisons
 from anyshape.exporting.context import ExportContext
@@ -34,15 +33,13 @@ from anyshape.modules.user_code import find_line_of
 from anyshape.operators.registered import collect_operators
 from anyshape.optimize import fold_norms, optimize
 from anyshape.records.captured import Captured, Region
-from anyshape.records.export import Attempt
-from anyshape.records.exported import Exported
+from anyshape.records.export import Attempt, Exported
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
-from anyshape.translate.join import join_regions
+from anyshape.translate.floats import round_inside
 from anyshape.translate.opsets import convert_opset
-from anyshape.translate.program import translate
+from anyshape.translate.program import join_regions, translate
 from anyshape.translate.registry import Translator
-from anyshape.translate.rounded import round_inside
 from anyshape.translate.wider_types import widen_types
 from anyshape.verify import tell_sizes
 from anyshape.verify.asking import request_for

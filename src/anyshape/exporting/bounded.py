@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.overflow import Overflow, find_overflows
-from anyshape.diagnose.overflows import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
+from anyshape.diagnose.limits_reached import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
 from anyshape.domain import dims_of
 from anyshape.domain.intervals import MOST_ELEMENTS, limits_of
 from anyshape.findings import Finding

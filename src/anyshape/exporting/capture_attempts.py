@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, first_alone
 from anyshape.capture.rungs import CaptureContext, CaptureMethod
-from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions
-from anyshape.diagnose.modes import find_scripted
+from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions, find_scripted
 from anyshape.diagnose.operators import find_missing_fake
 from anyshape.exporting.attempts import judge_capture
 from anyshape.exporting.context import ExportContext

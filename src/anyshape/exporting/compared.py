@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anyshape.diagnose.extents import diagnose_ends
+from anyshape.diagnose.comparison_notes import diagnose_ends
 from anyshape.domain import Compare, Condition, Number, Ref, is_about
 from anyshape.domain.telling_points import choose_telling, find_corner
 from anyshape.explore import Costing, find_extent, spread_sizes
@@ -18,8 +18,7 @@ from anyshape.findings import Finding
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
-from anyshape.records.explored import Explored
-from anyshape.records.extent import Extent
+from anyshape.records.explored import Explored, Extent
 from anyshape.verify.asking import Cost, SizePlan, plan_sizes
 
 Sizes = Mapping[str, int]

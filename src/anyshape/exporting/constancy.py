@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.contract.build import state_promises
-from anyshape.diagnose.kept_state import diagnose_memory, diagnose_row, state_not_carried
-from anyshape.diagnose.randomness import diagnose_randomness
+from anyshape.diagnose.state_and_randomness import diagnose_memory, diagnose_randomness, diagnose_row, state_not_carried
 from anyshape.explore import (
     Costing,
     NotCarriedError,

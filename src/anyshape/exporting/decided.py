@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anyshape.diagnose.captures import diagnose_translation_error
-from anyshape.diagnose.value_questions import refuses_somewhere, too_many_questions
+from anyshape.diagnose.value_findings import refuses_somewhere, too_many_questions
 from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.exporting.attempts import judge
@@ -35,8 +35,7 @@ from anyshape.optimize.shared import share_outer_values
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
-from anyshape.records.export import Attempt
-from anyshape.records.exported import Exported
+from anyshape.records.export import Attempt, Exported
 from anyshape.records.verdict import Refusal as Refused
 from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
 from anyshape.verify import Reference

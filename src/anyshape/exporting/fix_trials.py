@@ -24,7 +24,7 @@ from anyshape.exporting.context import Options, Tell
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
-from anyshape.inputs.value_bounds import declare_values
+from anyshape.inputs.making import declare_values
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.modules.edited_copy import edited_copy
 from anyshape.records.export import Export

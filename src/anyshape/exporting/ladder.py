@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
-from anyshape.diagnose.times import diagnose_time
+from anyshape.diagnose.limits_reached import diagnose_time
 from anyshape.diagnose.unverified import with_need_of_comparing
 from anyshape.exporting.capture_attempts import attempt_capture
 from anyshape.exporting.context import ExportContext

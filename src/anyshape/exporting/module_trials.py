@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from anyshape.capture.guard_candidates import find_candidates
 from anyshape.capture.symbolic import Traces
-from anyshape.diagnose.memories import diagnose_memory
-from anyshape.diagnose.values_refused import diagnose_refused_value
-from anyshape.diagnose.varying_outputs import describe_outputs, find_smallest_varying
+from anyshape.diagnose.limits_reached import diagnose_memory
+from anyshape.diagnose.outputs import describe_outputs, find_smallest_varying
+from anyshape.diagnose.value_findings import diagnose_refused_value
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from anyshape.diagnose.unfused import diagnose_changed, diagnose_custom_nodes, diagnose_rejected
+from anyshape.diagnose.differences import diagnose_changed, diagnose_custom_nodes, diagnose_rejected
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import Finding
 from anyshape.graphs.needs import find_needs
 from anyshape.optimize.fused_model import restore_model
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict
+from anyshape.runtime.child_messages import RuntimeRejected
 from anyshape.runtime.offline_optimizer import optimize_file
-from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.saving import save_to_run
 from anyshape.saving.models import lay_out
 

@@ -18,8 +18,8 @@ from anyshape.inputs.by_function import declare_by_function
 from anyshape.inputs.call_messages import no_examples
 from anyshape.inputs.calls import Inputs, read_signature
 from anyshape.inputs.declared import Declared
+from anyshape.inputs.making import declare_values
 from anyshape.inputs.torch_forms import additional_examples
-from anyshape.inputs.value_bounds import declare_values
 
 
 def declare(

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from anyshape.inputs.caches import CacheStructure
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.structure import Leaf, Structure
+from anyshape.inputs.structure import CacheStructure, Leaf, Structure
 
 KINDS = ("key", "value")
 

@@ -15,9 +15,19 @@ import numpy as np
 import torch
 
 from anyshape.findings import DeclarationError, PromiseBroken
-from anyshape.inputs.caches import cache_structure, is_cache
 from anyshape.inputs.call_messages import input_not_dense, no_output_of_a_file, output_not_dense, unknown_container
-from anyshape.inputs.structure import Absent, Items, Keyed, Leaf, Record, Registered, Structure, join
+from anyshape.inputs.structure import (
+    Absent,
+    Items,
+    Keyed,
+    Leaf,
+    Record,
+    Registered,
+    Structure,
+    cache_structure,
+    is_cache,
+    join,
+)
 from anyshape.modules.module_forms import Carried
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)

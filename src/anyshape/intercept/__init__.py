@@ -1,13 +1,14 @@
 """What stands in for parts of Python, numpy and torch while a module runs for us.
 
-| while                        | replaced                                                            | in                                   |
-|------------------------------|---------------------------------------------------------------------|--------------------------------------|
-| any export runs              | `warnings`, stderr and logging of libraries; `min`, `max`, `math.pow` of torch.export | `quiet`, `patching` |
-| a module is captured         | `int`, `len`, `range`, `math`, numpy in the user's own functions    | `open_numbers`, `open_arrays`        |
-| a module is asked for values | `bool()`, `int()`, `.item()` of tensors                             | `questions`, `python_numbers`        |
-| conditions are looked for    | answers of conditions                                               | `needless_conditions`                |
-| a module runs in eager mode  | `torch.cond`, `while_loop`, `scan`, `map`                           | `control_flow`                       |
+    while any export runs              warnings, logging and stderr of libraries                 quiet
+                                       `min`, `max`, `math.pow` that torch.export replaces       patching
+    while a module is captured         `int`, `len`, `range`, `math`, numpy in the user's code   open_numbers, open_arrays
+                                       functions behind `lru_cache`                              patching
+    while it is asked for values       `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
+    while conditions are looked for    answers of conditions on sizes                            needless_conditions
+    while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
+    modes                              torch's fused encoder layer, switched off                 patching
 
-Every replacement is made by `patching`, for the exporting thread alone, and undone when the block ends, also by an error:
-another thread sees the original at all times.
+A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: another
+thread gets the original at all times (docs/explanation/threads.md).
 """

@@ -1,4 +1,4 @@
-"""torch.cond, while_loop, scan and map as the plain Python that torch documents them to be; cond also with a choice that is forced.
+"""torch.cond, while_loop, scan and map as the plain Python that torch documents; cond also with a forced choice.
 
     torch.cond(pred, f, g, (x,))  ->  f(x) if pred else g(x)
 

@@ -1,4 +1,4 @@
-"""Python's arithmetic of ints and floats, on tensors without axes (int64 and float64), and the torch functions that it serves for.
+"""Python's arithmetic of ints and floats on tensors without axes (int64, float64), and the torch functions that it is used for.
 
 What leaves 64 bits raises, and what Python raises for raises too (a division by 0, a shift by less than 0): by a look-up
 beyond the end of a table of one entry, which PyTorch and every ONNX runtime refuse.

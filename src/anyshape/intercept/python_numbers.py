@@ -3,7 +3,7 @@
     k = int(lengths.max())     ->     k is lengths.max() as an int64 tensor
     k // 2, k % 3, k < 0       ->     the same of that tensor, by Python's rules; `if k < 0` is a question of truth
     x * k                      ->     of x's dtype, as with an int
-    x[:, k]                    ->     x[:, k.reshape(1)].squeeze(1): from the end where k is negative, an error beyond either end
+    x[:, k]                    ->     x[:, k.reshape(1)].squeeze(1): an error beyond either end
     x[:, :k], torch.zeros(k)   ->     here Python needs an int: a question of number (see `questions`)
 
 Python's ints have no end. Where a result leaves 64 bits, or where Python would raise, the program raises too.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from anyshape.intercept.quiet import quiet_libraries
-from anyshape.optimize.axes import count_axes_from_the_front
 from anyshape.optimize.plain_nodes import simplify_nodes
-from anyshape.records.exported import Exported
+from anyshape.optimize.reshapes import count_axes_from_the_front
+from anyshape.records.export import Exported
 
 _LARGEST_FOLDED_INPUT = 64 * 1024
 _LARGEST_FOLDED_OUTPUT = 64 * 1024 * 1024

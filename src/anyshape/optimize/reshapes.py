@@ -1,18 +1,50 @@
-"""The sizes of a Reshape as constants: 0 copies the size of an axis, -1 is the one that is left.
+"""Numbers of axes and sizes as constants, where the shapes are known.
 
+ReduceSum(x, axes=[-1])                 ->  ReduceSum(x, axes=[2])
 Reshape(x, Concat(batch, seq, -1, 64))  ->  Reshape(x, [0, 0, 12, 64])    for x: [batch, seq, 768]
 
-The shapes of input and output, as expressions of the dims, decide. -1 beside a copied size needs that size to be at least
-1: onnxruntime cannot divide by a product that is 0.
+onnxruntime (1.31) gives another shape than it should for a negative axis of an empty tensor. Of a Reshape, the shapes of input
+and output, as expressions of the dims, decide; -1 beside a copied size needs that size to be at least 1: onnxruntime cannot
+divide by a product that is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import onnx_ir as ir
 
-from anyshape.optimize.constants import find_integers
+from anyshape.optimize.constants import add_integers, find_integers
+
+_CASTS = ("Cast", "CastLike")
+
+
+def count_axes_from_the_front(model: ir.Model) -> int:
+    """Makes the axes of reductions positive. Says how many nodes were changed."""
+    changed = 0
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        if not node.op_type.startswith("Reduce") or len(node.inputs) < 2:
+            continue
+        data, axes = node.inputs[0], node.inputs[1]
+        rank = _rank(data)
+        if rank is None or axes is None or axes.const_value is None:
+            continue
+        counted = axes.const_value.numpy()
+        if (counted >= 0).all():
+            continue
+        positive = np.where(counted < 0, counted + rank, counted)
+        node.replace_input_with(1, add_integers(model, "axes", positive.reshape(-1)))
+        changed += 1
+    return changed
+
+
+def _rank(value: ir.Value | None) -> int | None:
+    """How many axes a value has; one that was only cast has those of what it was cast from."""
+    while value is not None and value.shape is None:
+        maker = value.producer()
+        value = maker.inputs[0] if maker is not None and maker.op_type in _CASTS else None
+    return None if value is None or value.shape is None else len(value.shape)
 
 
 def fixed_sizes(node: ir.Node, never_empty: Collection[str]) -> list[int] | None:

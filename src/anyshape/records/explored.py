@@ -1,4 +1,4 @@
-"""What trying the module gives: where it answers, the rules that describe it, and what repeated calls show."""
+"""What trying the module gives: where it answers, the rules that describe it, repeated calls, and how far comparisons go."""
 
 from __future__ import annotations
 
@@ -12,6 +12,54 @@ from anyshape.modules.raised_errors import HeldTensor, Layer
 from anyshape.modules.slots import Slot
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
+
+
+@dataclass(frozen=True)
+class End:
+    """The largest size of one dim that is compared. `declared` is the user's own end, None for a dim without one.
+
+    `why` is the limit that stops it, "" where the declared end itself is compared. `is_memory` is True where that limit
+    is the memory bound, which `thorough` does not lift. `farther` is a larger end of a dim without one, which would be
+    compared if it were declared; None where there is none.
+    """
+
+    name: str
+    largest: int
+    declared: int | None
+    why: str = ""
+    is_memory: bool = False
+    farther: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user declared no upper end."""
+        return self.declared is None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the declared end is not compared."""
+        return self.declared is not None and self.largest < self.declared
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The domain as far as it is compared, where nothing is proved.
+
+    `points` are to be compared once each: every dim at its end with the others small, then the joint corner.
+    `left_out` are the sizes beyond.
+    """
+
+    domain: Domain
+    ends: tuple[End, ...]
+    points: tuple[Mapping[str, int], ...] = field(hash=False)
+    left_out: tuple[Untried, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def largest(self) -> dict[str, int]:
+        """The largest compared size of each dim."""
+        return {end.name: end.largest for end in self.ends}
+
 
 _CHEAP = 600
 

@@ -1,4 +1,4 @@
-"""What the user gets: the model, its contract, the verdict behind it, and what was found on the way."""
+"""What translation gives, an ONNX model in the user's names, and what the user gets: contract, verdict and findings with it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, Reason, Severity, Source
-from anyshape.records.captured import Captured, Guard, RefusedPart, Region
+from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
-from anyshape.records.exported import Exported
-from anyshape.records.untried_text import describe_untried, describe_untried_values
-from anyshape.records.verdict import FailureKind, Sizes, Verdict
+from anyshape.records.verdict import FailureKind, Sizes, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
     from anyshape.inputs import Declared
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An ONNX model in memory: its inputs' names, its outputs' names with what each answers, its opset.
+
+    `target` is the only runtime for which it is made; "" for any.
+    """
+
+    model: ir.Model
+    input_names: tuple[str, ...]
+    outputs: tuple[tuple[str, Answer], ...]
+    opset: int
+    target: str = ""
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.outputs)
+
+
+@dataclass(frozen=True)
+class Untranslatable:
+    """An operator without a translation, torch's stack text of its first use, and what its template needs.
+
+    `tensors` and `others` are the names of its parameters, `outputs` counts what it returns. `body` is the error with which
+    its Python body refused to be followed, and None where it has none. `mutates`: it changes its arguments.
+    """
+
+    operator: str
+    stack: str | None
+    tensors: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    outputs: int = 1
+    body: BaseException | None = None
+    mutates: bool = False
+
 
 _MOST_FAR = 2
 

@@ -14,9 +14,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from anyshape.runtime.child_messages import Ask, Message, read_message, remote_operator, write_message
+from anyshape.runtime.child_messages import (
+    Ask,
+    Message,
+    RuntimeFailed,
+    RuntimeRejected,
+    read_message,
+    remote_operator,
+    write_message,
+)
 from anyshape.runtime.custom_node_session import PiecedSession, open_session
-from anyshape.runtime.runtime_errors import RuntimeFailed, RuntimeRejected
 from anyshape.runtime.session import Session
 
 

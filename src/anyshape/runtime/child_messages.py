@@ -1,11 +1,10 @@
-"""Messages between us and the child process: a JSON header, then the raw bytes of its arrays; and the calls of Python functions
-that custom nodes in the child make over them.
+"""Messages between us and the child process, and what can go wrong when it runs an ONNX file.
 
-    8 bytes, little endian: length of the header | header | array bytes, one after the other
+    8 bytes, little endian: length of the header (JSON) | header | array bytes, one after the other
+    child: call mylib::Scale with these arrays  ->  here: the user's function  ->  child: returned, or raised
 
-Arrays are written from, and read into, their own memory: a large one is never held twice on one side.
-
-child: call mylib::Scale with these arrays  ->  here: the user's function  ->  child: returned, or raised
+Arrays are written from, and read into, their own memory: a large one is never held twice on one side. Errors are plain
+exceptions, not findings: only a stage knows the sizes at which they happened and what that means.
 """
 
 from __future__ import annotations
@@ -14,12 +13,62 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from anyshape.runtime.dtypes import Array, dtype_called, from_raw, raw
-from anyshape.runtime.runtime_errors import RuntimeFailed
+
+
+class RunError(Exception):
+    """Base of all three: an ONNX file did not give its outputs."""
+
+
+class RuntimeRejected(RunError):
+    """The runtime cannot load the model. `unsupported`: the file is well formed, but a kernel is missing."""
+
+    def __init__(self, message: str, unsupported: bool = False) -> None:
+        super().__init__(message, unsupported)
+        self.message = message
+        self.unsupported = unsupported
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RuntimeFailed(RunError):
+    """The model was loaded, but a run of it raised. `memory`: because it could not allocate."""
+
+    def __init__(self, message: str, memory: bool = False) -> None:
+        super().__init__(message, memory)
+        self.message = message
+        self.memory = memory
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Death(Enum):
+    """How a child process came to its end."""
+
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+
+
+class ChildDied(RunError):
+    """The child process is gone: `how` reads `crashed with signal 11 (SIGSEGV)`; `detail` is what it last wrote."""
+
+    def __init__(self, how: str, death: Death, detail: str = "") -> None:
+        super().__init__(how, death, detail)
+        self.how = how
+        self.death = death
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.how}: {self.detail}" if self.detail else self.how
+
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 24

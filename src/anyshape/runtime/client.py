@@ -14,10 +14,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from anyshape.runtime.child_messages import Message
+from anyshape.runtime.child_messages import ChildDied, Death, Message, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.process import ChildProcess, physical_memory
-from anyshape.runtime.runtime_errors import ChildDied, Death, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.session import CPU, TensorInfo
 
 _WALL = 10.0

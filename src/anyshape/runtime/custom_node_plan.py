@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anyshape.runtime.runtime_errors import RuntimeRejected
+from anyshape.runtime.child_messages import RuntimeRejected
 
 if TYPE_CHECKING:
     import onnx

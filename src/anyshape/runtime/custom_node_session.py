@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anyshape.runtime.child_messages import RunError, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.custom_node_plan import Call, Choice, Piece, Plan, plan_pieces
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.runtime_errors import RunError, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.session import CPU, Session, TensorInfo
 
 if TYPE_CHECKING:

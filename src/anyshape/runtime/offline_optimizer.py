@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from anyshape.runtime.child_messages import RuntimeRejected
 from anyshape.runtime.process import child_environment, child_search_path, package_parent
-from anyshape.runtime.runtime_errors import RuntimeRejected
 from anyshape.runtime.session import write_optimized
 
 _START = "import sys; sys.path[:] = sys.argv[3:]; from anyshape.runtime.offline_optimizer import main; main()"

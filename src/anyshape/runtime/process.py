@@ -25,8 +25,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from anyshape.findings.paths import PACKAGE_FOLDER
 from anyshape.intercept.quiet import LOG
-from anyshape.runtime.child_messages import Message, answer_call, read_message, write_message
-from anyshape.runtime.runtime_errors import ChildDied, Death
+from anyshape.runtime.child_messages import ChildDied, Death, Message, answer_call, read_message, write_message
 from anyshape.runtime.session import TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from anyshape.runtime.child_messages import RuntimeFailed, RuntimeRejected
 from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called, dtype_of_ort_type, from_raw
-from anyshape.runtime.runtime_errors import RuntimeFailed, RuntimeRejected
 
 CPU = "CPUExecutionProvider"
 _QUIET = 4  # only fatal messages: whatever matters reaches us as an exception

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anyshape.runtime.child_messages import RuntimeFailed
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.process import child_environment, child_search_path, package_parent
-from anyshape.runtime.runtime_errors import RuntimeFailed
 from anyshape.runtime.session import Session
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.timing import main; main()"

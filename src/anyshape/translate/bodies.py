@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from anyshape.domain import Compare, Domain, Expr, decide, format_expr
 from anyshape.records.captured import Answer
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 
 _SOLVER_MS = 200
 

@@ -21,10 +21,10 @@ import onnx_ir as ir
 from anyshape.domain import is_about
 from anyshape.inputs import Declared
 from anyshape.records.captured import Answer
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
-from anyshape.translate.join import written_axis
 from anyshape.translate.number_inputs import replace_length
+from anyshape.translate.program import written_axis
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,28 @@
-"""What Python computes in double precision stays so until it meets a tensor, and beyond where that holds doubles.
+"""Floats as torch computes them: Python's doubles, bfloat16 without kernels, logarithms of small values.
+
+What Python computes in double precision stays so until it meets a tensor, and beyond where that holds doubles.
 
     x * (seq / 7)     ->     Mul(x, number("seq over 7")), rounded to x's precision at the end
     x * 0.1           ->     Mul(x, a constant double)
     leaky_relu(x)     ->     what torch makes of it; attributes of ONNX operators are single precision
 
 torch.onnx writes numbers in single precision and then casts them (seen to torch 2.13).
+
+bfloat16 inside of a model that takes and gives other types: computed in single precision, and rounded.
+
+    bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(Cast<float>(a), Cast<float>(w))    bfloat16 y = Cast<bfloat16>(y')
+
+That is what hardware does with bfloat16, and what a runtime can do that has no kernels of that type, as onnxruntime has
+not on the CPU (to 1.31). A model that is in bfloat16 from input to output stays so: whoever feeds it has such kernels.
+
+Logarithms of a sigmoid in a captured program, written so that onnxruntime computes the small values, too.
+
+    log(sigmoid(x))  ->  log(1 / (1 + exp(-x)))    also log2 and log10, in float32 and float64
+
+onnxruntime (to 1.31) computes Sigmoid of float32 by a formula that ends near -18, where the sigmoid is 1.5e-8: the logarithm
+is -inf from there on. torch computes 1 / (1 + exp(-x)), whose logarithm is right down to -88, and -inf below in torch as
+well; for this reason it is not replaced by log_sigmoid. Other uses of the sigmoid keep the Sigmoid node: an error of
+1.5e-8 has no effect on them.
 """
 
 from __future__ import annotations
@@ -12,15 +30,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from anyshape.intercept.patching import standing
 from anyshape.operators.whole import counted, number
+from anyshape.records.export import Exported
+from anyshape.translate.known_values import value_of
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 WITH_ATTRIBUTES = (
     "addcdiv.default",
@@ -119,3 +143,83 @@ def _graphs(program: ExportedProgram) -> Iterator[torch.fx.GraphModule]:
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
             yield module
+
+
+_NARROW = ir.DataType.BFLOAT16
+_KEPT = frozenset(
+    {"Cast", "CastLike", "Identity", "If", "Loop", "Reshape", "Scan", "Shape", "Size", "Squeeze", "Unsqueeze"}
+)
+
+
+def round_inside(exported: Exported) -> Exported:
+    """The model is changed in place, and given back."""
+    model = exported.model
+    if not any(value.dtype is _NARROW for value in (*model.graph.inputs, *model.graph.outputs)):
+        for node in list(model.graph.all_nodes()):
+            if node.domain == "" and node.op_type not in _KEPT:
+                _round(node)
+    return exported
+
+
+def _round(node: ir.Node) -> None:
+    narrow = [place for place, value in enumerate(node.inputs) if value is not None and value.dtype is _NARROW]
+    if not narrow or node.graph is None:
+        return
+    for place in narrow:
+        wide = _cast(node, node.inputs[place], ir.DataType.FLOAT, f"input_{place}")
+        node.graph.insert_before(node, wide)
+        node.replace_input_with(place, wide.outputs[0])
+    for place, value in enumerate(node.outputs):
+        if value.dtype is _NARROW:
+            rounded = _cast(node, value, _NARROW, f"rounded_{place}")
+            ir.convenience.replace_all_uses_with(value, rounded.outputs[0], replace_graph_outputs=True)
+            rounded.replace_input_with(0, value)
+            value.dtype = ir.DataType.FLOAT
+            node.graph.insert_after(node, rounded)
+
+
+def _cast(node: ir.Node, value: ir.Value | None, dtype: ir.DataType, name: str) -> ir.Node:
+    cast = ir.node("Cast", [value], {"to": dtype.value}, name=f"{node.name}/{name}")
+    cast.metadata_props.update(node.metadata_props)
+    cast.outputs[0].name = f"{node.outputs[0].name}/{name}"
+    cast.outputs[0].dtype, cast.outputs[0].shape = dtype, value.shape if value is not None else None
+    return cast
+
+
+_aten = torch.ops.aten
+_LOGARITHMS = (_aten.log.default, _aten.log2.default, _aten.log10.default)
+_TYPES = (torch.float32, torch.float64)
+
+
+def write_sigmoids_of_logarithms(program: ExportedProgram) -> None:
+    """Rewrite the program in place."""
+    graph = program.graph_module.graph
+    found = [node for node in graph.nodes if node.target in _LOGARITHMS and _is_sigmoid(node.args[0])]
+    for node in found:
+        node.replace_input_with(node.args[0], _write_out(node, node.args[0]))
+    if found:
+        graph.eliminate_dead_code()
+        program.graph_module.recompile()
+
+
+def _is_sigmoid(given: object) -> bool:
+    if not isinstance(given, Node) or given.target is not _aten.sigmoid.default:
+        return False
+    before, after = value_of(given.args[0]), value_of(given)
+    return before is not None and after is not None and before.dtype == after.dtype and after.dtype in _TYPES
+
+
+def _write_out(before: Node, sigmoid: Node) -> Node:
+    """1 / (1 + exp(-x)), in front of a node."""
+    value = sigmoid.args[0]
+    for operator, more in (
+        (_aten.neg.default, ()),
+        (_aten.exp.default, ()),
+        (_aten.add.Tensor, (1.0,)),
+        (_aten.reciprocal.default, ()),
+    ):
+        with before.graph.inserting_before(before):
+            made = before.graph.call_function(operator, (value, *more))
+        made.meta = dict(sigmoid.meta)
+        value = made
+    return made

@@ -21,12 +21,10 @@ from anyshape.modules.frames import is_users, make_source
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.records.captured import Answer
-from anyshape.records.exported import Exported
-from anyshape.translate.join import written_axis
-from anyshape.translate.names import name_inputs, name_outputs, name_weights
+from anyshape.records.export import Exported
+from anyshape.translate.names import keep_sources, name_inputs, name_outputs, name_weights
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.program import IR_VERSION, PRODUCER
-from anyshape.translate.sources import keep_sources
+from anyshape.translate.program import IR_VERSION, PRODUCER, written_axis
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from anyshape.records.captured import Loop
-from anyshape.translate.names import name_dims
-from anyshape.translate.sources import keep_sources
+from anyshape.translate.names import keep_sources, name_dims
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload

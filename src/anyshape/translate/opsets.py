@@ -1,19 +1,183 @@
-"""From the opset in which translations are written to the one that the user asked for.
+"""From the opset in which translations are written (18) to the one that the user asked for.
 
-Translations are written in opset 18. A file of another opset is converted at the end and verified like every other: to newer
-opsets by onnxscript, to 11 to 17 by us. What cannot be converted is refused; the file has the opset that was given.
+A file of another opset is converted at the end and verified like every other: to newer opsets by onnxscript, to 11 to 17 by us,
+one opset at a time: what came with opset 17 is replaced by what opset 16 has, and so on. What has no replacement is refused by
+its name, from the schemas of the installed onnx.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+from onnx_ir.passes.common import ShapeInferencePass
 
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.intercept.quiet import quiet_libraries
-from anyshape.records.exported import Exported
-from anyshape.translate.older_opsets import lower_further
+from anyshape.records.export import Exported
 from anyshape.translate.opset17 import OPSET as OPSET_17
-from anyshape.translate.opset17 import Inexpressible, lower_to_17
+from anyshape.translate.opset17 import Inexpressible, lower_to_17, subgraphs
+from anyshape.translate.opset_forms import (
+    at_least,
+    at_most,
+    batch_norm,
+    by_products,
+    by_where,
+    cast_like,
+    clip_integers,
+    constant_value,
+    fixed_axes,
+    hard_swish,
+    layer_norm,
+    part_of_shape,
+    power,
+    reshape,
+    resize,
+    softmax,
+    split,
+    triangle,
+    without_defaults,
+)
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
+
+
+Form = Callable[[ir.Node, ir.tape.Tape], Sequence[ir.Value] | None]
+
+# The opset with which a form came -> operator -> function that writes it in the forms of the opset before.
+FORMS: Mapping[int, Mapping[str, Form]] = {
+    17: {"LayerNormalization": layer_norm},
+    16: {
+        "ScatterElements": without_defaults(reduction="none"),
+        "ScatterND": without_defaults(reduction="none"),
+        "RoiAlign": without_defaults(coordinate_transformation_mode="output_half_pixel"),
+    },
+    15: {"Shape": part_of_shape, "CastLike": cast_like},
+    14: {
+        "BatchNormalization": batch_norm,
+        "LSTM": without_defaults(layout=0),
+        "GRU": without_defaults(layout=0),
+        "RNN": without_defaults(layout=0),
+        "Reshape": reshape,
+        "HardSwish": hard_swish,
+        "Trilu": triangle,
+    },
+    13: {
+        "ReduceSum": fixed_axes,
+        "Squeeze": fixed_axes,
+        "Unsqueeze": fixed_axes,
+        "Split": split,
+        "Softmax": softmax,
+        "LogSoftmax": softmax,
+        "Resize": resize,
+    },
+    12: {
+        "Constant": constant_value,
+        "GreaterOrEqual": at_least,
+        "LessOrEqual": at_most,
+        "Max": by_where,
+        "Min": by_where,
+        "Clip": clip_integers,
+        "ArgMax": without_defaults(select_last_index=0),
+        "ArgMin": without_defaults(select_last_index=0),
+        "GatherND": without_defaults(batch_dims=0),
+        "Pow": power,
+        "Einsum": by_products,
+    },
+}
+
+
+def lower_further(model: ir.Model, opset: int) -> None:
+    """Changes a model of opset 17 in place. Raises Inexpressible, and leaves it half changed, where `opset` cannot have it."""
+    _infer_types(model)
+    for version in sorted(FORMS, reverse=True):
+        if opset < version:
+            _write_forms(model, FORMS[version])
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        if node.domain == "":
+            _check_defined(node, opset)
+    for graph in (model.graph, *subgraphs(model)):
+        graph.opset_imports[""] = opset
+
+
+def _infer_types(model: ir.Model) -> None:
+    """Adds the ranks and types that older forms need, except those of sequences, which the pass of onnx_ir calls tensors."""
+    nodes = [node for node in ir.traversal.RecursiveGraphIterator(model.graph) if "Sequence" in node.op_type]
+    before = [(value, value.type, value.shape) for node in nodes for value in node.outputs]
+    ShapeInferencePass()(model)
+    for value, kind, shape in before:
+        value.type, value.shape = kind, shape
+
+
+def _write_forms(model: ir.Model, forms: Mapping[str, Form]) -> None:
+    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        form = forms.get(node.op_type) if node.domain == "" else None
+        if form is None:
+            continue
+        tape = ir.tape.Tape()
+        values = form(node, tape)
+        if values is not None:
+            _replace(node, tape.nodes, values)
+        elif tape.nodes and node.graph is not None:
+            _name(node, tape.nodes)
+            node.graph.insert_before(node, tape.nodes)
+
+
+def _replace(node: ir.Node, nodes: Sequence[ir.Node], values: Sequence[ir.Value]) -> None:
+    graph = node.graph
+    if graph is None:
+        raise Inexpressible(f"{node.op_type} is in no graph.")
+    _name(node, nodes)
+    ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, node.outputs[: len(values)], values)
+
+
+def _name(node: ir.Node, nodes: Sequence[ir.Node]) -> None:
+    """Names that no other graph of the model has, and the source line of the node that they replace or prepare."""
+    for number, new in enumerate(nodes):
+        new.name = f"{node.name}/{new.op_type}_{number}"
+        new.metadata_props.update(node.metadata_props)
+        for position, value in enumerate(new.outputs):
+            value.name = f"{node.outputs[0].name}/{new.op_type}_{number}_{position}"
+
+
+def _check_defined(node: ir.Node, opset: int) -> None:
+    """Raises Inexpressible unless the opset defines the operator with these attributes, inputs and types."""
+    from onnx import defs
+
+    if not defs.has(node.op_type, opset, ""):
+        raise Inexpressible(f"{node.op_type} came with opset {_came_with(node.op_type, opset)}.")
+    schema = defs.get_schema(node.op_type, opset, "")
+    newer = sorted(name for name in node.attributes if name not in schema.attributes)
+    if newer:
+        raise Inexpressible(f"{node.op_type} has no {newer[0]} at opset {opset}.")
+    if len(node.inputs) > schema.max_input:
+        raise Inexpressible(f"{node.op_type} has at most {schema.max_input} inputs at opset {opset}.")
+    for position, value in enumerate(node.inputs):
+        if value is not None and value.dtype is not None and not _takes(schema, position, value.dtype):
+            raise Inexpressible(f"{node.op_type} takes no {value.dtype} at opset {opset}.")
+
+
+def _takes(schema: OpSchema, position: int, dtype: ir.DataType) -> bool:
+    """Whether a schema allows tensors of a dtype at this input; sequences and formal types without a list are allowed."""
+    from onnx import TensorProto
+
+    formal = schema.inputs[min(position, len(schema.inputs) - 1)].type_str
+    allowed = [
+        names for each in schema.type_constraints if each.type_param_str == formal for names in each.allowed_type_strs
+    ]
+    tensors = [name for name in allowed if name.startswith("tensor(")]
+    return not tensors or f"tensor({TensorProto.DataType.Name(dtype.value).lower()})" in tensors
+
+
+def _came_with(op_type: str, opset: int) -> int:
+    from onnx import defs
+
+    known = [each.since_version for each in defs.get_all_schemas_with_history() if each.name == op_type]
+    return min((version for version in known if version > opset), default=opset + 1)
+
 
 WRITTEN_OPSET = 18
 

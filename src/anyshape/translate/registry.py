@@ -17,11 +17,17 @@ from torch._ops import OpOverload
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.operators.registered import Translation
 from anyshape.operators.whole import counted, number, whole
-from anyshape.records.exported import Untranslatable
+from anyshape.records.export import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.decomposed_nodes import decompose_nodes
 from anyshape.translate.fewer_nodes import take_out_idle_nodes
-from anyshape.translate.floats import WITH_ATTRIBUTES, constants_in_double, has_doubles, write_floats
+from anyshape.translate.floats import (
+    WITH_ATTRIBUTES,
+    constants_in_double,
+    has_doubles,
+    write_floats,
+    write_sigmoids_of_logarithms,
+)
 from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
 from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
@@ -33,7 +39,6 @@ from anyshape.translate.operators import (
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.promotions import insert_promotions
-from anyshape.translate.sigmoid_tails import write_sigmoids_of_logarithms
 from anyshape.translate.size_numbers import mark_floors, size_translations
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import onnx
 import onnx_ir as ir
 
-from anyshape.records.exported import Exported
+from anyshape.records.export import Exported
 
 _WHOLE = (
     ir.DataType.BOOL,

@@ -1,10 +1,11 @@
-"""What to ask of a file: at which sizes, and with which inputs."""
+"""What to compare of a file: at which sizes, with which inputs, under which names of inputs and outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from anyshape.domain import choose_sizes, is_about, sizes_near
 from anyshape.inputs import Declared
@@ -12,6 +13,35 @@ from anyshape.records.captured import Guard
 from anyshape.records.verdict import Sizes, Untried
 from anyshape.verify.reference import Reference
 from anyshape.verify.request import VerifyRequest
+
+_CHOOSING = frozenset({"ArgMax", "ArgMin", "TopK", "Hardmax", "NonMaxSuppression", "Unique"})
+
+
+def chooses_among_values(path: str) -> bool:
+    """Whether an operator of the file picks positions by value, so that equal values leave it free which to pick."""
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    return any(node.op_type in _CHOOSING for graph in graphs_of(model) for node in graph.node)
+
+
+def file_bytes(path: str) -> int:
+    """Of the file and of what lies beside it: weights may be there."""
+    return sum(each.stat().st_size for each in Path(path).parent.glob(f"{Path(path).name}*"))
+
+
+def graphs_of(model: Any) -> Iterator[Any]:
+    """Every graph and function of a model, those inside of nodes too."""
+    return _with_inner([model.graph, *model.functions])
+
+
+def _with_inner(graphs: Iterable[Any]) -> Iterator[Any]:
+    for graph in graphs:
+        yield graph
+        for node in graph.node:
+            yield from _with_inner([attribute.g for attribute in node.attribute if attribute.HasField("g")])
+            yield from _with_inner([inner for attribute in node.attribute for inner in attribute.graphs])
+
 
 _SIZES = 30
 TOO_DEAR = "one comparison takes more work than most may; smaller sizes were compared in its place"

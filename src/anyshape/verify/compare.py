@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.records.verdict import Difference, Mismatch
+from anyshape.records.verdict import Difference, FailureKind, Mismatch
+from anyshape.runtime.child_messages import ChildDied, Death, RunError, RuntimeRejected
 from anyshape.runtime.dtypes import EXTENDED, Array
 from anyshape.verify.tolerance import DEFAULT_TOLERANCE, FACTOR, Tolerance
 
@@ -214,3 +215,19 @@ def _difference(
 
 def _plain(element: Any) -> Any:
     return element.item() if isinstance(element, np.generic) else element
+
+
+_DEATHS = {
+    Death.CRASHED: FailureKind.CRASHED,
+    Death.TIMED_OUT: FailureKind.TIMED_OUT,
+    Death.OUT_OF_MEMORY: FailureKind.OUT_OF_MEMORY,
+}
+
+
+def kind_of(error: RunError) -> FailureKind:
+    """The kind under which a run that raised is counted."""
+    if isinstance(error, ChildDied):
+        return _DEATHS[error.death]
+    if isinstance(error, RuntimeRejected):
+        return FailureKind.UNSUPPORTED if error.unsupported else FailureKind.REJECTED
+    return FailureKind.RAISED

@@ -18,8 +18,8 @@ from typing import Any
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import ForcedModule, choices_noted
 from anyshape.records.verdict import CondSide
+from anyshape.verify.asking import graphs_of
 from anyshape.verify.edge_values import with_values
-from anyshape.verify.graph import graphs_of
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.reference import CallInputs, Reference
 from anyshape.verify.request import VerifyRequest

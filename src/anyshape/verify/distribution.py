@@ -14,9 +14,9 @@ from time import monotonic
 import numpy as np
 
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Refusal, Sizes, Untried, Verdict
+from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.runtime_errors import RunError
 from anyshape.verify.plan import spread
 from anyshape.verify.reference import Answer, Refused
 from anyshape.verify.request import VerifyRequest

@@ -18,9 +18,9 @@ from anyshape.inputs import Declared, Inputs, StateInput, flatten_outputs, state
 from anyshape.inputs.calls import as_array
 from anyshape.modules.replay import Replay
 from anyshape.records.verdict import RowDifference
+from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.runtime_errors import RunError
 from anyshape.verify.tensors import to_array
 
 Sizes = Mapping[str, int]

@@ -26,11 +26,11 @@ from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, FailureKind, Sizes, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.process import usable_cores
+from anyshape.verify.asking import file_bytes
 from anyshape.verify.bfloat16_copy import NOTE, Widened, widen_file
 from anyshape.verify.distribution import verify_samples
 from anyshape.verify.edge_values import edge_called
 from anyshape.verify.float64_copy import Doubled
-from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread

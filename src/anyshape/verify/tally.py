@@ -1,4 +1,4 @@
-"""What the trials of a verification have shown: counted once, and told as a verdict."""
+"""What the trials of a verification have shown: counted once, and given as a verdict."""
 
 from __future__ import annotations
 

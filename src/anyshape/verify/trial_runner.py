@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Sizes
+from anyshape.runtime.child_messages import ChildDied, Death, RunError
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.runtime_errors import ChildDied, Death, RunError
-from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, without_numbers_apart
+from anyshape.verify.asking import chooses_among_values
+from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
-from anyshape.verify.failure_kinds import kind_of
 from anyshape.verify.float64_copy import SLIGHT, Doubled, rounding_of_file
-from anyshape.verify.graph import chooses_among_values
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.precision import computes_in_double
 from anyshape.verify.reference import Answer, CallInputs, Refused

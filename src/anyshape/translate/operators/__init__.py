@@ -7,6 +7,7 @@ torch's and up to which version it was seen, so that it can go when torch's own 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,33 +16,84 @@ if TYPE_CHECKING:
 Translation = Callable[..., Any]
 
 
+FILES = (
+    "angles",
+    "attention",
+    "bessel",
+    "complex_numbers",
+    "convolution",
+    "drawing",
+    "elementwise",
+    "factors",
+    "fourier",
+    "integers",
+    "interpolating",
+    "limits_of_floats",
+    "linalg",
+    "pooling",
+    "products",
+    "ranges",
+    "reducing",
+    "scattering",
+    "searching",
+    "shifting",
+    "size_values",
+    "sorting",
+    "special_functions",
+)
+"""The files of this folder with translations: each has a table TRANSLATIONS, or one of the other two tables."""
+
+_OTHER_NAMES = (
+    "divide.Tensor",
+    "divide.Scalar",
+    "divide.Tensor_mode",
+    "true_divide.Tensor",
+    "true_divide.Scalar",
+    "multiply.Tensor",
+    "multiply.Scalar",
+    "subtract.Tensor",
+    "subtract.Scalar",
+)
+"""Of div, mul and sub: torch.onnx (to 2.13) does not bring their operands to one dtype, as it does for those."""
+
+DECOMPOSED = (
+    *_OTHER_NAMES,
+    "logdet",  # the logarithm of a determinant that may be too small or too large a number
+    "cross_entropy_loss",  # drops label_smoothing, and does not load with probabilities for targets
+    "_native_batch_norm_legit_functional",  # gives other statistics than torch in training mode
+    "_native_batch_norm_legit",
+    "native_batch_norm",
+)
+"""Whose translation in torch.onnx (to 2.13) is wrong, while torch's own decomposition is right: theirs is not used."""
+
+
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
-    from anyshape.translate.operators.table import TRANSLATIONS
-
-    return _by_overload(TRANSLATIONS)
+    return _by_overload(_collect("TRANSLATIONS"))
 
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
     from anyshape.operators.spectra import istft
-    from anyshape.translate.operators.table import COMPLEX_TRANSLATIONS
 
-    return {**_by_overload(COMPLEX_TRANSLATIONS), istft: _without_types(COMPLEX_TRANSLATIONS["istft"])}
+    table = _collect("COMPLEX_TRANSLATIONS")
+    return {**_by_overload(table), istft: _without_types(table["istft"])}
 
 
 def library_translations() -> dict[OpOverload, Translation]:
     """The same for operators of libraries that are imported by now."""
-    from anyshape.translate.operators.table import LIBRARY_TRANSLATIONS
-
-    return _by_overload(LIBRARY_TRANSLATIONS)
+    return _by_overload(_collect("LIBRARY_TRANSLATIONS"))
 
 
 def decomposed_operators() -> list[OpOverload]:
     """Those that are taken apart, though torch.onnx has a translation."""
-    from anyshape.translate.operators.table import DECOMPOSED
-
     return list(_by_overload(dict.fromkeys(DECOMPOSED, _unused)))
+
+
+def _collect(table: str) -> dict[str, Translation]:
+    """The tables of this name in all files, as one."""
+    files = [import_module(f"anyshape.translate.operators.{name}") for name in FILES]
+    return {key: translation for file in files for key, translation in getattr(file, table, {}).items()}
 
 
 def _unused(*args: Any) -> Any:

@@ -10,6 +10,8 @@ wrong. The angle of a real NaN is 0 there, and that of complex doubles has no ke
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
@@ -81,3 +83,11 @@ def _first_quadrant_in_doubles(y: ir.Value, x: ir.Value) -> ir.Value:
     )
     # Both are 0, or one is NaN.
     return op.Where(is_ordinary, op.Add(angle, step), larger)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "atan2": translate_atan2,
+    "angle": translate_angle,
+}
+
+COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {"angle": translate_complex_angle}

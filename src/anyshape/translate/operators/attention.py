@@ -9,10 +9,13 @@ computed from the mask: layers with one mask share these nodes, and nothing but 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.repeating import translate_repeat_interleave
+from anyshape.translate.operators.ranges import translate_repeat_interleave
 from anyshape.translate.operators.size_values import constant, dtype_of, ints, lowest, rank, size_scalar
 
 
@@ -88,3 +91,8 @@ def _scale(query: ir.Value, scale: float | None, dtype: ir.DataType) -> ir.Value
     if scale is not None:
         return op.Cast(scale, to=dtype)
     return op.Reciprocal(op.Sqrt(op.Cast(size_scalar(query, -1), to=dtype)))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "scaled_dot_product_attention": translate_attention,
+}

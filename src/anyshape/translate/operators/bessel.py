@@ -1,7 +1,21 @@
-"""Bessel functions: aten::i0, special_i0e, i1, i1e, bessel_j0, j1, y0, y1, (scaled_)modified_bessel_*, spherical_bessel_j0.
+"""Bessel functions, and the Chebyshev series by which they and other smooth functions are computed.
+
+Smooth functions as Chebyshev series, fitted to torch's own function in float64 when it is translated.
+
+A series is right to 1e-12 where the function is analytic on its interval; the caller takes poles, logarithms and waves out
+first. Values are float64 throughout.
+
+Bessel functions: aten::i0, special_i0e, i1, i1e, bessel_j0, j1, y0, y1, (scaled_)modified_bessel_*, spherical_bessel_j0.
 
 Near 0 a series in x, beside the logarithm that k and y have; far out a series in 1 / x, beside the exponential or the wave.
 torch.onnx (to 2.13) takes them apart into `prims` that it cannot write.
+
+The Bessel functions that are waves: aten::special_bessel_j0, j1, y0 and y1.
+
+    j = sqrt(2 / (pi x)) (P cos t - Q sin t),  y = sqrt(2 / (pi x)) (P sin t + Q cos t),  t = x - (order / 2 + 1 / 4) pi
+
+Beyond 8, P and Q are series in 8 / x, found from torch's j and y; up to 8, series in x beside the logarithm that y has.
+torch.onnx (to 2.13) has none of these.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -11,14 +25,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.chebyshev_fits import DOUBLE, Function, fit, number
-from anyshape.translate.operators.size_values import dtype_of
+from anyshape.translate.operators.size_values import constant, dtype_of
+
+DOUBLE = ir.DataType.DOUBLE
+Function = Callable[[torch.Tensor], torch.Tensor]
+_TERMS = 40
+
+
+@lru_cache(maxsize=64)
+def _coefficients(function: Function, low: float, high: float) -> tuple[float, ...]:
+    def values(places: np.ndarray) -> np.ndarray:
+        return function(torch.from_numpy(places)).numpy()
+
+    fitted = np.polynomial.chebyshev.Chebyshev.interpolate(values, _TERMS, domain=[low, high]).coef
+    small = np.abs(fitted).max() * 1e-17
+    kept = max((number for number, each in enumerate(fitted) if abs(each) > small), default=0)
+    return tuple(float(each) for each in fitted[: kept + 1])
+
+
+def fit(function: Function, low: float, high: float, x: ir.Value) -> ir.Value:
+    """function(x), for x in [low, high]; nonsense elsewhere, for the caller to put aside. By Clenshaw's sums."""
+    place = op.Div(op.Sub(x, number((low + high) / 2)), number((high - low) / 2))
+    twice = op.Add(place, place)
+    one_later, two_later = number(0), number(0)
+    first, *rest = _coefficients(function, low, high)
+    for coefficient in reversed(rest):
+        one_later, two_later = (
+            op.Sub(op.Add(op.Mul(twice, one_later), number(coefficient)), two_later),
+            one_later,
+        )
+    return op.Sub(op.Add(op.Mul(place, one_later), number(first)), two_later)
+
+
+def number(value: float) -> ir.Value:
+    return constant(value, DOUBLE)
+
 
 _FAR, _FAR_K = 8.0, 2.0
 _special = torch.special
@@ -137,3 +186,106 @@ def spherical_j0(x: ir.Value) -> ir.Value:
     far = op.Div(op.Sin(x), op.Where(is_near, number(1), x))
     value = op.Where(is_near, near, far)
     return op.Where(op.Equal(op.Abs(x), number(math.inf)), number(0), value)
+
+
+_J = (_special.bessel_j0, _special.bessel_j1)
+_Y = (_special.bessel_y0, _special.bessel_y1)
+
+
+def _phase(order: int) -> float:
+    return (order / 2 + 1 / 4) * math.pi
+
+
+def _amplitudes(order: int, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    x = _FAR / u
+    angle = x - _phase(order)
+    j, y = _J[order](x), _Y[order](x)
+    scale = (math.pi * x / 2).sqrt()
+    return scale * (j * angle.cos() + y * angle.sin()), scale * (y * angle.cos() - j * angle.sin())
+
+
+def _p0(u: torch.Tensor) -> torch.Tensor:
+    return _amplitudes(0, u)[0]
+
+
+def _q0(u: torch.Tensor) -> torch.Tensor:
+    return _amplitudes(0, u)[1]
+
+
+def _p1(u: torch.Tensor) -> torch.Tensor:
+    return _amplitudes(1, u)[0]
+
+
+def _q1(u: torch.Tensor) -> torch.Tensor:
+    return _amplitudes(1, u)[1]
+
+
+def _y0_near(x: torch.Tensor) -> torch.Tensor:
+    return _special.bessel_y0(x) - 2 / math.pi * x.log() * _special.bessel_j0(x)
+
+
+def _y1_near(x: torch.Tensor) -> torch.Tensor:
+    return _special.bessel_y1(x) - 2 / math.pi * (x.log() * _special.bessel_j1(x) - 1 / x)
+
+
+def _far(size: ir.Value, order: int, *, is_j: bool) -> ir.Value:
+    u = op.Div(number(_FAR), op.Max(size, number(_FAR)))
+    shapes: tuple[Function, Function] = ((_p0, _q0), (_p1, _q1))[order]
+    p, q = (fit(shape, 0.0, 1.0, u) for shape in shapes)
+    angle = op.Sub(size, number(_phase(order)))
+    cosine, sine = op.Cos(angle), op.Sin(angle)
+    wave = op.Sub(op.Mul(p, cosine), op.Mul(q, sine)) if is_j else op.Add(op.Mul(p, sine), op.Mul(q, cosine))
+    return op.Mul(wave, op.Sqrt(op.Div(number(2 / math.pi), op.Max(size, number(_FAR)))))
+
+
+def _j(x: ir.Value, order: int) -> ir.Value:
+    size = op.Abs(x)
+    near = fit(_J[order], 0.0, _FAR, op.Min(size, number(_FAR)))
+    value = op.Where(op.LessOrEqual(size, number(_FAR)), near, _far(size, order, is_j=True))
+    return op.Mul(value, op.Sign(x)) if order else value
+
+
+def _y(x: ir.Value, order: int) -> ir.Value:
+    inside = op.Min(x, number(_FAR))
+    wave = op.Mul(op.Log(inside), _j(inside, order))
+    wave = op.Sub(wave, op.Reciprocal(inside)) if order else wave
+    smooth = fit((_y0_near, _y1_near)[order], 0.0, _FAR, inside)
+    near = op.Add(smooth, op.Mul(number(2 / math.pi), wave))
+    value = op.Where(op.LessOrEqual(x, number(_FAR)), near, _far(x, order, is_j=False))
+    value = op.Where(op.Equal(x, number(0)), number(-math.inf), value)
+    return op.Where(op.Less(x, number(0)), number(math.nan), value)
+
+
+def j0(x: ir.Value) -> ir.Value:
+    return _j(x, 0)
+
+
+def j1(x: ir.Value) -> ir.Value:
+    return _j(x, 1)
+
+
+def y0(x: ir.Value) -> ir.Value:
+    return _y(x, 0)
+
+
+def y1(x: ir.Value) -> ir.Value:
+    return _y(x, 1)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "i0": on_doubles(i0),
+    "special_i0e": on_doubles(i0e),
+    "special_i1": on_doubles(i1),
+    "special_i1e": on_doubles(i1e),
+    "special_modified_bessel_i0": on_doubles(i0),
+    "special_modified_bessel_i1": on_doubles(i1),
+    "special_modified_bessel_k0": on_doubles(k0),
+    "special_modified_bessel_k1": on_doubles(k1),
+    "special_scaled_modified_bessel_k0": on_doubles(scaled_k0),
+    "special_scaled_modified_bessel_k1": on_doubles(scaled_k1),
+    "special_spherical_bessel_j0": on_doubles(spherical_j0),
+    "special_bessel_j0": on_doubles(j0),
+    "special_bessel_j1": on_doubles(j1),
+    "special_bessel_y0": on_doubles(y0),
+    "special_bessel_y1": on_doubles(y1),
+}

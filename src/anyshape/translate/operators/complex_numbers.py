@@ -9,13 +9,13 @@ torch.onnx (to 2.13) has arithmetic and a few moves, and refuses all of these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.contraction import translate_einsum
+from anyshape.translate.operators.products import translate_einsum
 from anyshape.translate.operators.size_values import (
     Size,
     as_scalar,
@@ -203,3 +203,31 @@ def translate_copy(x: ir.Value, src: ir.Value, non_blocking: bool = False) -> ir
         raise NotImplementedError("real numbers copied into complex ones")
     same_dtype = src if src.dtype == dtype_of(x) else op.Cast(src, to=dtype_of(x))
     return op.Expand(same_dtype, op.Shape(x))
+
+
+COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "exp": translate_exp,
+    "sigmoid": translate_sigmoid,
+    "einsum": translate_complex_einsum,
+    "silu": translate_silu,
+    "mul.Scalar": translate_mul_scalar,
+    "mm": translate_matmul,
+    "bmm": translate_matmul,
+    "real": translate_real,
+    "imag": translate_imag,
+    "conj_physical": translate_conjugate,
+    "_conj_physical": translate_conjugate,
+    "sym_size.int": translate_sym_size,
+    "unsqueeze": translate_unsqueeze,
+    "select.int": translate_select,
+    "index_select": translate_index_select,
+    "expand": translate_expand,
+    "reshape": translate_reshape,
+    "constant_pad_nd": translate_pad,
+    "where.self": translate_where,
+    "_to_copy": translate_recast,
+    "prims::convert_element_type": translate_recast,
+    "zeros_like": translate_zeros_like,
+    "slice_scatter": translate_slice_scatter,
+    "copy": translate_copy,
+}

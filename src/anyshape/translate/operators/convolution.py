@@ -1,4 +1,12 @@
-"""Convolutions whose number of groups is a size (modulated convolution), and transposed ones with an open output size.
+"""Convolutions whose number of groups or whose output size is not known before the file runs.
+
+Grouped convolution for any number of groups: one matrix a group, times the windows of that group's channels.
+
+    x [N, G * c, ...], weight [G * o, c, K]  ->  weight [G, o, c * K]  @  windows [N, G, c * K, places]
+
+The transposed kind is a plain one over the input with zeros between its elements and the kernel turned round.
+
+Convolutions whose number of groups is a size (modulated convolution), and transposed ones with an open output size.
 
 aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX wants both numbers as constants; torch.onnx (to 2.13)
 gives up. Groups become a matrix product over windows (windows.py); an open output size becomes the longest output, cut.
@@ -10,13 +18,139 @@ All else goes to ONNX's own operators.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.size_values import Size, as_vector, ints, rank, size_vector
-from anyshape.translate.operators.windows import Geometry, convolve_groups, transpose_groups
+from anyshape.translate.operators.size_values import (
+    WHOLE,
+    Size,
+    along,
+    as_scalar,
+    as_vector,
+    constant,
+    count_up,
+    dtype_of,
+    ints,
+    rank,
+    shape_of,
+    size_vector,
+)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How windows lie on the axes after batch and channels."""
+
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    output_padding: list[Size]
+
+    @classmethod
+    def of(
+        cls,
+        axes: int,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        output_padding: Sequence[Size],
+    ) -> Geometry:
+        """torch lets one number stand for all axes."""
+        plain = [list(sizes) * axes if len(sizes) == 1 else list(sizes) for sizes in (stride, padding, dilation)]
+        extra = list(output_padding) * axes if len(output_padding) == 1 else list(output_padding)
+        return cls(plain[0], plain[1], plain[2], extra)
+
+    @property
+    def axes(self) -> int:
+        return len(self.stride)
+
+
+def convolve_groups(
+    x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: Geometry, groups: ir.Value
+) -> ir.Value:
+    pads = ints(0, 0, *geometry.padding, 0, 0, *geometry.padding)
+    padded = op.Pad(x, pads, constant(0, dtype_of(x)))
+    return _multiply(padded, weight, bias, geometry, groups)
+
+
+def transpose_groups(
+    x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: Geometry, groups: ir.Value
+) -> ir.Value:
+    axes = geometry.axes
+    for axis, stride in enumerate(geometry.stride, 2):
+        x = _spread(x, stride, axis, 2 + axes, dtype_of(x))
+    kernel = op.Shape(weight, start=2)
+    margins = op.Mul(op.Sub(kernel, ints(1)), ints(*geometry.dilation))
+    begin = op.Sub(margins, ints(*geometry.padding))
+    end = op.Add(begin, ints(*geometry.output_padding))
+    padded = op.Pad(x, op.Concat(ints(0, 0), begin, ints(0, 0), end, axis=0), constant(0, dtype_of(weight)))
+    turned = _turn(weight, kernel, groups, axes)
+    return _multiply(padded, turned, bias, replace(geometry, stride=[1] * axes), groups)
+
+
+def _spread(x: ir.Value, stride: int, axis: int, of_rank: int, dtype: ir.DataType) -> ir.Value:
+    """`stride - 1` zeros between the elements of an axis."""
+    if stride == 1:
+        return x
+    pads = [0] * (2 * of_rank + 2)
+    pads[of_rank + 1 + axis + 1] = stride - 1
+    apart = op.Pad(op.Unsqueeze(x, ints(axis + 1)), ints(*pads), constant(0, dtype))
+    size = op.Mul(op.Shape(x, start=axis, end=axis + 1), ints(stride))
+    joined = op.Reshape(apart, op.Concat(*shape_of(x, 0, axis), size, *shape_of(x, axis + 1, of_rank), axis=0))
+    spread = op.Slice(joined, ints(0), ints(1 - stride), ints(axis))
+    spread.type = ir.TensorType(dtype)
+    return spread
+
+
+def _turn(weight: ir.Value, kernel: ir.Value, groups: ir.Value, axes: int) -> ir.Value:
+    """[G * c, o, K]  ->  [G * o, c, K reversed]."""
+    count = as_vector(groups)
+    channels = op.Div(op.Shape(weight, start=0, end=1), op.Max(count, ints(1)))
+    outputs = op.Shape(weight, start=1, end=2)
+    apart = op.Reshape(weight, op.Concat(count, channels, outputs, kernel, axis=0))
+    swapped = op.Transpose(apart, perm=[0, 2, 1, *range(3, 3 + axes)])
+    joined = op.Reshape(swapped, op.Concat(op.Mul(count, outputs), channels, kernel, axis=0))
+    places = list(range(2, 2 + axes))
+    return op.Slice(joined, ints(*[-1] * axes), ints(*[-WHOLE] * axes), ints(*places), ints(*[-1] * axes))
+
+
+def _multiply(
+    padded: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: Geometry, groups: ir.Value
+) -> ir.Value:
+    axes = geometry.axes
+    count = as_vector(groups)
+    outputs = op.Shape(weight, start=0, end=1)
+    window = op.ReduceProd(op.Shape(weight, start=1), ints(0), keepdims=1)
+    windows, places = _windows(padded, weight, geometry)
+    batch = op.Shape(padded, start=0, end=1)
+    area = op.ReduceProd(places, ints(0), keepdims=1)
+    table = op.Reshape(windows, op.Concat(batch, count, window, area, axis=0))
+    matrix = op.Reshape(weight, op.Concat(count, op.Div(outputs, op.Max(count, ints(1))), window, axis=0))
+    answer = op.Reshape(op.MatMul(matrix, table), op.Concat(batch, outputs, places, axis=0))
+    return answer if bias is None else op.Add(answer, along(bias, 1, 2 + axes))
+
+
+def _windows(padded: ir.Value, weight: ir.Value, geometry: Geometry) -> tuple[ir.Value, ir.Value]:
+    """[N, channels, K of all axes, places of all axes], and the number of places on each axis."""
+    counts = []
+    one = constant(1, ir.DataType.INT64)
+    for number in range(geometry.axes):
+        axis = 2 + 2 * number  # each axis before became two
+        kernel = as_scalar(op.Shape(weight, start=2 + number, end=3 + number))
+        size = as_scalar(op.Shape(padded, start=axis, end=axis + 1))
+        step, reach = as_scalar(geometry.stride[number]), as_scalar(geometry.dilation[number])
+        room = op.Sub(size, op.Add(op.Mul(reach, op.Sub(kernel, one)), one))
+        count = op.Add(op.Div(room, step), one)
+        inside = op.Unsqueeze(op.Mul(count_up(kernel), reach), ints(1))
+        padded = op.Gather(padded, op.Add(inside, op.Mul(count_up(count), step)), axis=axis)
+        counts.append(as_vector(count))
+    kernels = [2 + 2 * number for number in range(geometry.axes)]
+    ordered = op.Transpose(padded, perm=[0, 1, *kernels, *(axis + 1 for axis in kernels)])
+    return ordered, op.Concat(*counts, axis=0)
 
 
 def translate_convolution(
@@ -110,3 +244,14 @@ def _cut(answer: ir.Value, x: ir.Value, weight: ir.Value, geometry: Geometry) ->
         ends.append(op.Add(op.Add(steps, reach), op.Add(fixed, as_vector(geometry.output_padding[axis]))))
     axes = range(2, 2 + geometry.axes)
     return op.Slice(answer, ints(*[0] * geometry.axes), op.Concat(*ends, axis=0), ints(*axes))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "convolution": translate_convolution,
+    "conv1d": translate_conv,
+    "conv2d": translate_conv,
+    "conv3d": translate_conv,
+    "conv_transpose1d": translate_conv_transpose,
+    "conv_transpose2d.input": translate_conv_transpose,
+    "conv_transpose3d.input": translate_conv_transpose,
+}

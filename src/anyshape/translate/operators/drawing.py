@@ -9,6 +9,7 @@ element is nearly the same each time. It has no translation of uniform and randp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -57,3 +58,13 @@ def _uniform(like: ir.Value) -> ir.Value:
 
 def _true() -> ir.Value:
     return op.Cast(ints(1), to=ir.DataType.BOOL)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "bernoulli": translate_bernoulli,
+    "bernoulli.p": translate_bernoulli_p,
+    "dropout": translate_dropout,
+    "native_dropout": translate_native_dropout,
+    "randperm": translate_randperm,
+    "uniform": translate_uniform,
+}

@@ -1,7 +1,19 @@
-"""Elementwise functions that ONNX has not: aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv.
+"""Functions of each element by itself that ONNX lacks, or that onnxruntime computes less exactly or more slowly.
+
+Elementwise functions that ONNX has not: aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv.
 
 torch.onnx (to 2.13) takes them apart into `prims` that it cannot write. lgamma and digamma run in float64 by series that
 are right to 1e-13 there; erfinv is right to 1e-6, which is what float32 needs.
+
+aten::logaddexp, logaddexp2 and log_sigmoid, also of numbers whose powers overflow and of equal infinities; log2 and log10.
+
+torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from 89 on, and log(sigmoid(x)), which is -inf from -104 on. It
+divides a logarithm in float64 by log(2) in float32.
+
+aten::gelu and aten::rsqrt in the forms that onnxruntime fuses when it loads a file.
+
+torch.onnx (to 2.13) writes x * (0.5 * (1 + erf(x / sqrt 2))) and Reciprocal(Sqrt(x)), which stay five nodes, and keep a root
+mean square norm from becoming one.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -16,7 +28,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.size_values import constant, dtype_of, ints
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of, ints
 
 _DOUBLE = ir.DataType.DOUBLE
 _LANCZOS = (
@@ -173,3 +185,85 @@ def _polynomial(x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
 
 def _is_infinite(x: ir.Value) -> ir.Value:
     return op.Equal(op.Abs(x), constant(math.inf, _DOUBLE))
+
+
+def logarithm(base: int) -> Callable[..., Any]:
+    """log2 or log10, of every floating-point dtype; halves are computed in float32, as in torch."""
+
+    def translate(x: ir.Value) -> ir.Value:
+        dtype = dtype_of(x)
+        wide = ir.DataType.FLOAT if dtype in NARROW else dtype
+        answer = op.Div(op.Log(x if dtype == wide else op.Cast(x, to=wide)), constant(math.log(base), wide))
+        return answer if dtype == wide else op.Cast(answer, to=dtype)
+
+    return translate
+
+
+def translate_logaddexp(x: ir.Value, other: ir.Value) -> ir.Value:
+    """The greater, and log(1 + exp(-distance))."""
+    return _add(x, other, 1.0)
+
+
+def translate_logaddexp2(x: ir.Value, other: ir.Value) -> ir.Value:
+    return _add(x, other, math.log(2))
+
+
+def _add(x: ir.Value, other: ir.Value, log_base: float) -> ir.Value:
+    dtype = dtype_of(x)
+    distance = op.Abs(op.Sub(x, other))
+    base = constant(log_base, dtype)
+    more = op.Div(op.Log(op.Add(constant(1, dtype), op.Exp(op.Neg(op.Mul(distance, base))))), base)
+    # Equal infinities: their distance is not a number.
+    return op.Where(
+        op.Equal(x, other), op.Add(x, constant(math.log(2) / log_base, dtype)), op.Add(op.Max(x, other), more)
+    )
+
+
+def translate_log_sigmoid(x: ir.Value) -> ir.Value:
+    """min(x, 0) - log(1 + exp(-|x|)), in float64, where 1 + exp(-20) is not 1."""
+    wide = op.Cast(x, to=ir.DataType.DOUBLE)
+    zero, one = constant(0, ir.DataType.DOUBLE), constant(1, ir.DataType.DOUBLE)
+    rest = op.Log(op.Add(one, op.Exp(op.Neg(op.Abs(wide)))))
+    return op.Cast(op.Sub(op.Min(wide, zero), rest), to=dtype_of(x))
+
+
+def translate_log_sigmoid_forward(x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Beside it a buffer, which on the CPU is not read by what a module may call."""
+    return translate_log_sigmoid(x), op.Exp(op.Neg(op.Abs(x)))
+
+
+def translate_gelu(x: ir.Value, *, approximate: str = "none") -> ir.Value:
+    """(x * 0.5) * (1 + erf(x / sqrt 2)), or with tanh in place of erf."""
+    dtype = dtype_of(x)
+    if approximate == "tanh":
+        cubed = op.Mul(constant(0.044715, dtype), op.Pow(x, constant(3, dtype)))
+        inner = op.Tanh(op.Mul(constant(math.sqrt(2 / math.pi), dtype), op.Add(x, cubed)))
+    else:
+        inner = op.Erf(op.Div(x, constant(math.sqrt(2), dtype)))
+    return op.Mul(op.Mul(x, constant(0.5, dtype)), op.Add(inner, constant(1, dtype)))
+
+
+def translate_rsqrt(x: ir.Value) -> ir.Value:
+    """1 / sqrt(x)."""
+    return op.Div(constant(1, dtype_of(x)), op.Sqrt(x))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "gelu": translate_gelu,
+    "rsqrt": translate_rsqrt,
+    "log_sigmoid": translate_log_sigmoid,
+    "log_sigmoid_forward": translate_log_sigmoid_forward,
+    "log2": logarithm(2),
+    "log10": logarithm(10),
+    "logaddexp": translate_logaddexp,
+    "logaddexp2": translate_logaddexp2,
+    "fmax": ignoring_nan("Max"),
+    "fmin": ignoring_nan("Min"),
+    "signbit": translate_signbit,
+    "copysign.Tensor": translate_copysign,
+    "hypot": translate_hypot,
+    "masked_select": translate_masked_select,
+    "lgamma": translate_lgamma,
+    "digamma": translate_digamma,
+    "erfinv": translate_erfinv,
+}

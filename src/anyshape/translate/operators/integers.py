@@ -1,4 +1,12 @@
-"""Whole numbers: prims::gcd (Euclid's rounds, of all elements at once), aten::sym_numel, shifts, and frexp, which takes the
+"""Whole numbers: divisions that round, greatest common divisors, shifts.
+
+Division that rounds: aten::floor_divide, div with a rounding mode, and remainder, as torch computes them.
+
+torch takes the exact remainder first, (a - fmod(a, b)) / b; the quotient a / b may already have been rounded up to the
+next whole number. torch.onnx (to 2.13) floors that quotient, divides integers in single precision, and takes every scalar
+for a constant.
+
+Whole numbers: prims::gcd (Euclid's rounds, of all elements at once), aten::sym_numel, shifts, and frexp, which takes the
 power of two out of a float.
 
 torch.onnx (to 2.13) has none of these, and shifts of signed numbers to the right only as shifts of unsigned ones.
@@ -10,12 +18,87 @@ torch.onnx (to 2.13) has none of these, and shifts of signed numbers to the righ
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.loop_nodes import Values, repeat
-from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of
+from anyshape.translate.operators.size_values import NARROW, as_scalar, constant, dtype_of
+
+Other = ir.Value | float
+
+
+def translate_floor_divide(x: Other, other: Other) -> ir.Value:
+    dtype = _common_dtype(x, other)
+    if not dtype.is_floating_point():
+        from onnxscript.function_libs.torch_lib.ops import core
+
+        return core.aten_floor_divide(_typed(x, dtype), _of_dtype(other, dtype))
+    wide = _wide(dtype)
+    one, two = _of_dtype(x, wide), _of_dtype(other, wide)
+    return _of_dtype(_floored(one, two, wide), dtype)
+
+
+def _floored(x: ir.Value, other: ir.Value, dtype: ir.DataType) -> ir.Value:
+    zero, quotient, rest = constant(0, dtype), op.Div(x, other), op.Mod(x, other, fmod=1)
+    whole = op.Sub(op.Div(op.Sub(x, rest), other), op.Cast(_points_away(rest, other, zero), to=dtype))
+    floor = op.Floor(whole)
+    is_above = op.Greater(op.Sub(whole, floor), constant(0.5, dtype))
+    rounded = op.Add(floor, op.Cast(is_above, to=dtype))
+    signed = op.Where(op.Equal(whole, zero), op.Mul(zero, quotient), rounded)  # -0 where the signs differ
+    return op.Where(op.Equal(other, zero), quotient, signed)
+
+
+def _points_away(rest: ir.Value, other: ir.Value, zero: ir.Value) -> ir.Value:
+    """Where the remainder of a division towards zero has not the divisor's sign."""
+    has_other_sign = op.Xor(op.Less(rest, zero), op.Less(other, zero))
+    return op.And(op.Not(op.Equal(rest, zero)), has_other_sign)
+
+
+def translate_remainder(x: Other, other: Other) -> ir.Value:
+    """With the sign of the divisor."""
+    dtype = _common_dtype(x, other)
+    if not dtype.is_floating_point():
+        return op.Mod(_of_dtype(x, dtype), _of_dtype(other, dtype))
+    wide = _wide(dtype)
+    divisor, zero = _of_dtype(other, wide), constant(0, wide)
+    rest = op.Mod(_of_dtype(x, wide), divisor, fmod=1)
+    return _of_dtype(op.Where(_points_away(rest, divisor, zero), op.Add(rest, divisor), rest), dtype)
+
+
+def translate_div_mode(x: Other, other: Other, *, rounding_mode: str | None = None) -> ir.Value:
+    dtype = _common_dtype(x, other)
+    if rounding_mode == "floor":
+        return translate_floor_divide(x, other)
+    if rounding_mode == "trunc" and not dtype.is_floating_point():
+        return op.Div(_of_dtype(x, dtype), _of_dtype(other, dtype))
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    return core.aten_div_mode(_typed(x, dtype), _of_dtype(other, dtype), rounding_mode=rounding_mode)
+
+
+def _common_dtype(x: Other, other: Other) -> ir.DataType:
+    """Of the tensor, where one of the two is a number: torch has converted it before, where another is wanted."""
+    return dtype_of(next(each for each in (x, other) if isinstance(each, ir.Value)))
+
+
+def _typed(x: Other, dtype: ir.DataType) -> ir.Value:
+    value = _of_dtype(x, dtype)
+    value.type = value.type or ir.TensorType(dtype)
+    return value
+
+
+def _wide(dtype: ir.DataType) -> ir.DataType:
+    return ir.DataType.FLOAT if dtype in NARROW else dtype
+
+
+def _of_dtype(number: Other, dtype: ir.DataType) -> ir.Value:
+    if not isinstance(number, ir.Value):
+        return constant(number, dtype)
+    return number if number.dtype == dtype else op.Cast(number, to=dtype)
+
 
 _INT64, _DOUBLE = ir.DataType.INT64, ir.DataType.DOUBLE
 _UNSIGNED = (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
@@ -92,3 +175,28 @@ def translate_frexp(x: ir.Value) -> tuple[ir.Value, ir.Value]:
     mantissa = op.Where(is_plain, op.Div(wide, op.Pow(two, exponent)), wide)
     power = op.Where(is_plain, exponent, zero)
     return op.Cast(mantissa, to=dtype_of(x)), op.Cast(power, to=ir.DataType.INT32)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "remainder.Scalar": translate_remainder,
+    "remainder.Scalar_Tensor": translate_remainder,
+    "remainder.Tensor": translate_remainder,
+    "prims::remainder": translate_remainder,
+    "floor_divide": translate_floor_divide,
+    "floor_divide.Scalar": translate_floor_divide,
+    "div.Tensor_mode": translate_div_mode,
+    "div.Scalar_mode": translate_div_mode,
+    "prims::gcd": translate_gcd,
+    "bitwise_left_shift.Tensor": translate_left_shift,
+    "bitwise_left_shift.Tensor_Scalar": translate_left_shift,
+    "bitwise_left_shift.Scalar_Tensor": translate_left_shift,
+    "__lshift__.Tensor": translate_left_shift,
+    "__lshift__.Scalar": translate_left_shift,
+    "bitwise_right_shift.Tensor": translate_right_shift,
+    "bitwise_right_shift.Tensor_Scalar": translate_right_shift,
+    "bitwise_right_shift.Scalar_Tensor": translate_right_shift,
+    "__rshift__.Tensor": translate_right_shift,
+    "__rshift__.Scalar": translate_right_shift,
+    "prims::frexp": translate_frexp,
+    "sym_numel": translate_numel,
+}

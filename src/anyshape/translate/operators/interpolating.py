@@ -1,8 +1,22 @@
-"""aten::upsample_linear1d, bilinear2d, trilinear3d and bicubic2d by a factor that is no whole number.
+"""Images, signals and volumes read at places between their elements.
+
+aten::upsample_linear1d, bilinear2d, trilinear3d and bicubic2d by a factor that is no whole number.
 
 torch computes the new size in double precision, and copies along an axis that keeps its size, whatever the factor; ONNX
 multiplies in single precision, which is another size at some (1.3 times 90), and always interpolates. So the factor that
 `Resize` gets is computed from the size. torch.onnx (to 2.13) gives it as it is. onnxruntime has no `Resize` of doubles.
+
+aten::upsample_nearest{1,2,3}d and _upsample_nearest_exact{1,2,3}d: output place i reads input place floor(i * scale), or
+floor((i + 0.5) * scale).
+
+The scale is 1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it.
+torch.onnx (to 2.13) divides by the inverse of that, which is another place at some sizes: 21 to 3, for one.
+
+aten::grid_sampler_3d: a volume read at places between its elements, bilinear or nearest.
+
+    place in -1..1  ->  element number by `align_corners`  ->  moved inside by the padding  ->  8 neighbours, weighed
+
+ONNX has it from opset 20 on; torch.onnx (to 2.13) has none.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -11,10 +25,12 @@ multiplies in single precision, which is another size at some (1.3 times 90), an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import torch
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.size_values import (
@@ -25,6 +41,7 @@ from anyshape.translate.operators.size_values import (
     constant,
     count_up,
     dtype_of,
+    ints,
     rank,
     shape_of,
     size_scalar,
@@ -122,3 +139,136 @@ def _places(size: ir.Value, wanted: ir.Value, align_corners: bool, factor: float
         step = constant(1.0 / factor, _DOUBLE) if factor else op.Div(old, new)
         place = op.Max(op.Sub(op.Mul(step, op.Add(number, half)), half), zero)
     return op.Where(op.Equal(size, wanted), number, place)
+
+
+def nearest(shift: float) -> Callable[..., Any]:
+    """The overloads `vec`, of which one of the two is given; nearest with a shift of 0, nearest-exact with 1 / 2."""
+
+    def translate(x: ir.Value, output_size: Sequence[Size] | None, scale_factors: Sequence[float] | None) -> ir.Value:
+        if scale_factors is not None and not shift and all(float(factor).is_integer() for factor in scale_factors):
+            return _repeat_elements(x, scale_factors)
+        for axis in range(2, rank(x)):
+            size = size_scalar(x, axis)
+            if output_size is not None:
+                wanted = as_scalar(output_size[axis - 2])
+                scale = op.Div(op.Cast(size, to=ir.DataType.FLOAT), op.Cast(wanted, to=ir.DataType.FLOAT))
+            else:
+                assert scale_factors is not None
+                factor = scale_factors[axis - 2]
+                scaled = op.Mul(op.Cast(size, to=ir.DataType.DOUBLE), constant(factor, ir.DataType.DOUBLE))
+                wanted = op.Cast(op.Floor(scaled), to=ir.DataType.INT64)
+                scale = constant(float(torch.tensor(1.0 / factor)), ir.DataType.FLOAT)
+            read = _read_along(x, size, wanted, scale, axis, shift)
+            read.shape, read.type = ir.Shape([None] * rank(x)), x.type
+            x = read
+        return x
+
+    return translate
+
+
+def _repeat_elements(x: ir.Value, scale_factors: Sequence[float]) -> ir.Value:
+    """Whole factors are exact in ONNX too, and runtimes have a kernel for them."""
+    factors = constant([1.0, 1.0, *scale_factors], ir.DataType.FLOAT)
+    return op.Resize(
+        x, None, factors, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    )
+
+
+def _read_along(x: ir.Value, size: ir.Value, wanted: ir.Value, scale: ir.Value, axis: int, shift: float) -> ir.Value:
+    middle = op.Add(op.Cast(count_up(wanted), to=ir.DataType.FLOAT), constant(shift, ir.DataType.FLOAT))
+    place = op.Cast(op.Floor(op.Mul(middle, scale)), to=ir.DataType.INT64)
+    return op.Gather(x, op.Min(place, op.Sub(size, as_scalar(1))), axis=axis)
+
+
+_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
+_BILINEAR, _NEAREST = 0, 1
+
+
+def translate_grid_sampler_3d(
+    x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> ir.Value:
+    """x [N, C, D, H, W], grid [N, d, h, w, 3] with the last axis in the order W, H, D."""
+    dtype = dtype_of(x)
+    if interpolation_mode not in (_BILINEAR, _NEAREST):
+        raise NotImplementedError("grid_sampler_3d by another way than bilinear or nearest")
+    sizes = [op.Cast(as_scalar(op.Shape(x, start=axis, end=axis + 1)), to=dtype) for axis in (2, 3, 4)]
+    places = [
+        _place(op.Gather(grid, as_scalar(2 - number), axis=-1), size, padding_mode, align_corners, dtype)
+        for number, size in enumerate(sizes)
+    ]
+    flat = op.Reshape(x, op.Concat(op.Shape(x, start=0, end=2), ints(-1), axis=0))
+    if interpolation_mode == _NEAREST:
+        return _read_corner(flat, [op.Round(place) for place in places], sizes, x, grid, dtype)
+    floors = [op.Floor(place) for place in places]
+    total = None
+    for corner in product((0, 1), repeat=3):
+        at = [op.Add(floor, constant(step, dtype)) for floor, step in zip(floors, corner, strict=True)]
+        shares = [
+            op.Sub(constant(1, dtype), op.Abs(op.Sub(place, near))) for place, near in zip(places, at, strict=True)
+        ]
+        weight = op.Unsqueeze(op.Mul(op.Mul(shares[0], shares[1]), shares[2]), ints(1))
+        part = op.Mul(_read_corner(flat, at, sizes, x, grid, dtype), weight)
+        total = part if total is None else op.Add(total, part)
+    assert total is not None
+    return total
+
+
+def _place(share: ir.Value, size: ir.Value, padding_mode: int, align_corners: bool, dtype: ir.DataType) -> ir.Value:
+    one, half = constant(1, dtype), constant(0.5, dtype)
+    if align_corners:
+        place = op.Mul(op.Mul(op.Add(share, one), half), op.Sub(size, one))
+    else:
+        place = op.Mul(op.Sub(op.Mul(op.Add(share, one), size), one), half)
+    if padding_mode == _REFLECTION:
+        place = _reflect(place, size, align_corners, dtype)
+    if padding_mode in (_BORDER, _REFLECTION):
+        place = op.Min(op.Max(place, constant(0, dtype)), op.Sub(size, one))
+    return place
+
+
+def _reflect(place: ir.Value, size: ir.Value, align_corners: bool, dtype: ir.DataType) -> ir.Value:
+    """Back and forth between the middles of the first and last element, or between their outer edges."""
+    low = constant(0 if align_corners else -0.5, dtype)
+    span = op.Sub(size, constant(1, dtype)) if align_corners else size
+    safe = op.Max(span, constant(1e-30, dtype))
+    away = op.Abs(op.Sub(place, low))
+    flips = op.Floor(op.Div(away, safe))
+    rest = op.Sub(away, op.Mul(flips, safe))
+    is_even = op.Equal(op.Mod(flips, constant(2, dtype), fmod=1), constant(0, dtype))
+    return op.Add(op.Where(is_even, rest, op.Sub(span, rest)), low)
+
+
+def _read_corner(
+    flat: ir.Value, at: list[ir.Value], sizes: list[ir.Value], x: ir.Value, grid: ir.Value, dtype: ir.DataType
+) -> ir.Value:
+    """The elements at whole places [N, C, d, h, w]; 0 outside."""
+    zero, one = constant(0, dtype), constant(1, dtype)
+    is_inside, number = None, None
+    for place, size in zip(at, sizes, strict=True):
+        fits = op.And(op.GreaterOrEqual(place, zero), op.Less(place, size))
+        is_inside = fits if is_inside is None else op.And(is_inside, fits)
+        kept = op.Cast(op.Min(op.Max(place, zero), op.Sub(size, one)), to=_INT64)
+        whole = op.Cast(size, to=_INT64)
+        number = kept if number is None else op.Add(op.Mul(number, whole), kept)
+    batch, channels = op.Shape(x, start=0, end=1), op.Shape(x, start=1, end=2)
+    index = op.Unsqueeze(op.Reshape(number, op.Concat(batch, ints(-1), axis=0)), ints(1))
+    wide = op.Expand(index, op.Concat(batch, channels, op.Shape(index, start=2), axis=0))
+    values = op.Reshape(
+        op.GatherElements(flat, wide, axis=2), op.Concat(batch, channels, op.Shape(grid, start=1, end=4), axis=0)
+    )
+    return op.Where(op.Unsqueeze(is_inside, ints(1)), values, zero)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "upsample_nearest1d.vec": nearest(0),
+    "_upsample_nearest_exact1d.vec": nearest(0.5),
+    "upsample_nearest2d.vec": nearest(0),
+    "_upsample_nearest_exact2d.vec": nearest(0.5),
+    "upsample_nearest3d.vec": nearest(0),
+    "_upsample_nearest_exact3d.vec": nearest(0.5),
+    "upsample_linear1d.vec": resized("linear"),
+    "upsample_bilinear2d.vec": resized("linear"),
+    "upsample_trilinear3d.vec": resized("linear"),
+    "upsample_bicubic2d.vec": resized("cubic"),
+    "grid_sampler_3d": translate_grid_sampler_3d,
+}

@@ -1,4 +1,12 @@
-"""aten::linalg_inv_ex, _linalg_solve_ex, linalg_solve_triangular, _linalg_slogdet and linalg_cholesky_ex.
+"""Linear systems, inverses and determinants by elimination.
+
+Gauss-Jordan elimination with partial pivoting, substitution into a triangle, and Cholesky's columns: one round of an
+ONNX `Loop` a column.
+
+Each round works on the whole batch of matrices. A pivot of 0 gives inf or NaN and the column's number in `info`; the rows
+below it stay as they are, as in LAPACK's factors.
+
+aten::linalg_inv_ex, _linalg_solve_ex, linalg_solve_triangular, _linalg_slogdet and linalg_cholesky_ex.
 
 Where torch raises for a singular matrix, the file answers inf or NaN; `info` says the same as torch's. What torch gives
 beside (LU, pivots) no public function shows, and is left empty. torch.onnx (to 2.13) has none of these.
@@ -9,11 +17,137 @@ beside (LU, pivots) no public function shows, and is left empty. torch.onnx (to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.elimination import cholesky, eliminate, substitute
+from anyshape.translate.operators.loop_nodes import Values, repeat
 from anyshape.translate.operators.size_values import as_scalar, constant, count_up, dtype_of, ints, rank
+
+_INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
+
+
+@dataclass(frozen=True)
+class Eliminated:
+    """`right` is the solution; the others say of the matrices: sign and log of the determinant, first pivot of 0."""
+
+    right: ir.Value
+    sign: ir.Value
+    log_determinant: ir.Value
+    info: ir.Value
+
+
+def eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataType) -> Eliminated:
+    """Solve matrix @ x = right, in float64; both have the same batch axes."""
+    wide = _eliminate(op.Cast(matrix, to=_DOUBLE), op.Cast(right, to=_DOUBLE), of_rank, _DOUBLE)
+    right, sign, log = (op.Cast(value, to=dtype) for value in (wide.right, wide.sign, wide.log_determinant))
+    return Eliminated(right, sign, log, wide.info)
+
+
+def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataType) -> Eliminated:
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    batch = op.Shape(matrix, start=0, end=row_axis)
+    zero, one = constant(0, dtype), constant(1, dtype)
+
+    def step(k: ir.Value, table: ir.Value, sign: ir.Value, log: ir.Value, info: ir.Value) -> Values:
+        is_k = op.Equal(rows, k)
+        column = op.Gather(table, k, axis=column_axis)
+        candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype))
+        chosen = op.ArgMax(candidates, axis=row_axis, keepdims=1)
+        order = op.Where(is_k, chosen, op.Where(op.Equal(rows, chosen), k, rows))
+        wide = op.Expand(op.Unsqueeze(order, ints(column_axis)), op.Shape(table))
+        swapped = op.GatherElements(table, wide, axis=row_axis)
+        pivot_row = op.Gather(swapped, k, axis=row_axis)
+        pivot = op.Gather(pivot_row, op.Reshape(k, ints(1)), axis=row_axis)
+        normal = op.Unsqueeze(op.Div(pivot_row, pivot), ints(row_axis))
+        factor = op.Unsqueeze(op.Gather(swapped, k, axis=column_axis), ints(column_axis))
+        is_row = op.Unsqueeze(is_k, ints(1))
+        reduced = op.Where(is_row, normal, op.Sub(swapped, op.Mul(factor, normal)))
+        is_done = op.And(op.Equal(pivot, zero), op.Greater(rows, k))
+        reduced = op.Where(op.Unsqueeze(is_done, ints(column_axis)), swapped, reduced)
+        flip = op.Where(op.Equal(chosen, k), one, constant(-1, dtype))
+        scalar_pivot, scalar_flip = op.Squeeze(pivot, ints(row_axis)), op.Squeeze(flip, ints(row_axis))
+        is_new = op.And(op.Equal(scalar_pivot, zero), op.Equal(info, constant(0, _INT32)))
+        number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
+        return [
+            reduced,
+            op.Mul(sign, op.Mul(op.Sign(scalar_pivot), scalar_flip)),
+            op.Add(log, op.Log(op.Abs(scalar_pivot))),
+            op.Where(is_new, number, info),
+        ]
+
+    states = [
+        (op.Concat(matrix, right, axis=column_axis), dtype),
+        (op.Expand(one, batch), dtype),
+        (op.Expand(zero, batch), dtype),
+        (op.Expand(constant(0, _INT32), batch), _INT32),
+    ]
+    table, sign, log, info = repeat(size, states, step)
+    answer = op.Slice(table, op.Reshape(size, ints(1)), op.Shape(table, start=column_axis), ints(column_axis))
+    return Eliminated(answer, sign, log, info)
+
+
+def substitute(triangle: ir.Value, right: ir.Value, of_rank: int, *, upper: bool) -> ir.Value:
+    """Solve triangle @ x = right, in float64, column by column as BLAS's trsm: with 0 on the diagonal the same elements are
+    infinite or NaN. Only the named triangle is read; both have the same batch axes."""
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    table = op.Cast(triangle, to=_DOUBLE)
+    size = as_scalar(op.Shape(table, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    tall = op.Unsqueeze(rows, ints(1))
+
+    def step(k: ir.Value, current: ir.Value) -> Values:
+        place = op.Sub(op.Sub(size, as_scalar(1)), k) if upper else k
+        column = op.Gather(table, place, axis=column_axis)
+        pivot = op.Gather(column, op.Reshape(place, ints(1)), axis=row_axis)
+        solved = op.Unsqueeze(op.Div(op.Gather(current, place, axis=row_axis), pivot), ints(row_axis))
+        is_open = op.Less(tall, place) if upper else op.Greater(tall, place)
+        rest = op.Sub(current, op.Mul(op.Unsqueeze(column, ints(column_axis)), solved))
+        return [op.Where(op.Equal(tall, place), solved, op.Where(is_open, rest, current))]
+
+    return repeat(size, [(op.Cast(right, to=_DOUBLE), _DOUBLE)], step)[0]
+
+
+def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
+    """The lower factor, from the lower triangle, and the first column at which the matrix is not positive; in float64.
+
+    From that column on, the factor has the elements of the matrix, and on the diagonal the pivot: as LAPACK leaves them.
+    """
+    factor, info = _cholesky(op.Cast(matrix, to=_DOUBLE), of_rank, _DOUBLE)
+    return op.Cast(factor, to=dtype), info
+
+
+def _cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
+    row_axis, column_axis = of_rank - 2, of_rank - 1
+    size = as_scalar(op.Shape(matrix, start=row_axis, end=row_axis + 1))
+    rows = count_up(size)
+    batch = op.Shape(matrix, start=0, end=row_axis)
+
+    def step(k: ir.Value, table: ir.Value, info: ir.Value) -> Values:
+        column = op.Gather(table, k, axis=column_axis)
+        pivot = op.Gather(column, op.Reshape(k, ints(1)), axis=row_axis)
+        scaled = op.Div(column, op.Sqrt(pivot))
+        is_kept = op.GreaterOrEqual(rows, k)
+        kept = op.Where(is_kept, scaled, constant(0, dtype))
+        outer = op.Mul(op.Unsqueeze(kept, ints(column_axis)), op.Unsqueeze(kept, ints(row_axis)))
+        is_bad = op.Not(op.Greater(op.Squeeze(pivot, ints(row_axis)), constant(0, dtype)))
+        is_new = op.And(is_bad, op.Equal(info, constant(0, _INT32)))
+        number = op.Cast(op.Add(k, as_scalar(1)), to=_INT32)
+        info = op.Where(is_new, number, info)
+        has_failed = op.Unsqueeze(op.Greater(info, constant(0, _INT32)), ints(row_axis))
+        is_pivot = op.And(op.Unsqueeze(is_new, ints(row_axis)), op.Equal(rows, k))
+        given = op.Where(is_kept, op.Gather(matrix, k, axis=column_axis), constant(0, dtype))
+        left = op.Where(is_pivot, pivot, given)
+        return [op.Sub(table, outer), info, op.Where(has_failed, left, kept)]
+
+    states = [(matrix, dtype), (op.Expand(constant(0, _INT32), batch), _INT32)]
+    _, info, columns = repeat(size, states, step, collected=1)
+    return op.Transpose(columns, perm=[*range(1, of_rank), 0]), info
 
 
 def translate_inv(matrix: ir.Value, *, check_errors: bool = False) -> tuple[ir.Value, ir.Value]:
@@ -127,3 +261,18 @@ def same_batch(matrix: ir.Value, right: ir.Value, of_rank: int) -> tuple[ir.Valu
 
 def _empty(dtype: ir.DataType) -> ir.Value:
     return op.Expand(constant(0, dtype), ints(0))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "linalg_inv": translate_inv_checked,
+    "inverse": translate_inv_checked,
+    "linalg_solve": translate_solve_checked,
+    "cholesky": translate_cholesky_checked,
+    "linalg_cholesky": translate_cholesky_checked,
+    "linalg_inv_ex": translate_inv,
+    "_linalg_solve_ex": translate_solve,
+    "linalg_solve_triangular": translate_solve_triangular,
+    "_linalg_slogdet": translate_slogdet,
+    "linalg_cholesky_ex": translate_cholesky,
+    "triangular_solve": translate_triangular_solve,
+}

@@ -218,3 +218,19 @@ def _fill(
     filled = op.Pad(x, pads, constant(0, dtype_of(x)))
     filled.type, filled.shape = x.type, ir.Shape([None] * rank(x))
     return filled, (filled, kernel, step, [0] * axes, False)
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "adaptive_avg_pool1d": adaptive_avg_pool(1),
+    "adaptive_avg_pool2d": adaptive_avg_pool(2),
+    "_adaptive_avg_pool2d": adaptive_avg_pool(2),
+    "adaptive_avg_pool3d": adaptive_avg_pool(3),
+    "_adaptive_avg_pool3d": adaptive_avg_pool(3),
+    "adaptive_max_pool1d": adaptive_max_pool(1),
+    "adaptive_max_pool2d": adaptive_max_pool(2),
+    "adaptive_max_pool3d": adaptive_max_pool(3),
+    **{f"max_pool{axes}d": max_pool(axes) for axes in (1, 2, 3)},
+    **{f"max_pool{axes}d_with_indices": max_pool(axes, with_indices=True) for axes in (1, 2, 3)},
+    "avg_pool2d": avg_pool(2),
+    "avg_pool3d": avg_pool(3),
+}

@@ -1,7 +1,13 @@
-"""aten::arange of floats: as many numbers as torch counts in double precision, each computed there.
+"""Ranges of numbers, repetitions, and places of elements that are not zero.
+
+aten::arange of floats: as many numbers as torch counts in double precision, each computed there.
 
 torch.onnx (to 2.13) counts in single precision, which is one more or one less at some ends: `arange(0, 7, 0.7)`, for one.
 Of integers, it is theirs.
+
+aten::repeat_interleave by a number, which may be a size, and aten::nonzero_static.
+
+torch.onnx (to 2.13) repeats by 1 where the number is a size, and has no nonzero_static.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -15,7 +21,17 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.size_values import Size, as_scalar, constant, count_up
+from anyshape.translate.operators.size_values import (
+    Size,
+    as_scalar,
+    as_vector,
+    constant,
+    count_up,
+    ints,
+    positive,
+    rank,
+    shape_of,
+)
 
 _DOUBLE, _INT64 = ir.DataType.DOUBLE, ir.DataType.INT64
 Bound = ir.Value | float
@@ -69,3 +85,38 @@ def _double(bound: Bound) -> ir.Value:
     if not isinstance(bound, ir.Value):
         return constant(bound, _DOUBLE)
     return op.Cast(as_scalar(bound) if bound.dtype == _INT64 else op.Squeeze(bound), to=_DOUBLE)
+
+
+def translate_repeat_interleave(
+    x: ir.Value, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
+) -> ir.Value:
+    if dim is None:
+        return _repeat_axis(op.Reshape(x, ints(-1)), repeats, 0, 1)
+    return _repeat_axis(x, repeats, positive(dim, rank(x)), rank(x))
+
+
+def _repeat_axis(x: ir.Value, repeats: Size, axis: int, of_rank: int) -> ir.Value:
+    """The axis becomes two, the second as long as there are repeats, and the two become one."""
+    number = as_vector(repeats)
+    before, after = shape_of(x, 0, axis), shape_of(x, axis + 1, of_rank)
+    size = op.Shape(x, start=axis, end=axis + 1)
+    wide = op.Expand(op.Unsqueeze(x, ints(axis + 1)), op.Concat(*before, size, number, *after, axis=0))
+    return op.Reshape(wide, op.Concat(*before, op.Mul(size, number), *after, axis=0), allowzero=1)
+
+
+def translate_nonzero_static(x: ir.Value, *, size: Size, fill_value: int = -1) -> ir.Value:
+    """The first `size` places that are not zero, filled up where there are fewer."""
+    found = op.Transpose(op.NonZero(x), perm=[1, 0])
+    wanted = as_vector(size)
+    cut = op.Slice(found, ints(0), wanted, ints(0))
+    missing = op.Sub(wanted, op.Shape(cut, start=0, end=1))
+    return op.Pad(cut, op.Concat(ints(0, 0), missing, ints(0), axis=0), constant(fill_value, ir.DataType.INT64))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "repeat_interleave.self_int": translate_repeat_interleave,
+    "nonzero_static": translate_nonzero_static,
+    "arange": translate_arange,
+    "arange.start": translate_arange_start,
+    "arange.start_step": translate_arange_step,
+}

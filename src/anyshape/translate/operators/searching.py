@@ -1,6 +1,13 @@
-"""aten::searchsorted and bucketize: binary search, a few rounds whatever the sizes, no boundaries at all included.
+"""Search by halving: places in a sorted list, order statistics.
+
+aten::searchsorted and bucketize: binary search, a few rounds whatever the sizes, no boundaries at all included.
 
 torch.onnx (to 2.13) has neither at dynamic sizes. NaN counts as the greatest, as in torch.
+
+Order statistics: aten::kthvalue, median, nanmedian and mode.
+
+Of equal values torch's index may be any; ours is the first of them (the last, for mode, as torch's CPU kernel gives on
+short axes). torch.onnx (to 2.13) has none of these.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -8,21 +15,28 @@ torch.onnx (to 2.13) has neither at dynamic sizes. NaN counts as the greatest, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.loop_nodes import Values, repeat
 from anyshape.translate.operators.size_values import (
     POWERS_OF_TWO,
+    Size,
     as_scalar,
+    as_vector,
     constant,
     count_halvings,
     dtype_of,
     ints,
+    positive,
     rank,
+    size_vector,
     static_size,
 )
-from anyshape.translate.operators.sorting import comparable
+from anyshape.translate.operators.sorting import comparable, prefer_nan, sort_key, take_extreme
 
 _FEW = 64
 """So few boundaries are compared with all at once."""
@@ -97,3 +111,93 @@ def bisect(sequence: ir.Value, wanted: ir.Value, of_rank: int, known: int | None
     rounds = count_halvings(op.Add(size, one)) if known is None else sum(power < known + 1 for power in POWERS_OF_TWO)
     states = [(none, ir.DataType.INT64), (op.Add(none, size), ir.DataType.INT64)]
     return repeat(rounds, states, halve)[0]
+
+
+Pair = tuple[ir.Value, ir.Value]
+
+
+def translate_kthvalue(x: ir.Value, k: Size, dim: int = -1, keepdim: bool = False) -> Pair:
+    if rank(x) == 0:
+        return op.Identity(x), constant(0, ir.DataType.INT64)
+    axis = positive(dim, rank(x))
+    values, places = take_extreme(x, k, axis, largest=False)
+    return _last(values, axis, keepdim), _last(places, axis, keepdim)
+
+
+def _last(values: ir.Value, axis: int, keepdim: bool) -> ir.Value:
+    last = op.Slice(values, ints(-1), ints(2**63 - 1), ints(axis))
+    return last if keepdim else op.Squeeze(last, ints(axis))
+
+
+def translate_median_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
+    """The lower median; NaN where the axis has one."""
+    if rank(x) == 0:
+        return op.Identity(x), constant(0, ir.DataType.INT64)
+    axis = positive(dim, rank(x))
+    middle = op.Div(op.Add(size_vector(x, axis), ints(1)), ints(2))
+    values, places = take_extreme(x, middle, axis, largest=False)
+    answer = _last(values, axis, True), _last(places, axis, True)
+    if dtype_of(x).is_floating_point():
+        answer = prefer_nan(x, axis, *answer)
+    return answer if keepdim else (op.Squeeze(answer[0], ints(axis)), op.Squeeze(answer[1], ints(axis)))
+
+
+def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
+    """The lower median of what is a number; NaN where nothing is."""
+    if rank(x) == 0 or not dtype_of(x).is_floating_point():
+        return translate_median_dim(x, dim, keepdim)
+    axis = positive(dim, rank(x))
+    values, places = take_extreme(x, size_vector(x, axis), axis, largest=False)
+    numbers = op.ReduceSum(op.Cast(op.Not(op.IsNaN(x)), to=ir.DataType.INT64), ints(axis), keepdims=1)
+    middle = op.Max(op.Div(op.Sub(numbers, ints(1)), ints(2)), ints(0))
+    picked = op.GatherElements(values, middle, axis=axis), op.GatherElements(places, middle, axis=axis)
+    return picked if keepdim else (op.Squeeze(picked[0], ints(axis)), op.Squeeze(picked[1], ints(axis)))
+
+
+def translate_median(x: ir.Value) -> ir.Value:
+    return translate_median_dim(_flat(x), 0)[0]
+
+
+def translate_nanmedian(x: ir.Value) -> ir.Value:
+    return translate_nanmedian_dim(_flat(x), 0)[0]
+
+
+def _flat(x: ir.Value) -> ir.Value:
+    flat = op.Reshape(x, ints(-1))
+    flat.type, flat.shape = x.type, ir.Shape([None])
+    return flat
+
+
+def translate_mode(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The most frequent value, the smallest of several. Counted by binary search in the sorted axis."""
+    of_rank = rank(x)
+    if of_rank == 0:
+        return op.Identity(x), constant(0, ir.DataType.INT64)
+    axis = positive(dim, of_rank)
+    swapped = [*range(of_rank)]
+    swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
+    turned = op.Transpose(x, perm=swapped)
+    turned.type, turned.shape = x.type, ir.Shape([None] * of_rank)
+    values, places = take_extreme(turned, size_vector(turned, of_rank - 1), of_rank - 1, largest=False)
+    key = sort_key(values, dtype_of(x))
+    begin = bisect(key, key, of_rank, None, is_right=False)
+    end = bisect(key, key, of_rank, None, is_right=True)
+    winner = op.ArgMax(op.Sub(end, begin), axis=-1, keepdims=1)
+    last = op.Sub(op.GatherElements(end, winner, axis=-1), as_vector(1))
+    picked = [op.GatherElements(table, last, axis=-1) for table in (values, places)]
+    value, place = (op.Transpose(table, perm=swapped) for table in picked)
+    return (value, place) if keepdim else (op.Squeeze(value, ints(axis)), op.Squeeze(place, ints(axis)))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "searchsorted.Tensor": translate_searchsorted,
+    "searchsorted.Scalar": translate_searchsorted,
+    "bucketize.Tensor": translate_bucketize,
+    "bucketize.Scalar": translate_bucketize,
+    "kthvalue": translate_kthvalue,
+    "median": translate_median,
+    "median.dim": translate_median_dim,
+    "nanmedian": translate_nanmedian,
+    "nanmedian.dim": translate_nanmedian_dim,
+    "mode": translate_mode,
+}

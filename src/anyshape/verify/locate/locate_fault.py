@@ -14,9 +14,9 @@ import numpy as np
 
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.dtypes import Array
+from anyshape.verify.asking import file_bytes
 from anyshape.verify.compare import compare_arrays
 from anyshape.verify.edge_values import edge_called, with_values
-from anyshape.verify.graph import file_bytes
 from anyshape.verify.locate.find import (
     Seen,
     first_out_of_shape,
@@ -26,7 +26,7 @@ from anyshape.verify.locate.find import (
     first_wrong_constant,
     judge,
 )
-from anyshape.verify.locate.lines import line_in_file, line_in_run
+from anyshape.verify.locate.lines import find_wrong_weights, line_in_file, line_in_run, may_be_folded
 from anyshape.verify.locate.module_values import KnownValues, watch
 from anyshape.verify.locate.opened import (
     LOOPS,
@@ -46,7 +46,6 @@ from anyshape.verify.locate.size_facts import (
     frozen_sizes,
     maker_of_sizes,
 )
-from anyshape.verify.locate.weights import find_wrong_weights, may_be_folded
 from anyshape.verify.reference import CallInputs
 from anyshape.verify.request import VerifyRequest
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
-from anyshape.runtime.runtime_errors import RunError
 
 _NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
 _NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")

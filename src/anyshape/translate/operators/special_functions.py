@@ -1,4 +1,12 @@
-"""aten::special_zeta (Hurwitz), polygamma, special_erfcx, special_log_ndtr and special_ndtri, in float64.
+"""Special functions of mathematics: orthogonal polynomials, zeta, and those of the normal distribution.
+
+Orthogonal polynomials of an order that is a tensor too: aten::special_{shifted_,}chebyshev_polynomial_{t,u,v,w},
+hermite_polynomial_{h,he}, laguerre_polynomial_l and legendre_polynomial_p.
+
+All follow p[k + 1] = (a x + b) p[k] - c p[k - 1]; one round of an ONNX `Loop` an order, and each element keeps the one it asks
+for. torch.onnx (to 2.13) has none of these.
+
+aten::special_zeta (Hurwitz), polygamma, special_erfcx, special_log_ndtr and special_ndtri, in float64.
 
 zeta(x, q) is the sum of (q + k)^-x: terms until q + k is above 10, then Euler and Maclaurin's series for the rest.
 torch.onnx (to 2.13) has none of these.
@@ -10,15 +18,102 @@ torch.onnx (to 2.13) has none of these.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir as ir
 import torch
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.chebyshev_fits import DOUBLE, fit, number
+from anyshape.translate.operators.bessel import DOUBLE, fit, number
 from anyshape.translate.operators.elementwise import translate_digamma, translate_erfinv
 from anyshape.translate.operators.loop_nodes import Values, repeat
-from anyshape.translate.operators.size_values import constant, dtype_of
+from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of
+
+Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Family:
+    """p[0] = 1, p[1] = slope x + offset, and the next from (k, x, p[k], p[k - 1]); `is_shifted`: x stands for 2 x - 1."""
+
+    slope: float
+    offset: float
+    step: Step
+    is_shifted: bool = False
+
+
+def _chebyshev(k: ir.Value, x: ir.Value, now: ir.Value, before: ir.Value) -> ir.Value:
+    return op.Sub(op.Mul(op.Add(x, x), now), before)
+
+
+def _hermite(k: ir.Value, x: ir.Value, now: ir.Value, before: ir.Value) -> ir.Value:
+    return op.Sub(op.Mul(op.Add(x, x), now), op.Mul(op.Add(k, k), before))
+
+
+def _hermite_e(k: ir.Value, x: ir.Value, now: ir.Value, before: ir.Value) -> ir.Value:
+    return op.Sub(op.Mul(x, now), op.Mul(k, before))
+
+
+def _laguerre(k: ir.Value, x: ir.Value, now: ir.Value, before: ir.Value) -> ir.Value:
+    one = op.CastLike(as_scalar(1), k)
+    odd = op.Add(op.Add(k, k), one)
+    return op.Div(op.Sub(op.Mul(op.Sub(odd, x), now), op.Mul(k, before)), op.Add(k, one))
+
+
+def _legendre(k: ir.Value, x: ir.Value, now: ir.Value, before: ir.Value) -> ir.Value:
+    one = op.CastLike(as_scalar(1), k)
+    odd = op.Add(op.Add(k, k), one)
+    return op.Div(op.Sub(op.Mul(op.Mul(odd, x), now), op.Mul(k, before)), op.Add(k, one))
+
+
+CHEBYSHEV_T = Family(1, 0, _chebyshev)
+CHEBYSHEV_U = Family(2, 0, _chebyshev)
+CHEBYSHEV_V = Family(2, -1, _chebyshev)
+CHEBYSHEV_W = Family(2, 1, _chebyshev)
+SHIFTED_T = Family(1, 0, _chebyshev, is_shifted=True)
+SHIFTED_U = Family(2, 0, _chebyshev, is_shifted=True)
+SHIFTED_V = Family(2, -1, _chebyshev, is_shifted=True)
+SHIFTED_W = Family(2, 1, _chebyshev, is_shifted=True)
+HERMITE_H = Family(2, 0, _hermite)
+HERMITE_HE = Family(1, 0, _hermite_e)
+LAGUERRE = Family(-1, 1, _laguerre)
+LEGENDRE = Family(1, 0, _legendre)
+
+
+def polynomial(family: Family) -> Callable[..., Any]:
+    """0 where the order is negative; an order that is no whole number is rounded towards zero."""
+
+    def translate(x: ir.Value | float, n: ir.Value | float) -> ir.Value:
+        dtype = next(dtype_of(value) for value in (x, n) if isinstance(value, ir.Value))
+        dtype = dtype if dtype.is_floating_point() else ir.DataType.FLOAT
+        place = op.Cast(x, to=dtype) if isinstance(x, ir.Value) else constant(x, dtype)
+        order = n if isinstance(n, ir.Value) else constant(float(n), dtype)
+        return _evaluate(family, place, op.Cast(order, to=ir.DataType.INT64), dtype)
+
+    return translate
+
+
+def _evaluate(family: Family, x: ir.Value, n: ir.Value, dtype: ir.DataType) -> ir.Value:
+    zero, one = constant(0, dtype), constant(1, dtype)
+    if family.is_shifted:
+        x = op.Sub(op.Add(x, x), one)
+    shape = op.Shape(op.Add(x, op.Cast(n, to=dtype)))
+    x = op.Expand(x, shape)
+    first = op.Add(op.Mul(x, constant(family.slope, dtype)), constant(family.offset, dtype))
+    is_constant = op.Equal(n, as_scalar(0))
+    chosen = op.Where(is_constant, one, op.Where(op.Equal(n, as_scalar(1)), first, op.Expand(zero, shape)))
+
+    def step(round_: ir.Value, now: ir.Value, before: ir.Value, kept: ir.Value) -> Values:
+        k = op.Add(round_, as_scalar(1))
+        after = family.step(op.Cast(k, to=dtype), x, now, before)
+        return [after, now, op.Where(op.Equal(n, op.Add(k, as_scalar(1))), after, kept)]
+
+    rounds = op.Max(op.Sub(op.ReduceMax(n, keepdims=0), as_scalar(1)), as_scalar(0))
+    states = [(first, dtype), (op.Expand(one, shape), dtype), (chosen, dtype)]
+    return repeat(rounds, states, step)[2]
+
 
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 _HIGH = 10
@@ -148,3 +243,26 @@ def translate_ndtri(x: ir.Value) -> ir.Value:
     middle = op.Sub(op.Mul(number(2), _wide(x)), number(1))
     middle.type, middle.shape = ir.TensorType(DOUBLE), x.shape
     return op.Cast(op.Mul(translate_erfinv(middle), constant(math.sqrt(2), DOUBLE)), to=dtype_of(x))
+
+
+TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "special_zeta": translate_zeta,
+    "special_zeta.self_scalar": translate_zeta,
+    "special_zeta.other_scalar": translate_zeta,
+    "polygamma": translate_polygamma,
+    "special_erfcx": translate_erfcx,
+    "special_log_ndtr": translate_log_ndtr,
+    "special_ndtri": translate_ndtri,
+    "special_chebyshev_polynomial_t": polynomial(CHEBYSHEV_T),
+    "special_chebyshev_polynomial_u": polynomial(CHEBYSHEV_U),
+    "special_chebyshev_polynomial_v": polynomial(CHEBYSHEV_V),
+    "special_chebyshev_polynomial_w": polynomial(CHEBYSHEV_W),
+    "special_shifted_chebyshev_polynomial_t": polynomial(SHIFTED_T),
+    "special_shifted_chebyshev_polynomial_u": polynomial(SHIFTED_U),
+    "special_shifted_chebyshev_polynomial_v": polynomial(SHIFTED_V),
+    "special_shifted_chebyshev_polynomial_w": polynomial(SHIFTED_W),
+    "special_hermite_polynomial_h": polynomial(HERMITE_H),
+    "special_hermite_polynomial_he": polynomial(HERMITE_HE),
+    "special_laguerre_polynomial_l": polynomial(LAGUERRE),
+    "special_legendre_polynomial_p": polynomial(LEGENDRE),
+}
