@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
-LAYERS = ("findings", "domain", "modules", "intercept", "inputs", "operators", "runtime", "graphs", "records")
+LAYERS = ("findings", "domain", "modules", "intercept", "inputs", "leaves", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
 TOP = ("loading", "exporting", "checking", "api", "compat", "cli", "testing")
 USERS_ROOMS = ("api.py", "cli", "compat", "testing")  # what users call: these may import the whole package

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anyshape.inputs import Inputs as Inputs
     from anyshape.inputs.sizes_function import dim as dim
     from anyshape.loading.loaded import load as load
-    from anyshape.operators.registered import translation as translation
+    from anyshape.modules.registered import translation as translation
     from anyshape.records.export import Export as Export
 
 _HOMES = {
@@ -40,7 +40,7 @@ _HOMES = {
     "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",
     "load": "anyshape.loading.loaded",
-    "translation": "anyshape.operators.registered",
+    "translation": "anyshape.modules.registered",
 }
 
 __all__ = [

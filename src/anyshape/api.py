@@ -24,7 +24,7 @@ from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
-from anyshape.operators.registered import collect_translations
+from anyshape.modules.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
 from anyshape.runtime.providers import check_providers

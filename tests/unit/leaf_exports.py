@@ -17,9 +17,9 @@ from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config
 from torch.onnx._internal.exporter import _core, _registration
 
-from anyshape.capture.leaves import leaves
+from anyshape.leaves import leaf_translations, leaves
+from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
 from anyshape.modules.state import kept
-from anyshape.translate.leaves import admit_empty_batch, fold_leaf_weights, leaf_translations
 
 SIZES = ((3, 5), (1, 1), (1, 7), (2, 1), (7, 9), (4, 13), (5, 2), (1, 31), (8, 3), (2, 2), (6, 6), (16, 17))
 """Batch and time. The first is the one that is traced."""

@@ -16,7 +16,7 @@ from torch.export import Dim
 from torch.fx.experimental import _config
 from torch.utils import _pytree as pytree
 
-from anyshape.capture.leaves import leaves
+from anyshape.leaves import leaves
 from anyshape.translate.registry import Translator
 
 Inputs = tuple[torch.Tensor, ...]

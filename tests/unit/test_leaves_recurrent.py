@@ -15,7 +15,7 @@ from leaf_exports import SIZES, Variant, capture, compare, export, find_differen
 from torch import nn
 
 from anyshape.findings import PromiseBroken
-from anyshape.operators import recurrent
+from anyshape.leaves.recurrent import recurrent
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")  # eager's own
 

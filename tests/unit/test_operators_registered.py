@@ -6,7 +6,7 @@ import pytest
 
 import anyshape
 from anyshape.findings import UsageError
-from anyshape.operators.registered import collect_operators, collect_translations
+from anyshape.modules.registered import collect_operators, collect_translations
 
 
 def twice(x: object) -> object:

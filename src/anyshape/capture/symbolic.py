@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
-from anyshape.capture.leaves import leaves
-from anyshape.capture.leaves.lifted import control_flow_kept
-from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.capture.program_outputs import answers_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.quiet import quiet_libraries
+from anyshape.leaves import leaves
+from anyshape.leaves.lifted import control_flow_kept
+from anyshape.leaves.transformer_layers import masks_as_in_eager
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Region

@@ -29,8 +29,8 @@ from anyshape.exporting.context import ExportContext
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken
 from anyshape.graphs.needs import find_needs
+from anyshape.modules.registered import collect_operators
 from anyshape.modules.user_code import find_line_of
-from anyshape.operators.registered import collect_operators
 from anyshape.optimize import fold_norms, optimize
 from anyshape.records.captured import Captured, Region
 from anyshape.records.export import Attempt, Exported

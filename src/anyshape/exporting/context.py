@@ -14,8 +14,8 @@ from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.compared import Promised, end_where_compared
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
+from anyshape.modules.registered import Translation
 from anyshape.modules.user_code import numbers_in_code
-from anyshape.operators.registered import Translation
 from anyshape.records.captured import Captured
 from anyshape.records.explored import Explored
 from anyshape.verify import Reference, VerifyOptions

@@ -20,7 +20,7 @@ from anyshape.findings import ContractBroken, PromiseBroken, UsageError
 from anyshape.loading import broken_calls as say
 from anyshape.loading.binding import Binder, to_torch
 from anyshape.loading.call_checks import CallChecker
-from anyshape.operators.registered import collect_operators
+from anyshape.modules.registered import collect_operators
 from anyshape.records.contract import Contract
 from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
 from anyshape.runtime.providers import check_providers

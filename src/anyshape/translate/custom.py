@@ -14,7 +14,7 @@ import onnx_ir as ir
 import torch
 from torch._ops import OpOverload
 
-from anyshape.operators.registered import Translation
+from anyshape.modules.registered import Translation
 
 _VERSION = 1
 

@@ -38,7 +38,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from anyshape.intercept.patching import standing
-from anyshape.operators.whole import counted, number
+from anyshape.leaves.whole import counted, number
 from anyshape.records.export import Exported
 from anyshape.translate.known_values import value_of
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float

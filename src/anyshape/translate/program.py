@@ -15,11 +15,11 @@ from anyshape.domain import TRUE, Condition, Domain, Expr, Number, format_expr, 
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.graphs.size_places import Place, places_of, readings_of
 from anyshape.inputs import Declared
+from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
 from anyshape.records.captured import Answer, Region
 from anyshape.records.export import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
 from anyshape.translate.empty_means import admit_empty_means
-from anyshape.translate.leaves import admit_empty_batch, fold_leaf_weights
 from anyshape.translate.loops import build_loops
 from anyshape.translate.names import keep_sources, name_dims, name_inputs, name_outputs, name_weights
 from anyshape.translate.opsets import WRITTEN_OPSET

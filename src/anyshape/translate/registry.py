@@ -15,8 +15,9 @@ import torch
 from torch._ops import OpOverload
 
 from anyshape.intercept.quiet import quiet_libraries
-from anyshape.operators.registered import Translation
-from anyshape.operators.whole import counted, number, whole
+from anyshape.leaves import leaf_translations
+from anyshape.leaves.whole import counted, number, whole
+from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.decomposed_nodes import decompose_nodes
@@ -29,7 +30,6 @@ from anyshape.translate.floats import (
     write_sigmoids_of_logarithms,
 )
 from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
-from anyshape.translate.leaves import leaf_translations
 from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import (
     complex_translations,

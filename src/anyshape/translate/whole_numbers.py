@@ -17,7 +17,7 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.operators.whole import FUNCTIONS, counted, whole
+from anyshape.leaves.whole import FUNCTIONS, counted, whole
 from anyshape.translate.operators.ranges import write_steps
 
 _NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}

@@ -17,12 +17,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from anyshape.capture.generalized.asked import AskedValues
 from anyshape.capture.generalized.steps import steps_of
 from anyshape.capture.generalized.trace import Trace
-from anyshape.capture.leaves import leaves
-from anyshape.capture.leaves.transformer_layers import masks_as_in_eager
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
+from anyshape.leaves import leaves
+from anyshape.leaves.transformer_layers import masks_as_in_eager
 from anyshape.modules.state import kept
 
 TraceKey = tuple[tuple[str, int], ...]

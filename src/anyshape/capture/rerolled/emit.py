@@ -20,7 +20,7 @@ from anyshape.capture.rerolled.demands import Demand, Many, One, find_demands
 from anyshape.capture.rerolled.observed import Observed, observe
 from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape, grown_shape
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
-from anyshape.operators.loop import loop as loop_operator
+from anyshape.leaves.loop import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
 
 

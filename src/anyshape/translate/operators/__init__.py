@@ -74,7 +74,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
-    from anyshape.operators.spectra import istft
+    from anyshape.leaves.spectra import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
     return {**_by_overload(table), istft: _without_types(table["istft"])}

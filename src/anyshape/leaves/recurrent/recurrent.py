@@ -17,7 +17,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from anyshape.operators.define import define
+from anyshape.leaves.define import define
 
 _OPTIONS = "Tensor[] weights, Tensor? lengths, bool has_biases, int layers, bool bidirectional"
 _ONE_STATE = f"(Tensor inputs, Tensor h0, {_OPTIONS}) -> (Tensor, Tensor)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from anyshape.operators.define import define
+from anyshape.leaves.define import define
 
 
 def _pick(tensor: Tensor, axis: int, index: int) -> Tensor:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from anyshape.operators.define import define
+from anyshape.leaves.define import define
 
 _SCHEMA = (
     "(str name, SymInt trips, Tensor[] carried, Tensor[] tensors, SymInt[] numbers, SymInt[] sizes, int[] ranks, "

@@ -25,9 +25,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from anyshape.capture.leaves.reading import Reading, Recorded, Replacing
 from anyshape.intercept.control_flow import control_flow_by
 from anyshape.intercept.patching import standing
+from anyshape.leaves.reading import Reading, Recorded, Replacing
 from anyshape.modules.frames import source_of_running_code
 
 Function = Callable[..., Any]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from anyshape.operators.define import define
+from anyshape.leaves.define import define
 
 
 def _counts(steps: int, lengths: Tensor) -> Tensor:

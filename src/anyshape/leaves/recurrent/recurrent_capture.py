@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.capture.leaves.packed_capture import PackedSequences
 from anyshape.findings import Finding, PromiseBroken
+from anyshape.leaves.recurrent import recurrent
+from anyshape.leaves.recurrent.packed_capture import PackedSequences
 from anyshape.modules.frames import source_of_running_code
-from anyshape.operators import recurrent
 
 _OPERATORS = {
     "lstm": recurrent.lstm,

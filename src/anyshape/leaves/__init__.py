@@ -1,0 +1,65 @@
+"""Leaves: torch functions that a capture records in a form of ours, because torch.export would freeze a size in them.
+
+`torch.export` unrolls a recurrent network step by step, which freezes its length, and makes as many pieces of a `split` as
+there are at the traced size. Nothing is patched: a torch function mode sees the calls that `torch.nn` and the user make while
+`leaves()` is entered, and records our own operators, or functions of torch that keep sizes open, instead.
+
+A leaf is a file or a folder with a function `answers`: torch function -> what is called in its place. If that is an operator of
+ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+LEAVES = (
+    "open_splits",
+    "sized",
+    "squeezed",
+    "checked",
+    "hinted",
+    "pooled",
+    "ranged",
+    "spectra",
+    "recurrent",
+)
+
+_ONLY_FLAT_WEIGHTS = (
+    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
+)
+
+
+@contextmanager
+def leaves() -> Iterator[None]:
+    """Enter around `torch.export.export(..., strict=False)`. Each entry starts afresh and leaves nothing behind."""
+    from anyshape.leaves.mode import LeafMode
+
+    answers = {function: answer for leaf in _modules() for function, answer in leaf.answers().items()}
+    with warnings.catch_warnings():
+        # torch.nn rebuilds this list whenever its weights are others, and in a capture they are symbolic ones.
+        warnings.filterwarnings("ignore", message=_ONLY_FLAT_WEIGHTS, category=UserWarning)
+        with LeafMode(answers):
+            yield
+
+
+def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
+    """What `ONNXRegistry.register_op(target, function)` takes, for every operator of a leaf."""
+    with_operators = [leaf for leaf in _modules() if hasattr(leaf, "translations")]
+    found = {operator: written for leaf in with_operators for operator, written in leaf.translations().items()}
+    return {operator: _without_types(written) for operator, written in found.items()}
+
+
+def _modules() -> list[Any]:
+    return [import_module(f"anyshape.leaves.{name}") for name in LEAVES]
+
+
+def _without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
+    # torch.onnx would read the annotations as ONNX types, and warn that it cannot.
+    return lambda *args: translation(*args)

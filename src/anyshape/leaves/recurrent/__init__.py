@@ -1,0 +1,54 @@
+"""Recurrent networks, padded or packed, as one operator each: kept whole in a capture, written as ONNX's LSTM, GRU and RNN.
+
+`recurrent` and `packed` define the operators, `*_capture` records them, `*_nodes` and what they import write them.
+`fold_leaf_weights` and `admit_empty_batch` are for the whole model, after translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+    from torch._ops import OpOverload
+
+
+def answers() -> dict[Any, Callable[..., Any]]:
+    """The functions of torch that are kept whole; packed sequences are known for as long as one capture takes."""
+    from anyshape.leaves.recurrent.packed_capture import PackedSequences
+    from anyshape.leaves.recurrent.recurrent_capture import RecurrentNetworks
+
+    sequences = PackedSequences()
+    return {**sequences.answers(), **RecurrentNetworks(sequences).answers()}
+
+
+def translations() -> dict[OpOverload, Callable[..., Any]]:
+    """The ONNX nodes of each operator."""
+    from anyshape.leaves.recurrent import packed, recurrent
+    from anyshape.leaves.recurrent import recurrent_nodes as nodes
+
+    return {
+        recurrent.lstm: nodes.translate_lstm,
+        recurrent.gru: nodes.translate_gru,
+        recurrent.rnn_tanh: nodes.translate_rnn_tanh,
+        recurrent.rnn_relu: nodes.translate_rnn_relu,
+        packed.pack: nodes.translate_pack,
+        packed.repack: nodes.translate_repack,
+        packed.unpack: nodes.translate_unpack,
+        packed.pad: nodes.translate_pad,
+    }
+
+
+def fold_leaf_weights(model: ir.Model) -> int:
+    """Make initializers of what translations compute from weights alone, before optimizing. Returns how many."""
+    from anyshape.leaves.recurrent.folded_weights import fold_weights
+
+    return fold_weights(model)
+
+
+def admit_empty_batch(model: ir.Model) -> int:
+    """Keep recurrent nodes right at batch size 0, where onnxruntime ends the process. Returns how many."""
+    from anyshape.leaves.recurrent.folded_weights import admit_empty_batch
+
+    return admit_empty_batch(model)
