@@ -16,24 +16,21 @@ from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.diagnose.captures import QUESTIONS, diagnose_translation_error, name_exporting_question
-from anyshape.diagnose.comparison_notes import diagnose_clock
-from anyshape.diagnose.differences import blamed_guard, diagnose_differences
+from anyshape.diagnose.differences import blamed_guard
+from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
-from anyshape.diagnose.outputs import diagnose_outputs
-from anyshape.diagnose.refusals import diagnose_refused_inside
 from anyshape.diagnose.unverified import needs_comparing
-from anyshape.diagnose.value_findings import diagnose_cond_sides
 from anyshape.exporting.bounded import keep_exact
 from anyshape.exporting.compared import Promised, plan_comparisons
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.targets import verify_for_target
-from anyshape.findings import AnyshapeError, Finding, PromiseBroken
+from anyshape.findings import AnyshapeError, PromiseBroken
 from anyshape.graphs.needs import find_needs
 from anyshape.modules.registered import collect_operators
 from anyshape.modules.user_code import find_line_of
 from anyshape.optimize import fold_norms, optimize
 from anyshape.records.captured import Captured, Region
-from anyshape.records.export import Attempt, Exported
+from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
 from anyshape.translate.floats import round_inside
@@ -137,25 +134,13 @@ def _verify_for_target(
     """The file for the target of the export, verified, with the findings of that. A guard of `regions` may be blamed."""
     targeted = verify_for_target(exported, context, lambda file: _verify(captured, file, context, promised))
     exported, verdict = targeted.exported, targeted.verdict
-    findings: tuple[Finding, ...] = (
-        *promised.findings,
-        *targeted.findings,
-        *diagnose_outputs(exported, context.declared.output_axes, context.declared.domain),
-        *diagnose_differences(verdict, context.declared.domain, regions),
-        *diagnose_clock(verdict),
-        *_diagnose_refused(verdict, context),
-        *diagnose_cond_sides(verdict),
-    )
+    judged = Judged(exported, verdict, context.declared, context.explored, regions, context.is_part)
+    findings = (*promised.findings, *targeted.findings, *diagnose_file(judged))
     if verdict.failures:
         findings = name_exporting_question(findings, find_line_of(context.module, QUESTIONS))
     blamed = blamed_guard(verdict, regions)
     strategy, declared = captured.strategy, context.declared
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)
-
-
-def _diagnose_refused(verdict: Verdict, context: ExportContext) -> tuple[Finding, ...]:
-    """What refusals of the module mean for a whole file; the numbers that are made for a part may contradict each other."""
-    return () if context.is_part else diagnose_refused_inside(verdict, context.declared.domain, context.explored)
 
 
 def _verify(captured: Captured, exported: Exported, context: ExportContext, promised: Promised) -> Verdict:

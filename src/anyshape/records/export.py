@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
+from anyshape.records.explored import Explored
 from anyshape.records.verdict import FailureKind, Sizes, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
@@ -184,3 +186,18 @@ class Export:
 
 def _untried(verdict: Verdict) -> list[str]:
     return [*describe_untried(verdict.untried), *describe_untried_values(verdict.untried_values)]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A file with its verdict, and what it was exported from.
+
+    `is_part`: it is a part of a larger file, for which numbers are made that may contradict each other.
+    """
+
+    exported: Exported
+    verdict: Verdict
+    declared: Declared
+    explored: Explored
+    regions: Sequence[Region] = ()
+    is_part: bool = False
