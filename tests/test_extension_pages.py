@@ -47,7 +47,9 @@ def test_there_are_four_pages() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_page_extends_the_package(path: Path, tmp_path: Path) -> None:
     page = path.read_text(encoding="utf-8")
-    shutil.copytree(ROOT / "src" / "anyshape", tmp_path / "src" / "anyshape", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "src" / "anyshape", tmp_path / "src" / "anyshape", ignore=shutil.ignore_patterns("__pycache__")
+    )
     promised = [block.text for block in read_blocks(page) if block.language == "text"][-1]
     if path.stem == "add-a-finding":  # one is enough to see that the script needs what the page adds
         assert not run_script(page, tmp_path).startswith(promised)

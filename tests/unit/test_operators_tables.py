@@ -124,8 +124,22 @@ def spans(x: torch.Tensor) -> Any:
     )
 
 
+def windows(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    size = x.shape[1]
+    return (
+        torch.hann_window(size),
+        torch.hann_window(size, periodic=False, dtype=torch.float64),
+        torch.hamming_window(size + 1, True, 0.6, 0.4),
+        torch.blackman_window(size, False),
+        torch.bartlett_window(size),
+        torch.kaiser_window(window_length=size, beta=5.0, periodic=False),
+        torch.hann_window(7),
+    )
+
+
 BATCHES = ((2, 4), (1, 1), (3, 6))
 ROWS = [
+    Row("windows", windows, sizes(*SHAPES)),
     Row("indices", indices, sizes(*SHAPES)),
     Row("chosen", chosen, sizes(*SHAPES)),
     Row("spans", spans, sizes(*SHAPES)),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LEAVES = (
     "open_splits",
     "sized",
+    "signal_windows",
     "squeezed",
     "checked",
     "hinted",
