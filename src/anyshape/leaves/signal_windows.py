@@ -1,7 +1,7 @@
 """`torch.hann_window` and its like, of a length that is open -> the same by arithmetic on positions.
 
-torch's operators take a plain int, so that an open length would be frozen at the traced one (seen to torch 2.13). A window of one
-element is 1, as in torch. Calls with a plain length are left alone.
+torch's operators take a plain int, so that an open length would be frozen at the traced one (seen to torch 2.13). A window of
+one element is 1, as in torch. Calls with a plain length are left alone.
 """
 
 from __future__ import annotations
