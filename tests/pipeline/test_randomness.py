@@ -12,7 +12,10 @@ import torch
 from tests import stateful_models as models
 
 import anyshape
+from anyshape.explore import observe_repeats
 from anyshape.findings import Finding, Severity
+from anyshape.inputs import declare
+from anyshape.records.explored import Repeated
 from anyshape.records.verdict import Mismatch
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.distribution import compare_samples
@@ -69,6 +72,48 @@ def test_a_model_that_seeds_itself_is_not_random() -> None:
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(Seeded(), models.inputs, strategy="symbolic")
     assert broken.value.findings[0].code != "AS144"
+
+
+class LayerDrop(torch.nn.Module):
+    """Draws a number for each of its layers, which is read in training alone, or where a batch is large."""
+
+    def __init__(self, least_batch: int = 10**9, rate: float = 0.5) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(4))
+        self.least_batch, self.rate = least_batch, rate
+        calls: list[int] = []
+        self.note, self.count = calls.append, calls.__len__  # bound methods are no state
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.note(1)
+        for layer in self.layers:
+            number = torch.rand([])  # draws
+            if (self.training or x.shape[0] >= self.least_batch) and number < self.rate:
+                continue
+            x = layer(x)
+        return x
+
+
+def repeats(module: torch.nn.Module, *batches: int) -> Repeated:
+    return observe_repeats(module, declare(module, models.inputs), [{"batch": batch} for batch in batches])
+
+
+def test_numbers_that_are_drawn_and_not_read_are_not_random_and_cost_few_calls() -> None:
+    module = LayerDrop()
+    assert not repeats(module, 3, 5).random
+    assert module.count() < 100
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.01])
+def test_a_rare_use_of_a_drawn_number_is_seen(rate: float) -> None:
+    repeated = repeats(LayerDrop(1, rate), 3)
+    assert repeated.random == ("torch",)
+    assert "# draws" in repeated.drawn.text  # type: ignore[union-attr]
+
+
+def test_a_drawn_number_that_is_read_at_large_sizes_alone_is_seen_there() -> None:
+    repeated = repeats(LayerDrop(40, 0.01), 3, 5, 64)
+    assert repeated.random == ("torch",) and repeated.sizes == {"batch": 64}
 
 
 NORMAL = np.random.default_rng(0).normal(size=(128, 4, 8))

@@ -1,6 +1,7 @@
 """Does the module answer alike each time it is called? Tried at a few small sizes, before anything is captured.
 
 the same call again, from the same state and random numbers    -> it must give the same answer
+the same call with the random numbers of torch withheld        -> an answer that stays does not depend on them
 the same call under other random numbers                       -> an answer that differs is random
 calls in a row, at the same and at other sizes                 -> answers that differ from a fresh module's have a memory
 """
@@ -131,6 +132,8 @@ class _Randomness:
 
     def observe(self, points: Sequence[_Point]) -> Repeated:
         for point in points:
+            if self.replay.ignores_draws(point.call, point.fresh):
+                continue
             advanced = self.replay.advanced(point.call)
             draws = {source: _MANY_DRAWS if is_open else _DRAWS for source, is_open in advanced.items()}
             seeds = {source: self._seed_that_matters(point, source, count) for source, count in draws.items()}

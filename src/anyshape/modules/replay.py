@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -16,9 +17,12 @@ import numpy as np
 import torch
 
 from anyshape.modules.state import ModuleState, generator_state
+from anyshape.modules.withheld_draws import WithheldDraws
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 Call = Callable[[torch.nn.Module], Any]
+Within = AbstractContextManager[Any]
+_NOTHING_ELSE = nullcontext()
 TORCH, NUMPY, PYTHON, HELD = "torch", "numpy", "Python's random", "a generator of its own"
 SOURCES = (TORCH, NUMPY, PYTHON, HELD)
 _ROUNDING = 256.0  # units in the last place of the largest element: a table that is computed in longer pieces
@@ -80,6 +84,20 @@ class Replay:
         self.reset()
         return is_same
 
+    def ignores_draws(self, call: Call, usual: Reply) -> bool:
+        """Whether a call from the first state, from which the random numbers of torch are withheld, replies as usual.
+
+        It must read no other source. All sources are seeded anew, for a call that looks at the state of a generator.
+        """
+        self.reset()
+        self._vary(1, SOURCES)
+        start = self._positions()
+        draws = WithheldDraws()
+        reply = self._run(call, 1, SOURCES, draws)
+        end = self._positions()
+        is_same = all(start[source] == end[source] for source in SOURCES if source != TORCH)
+        return is_same and not draws.is_read and reply.is_like(usual)
+
     def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         self.reset()
         self._vary(seed, SOURCES)
@@ -87,12 +105,12 @@ class Replay:
         self._run(call, seed, SOURCES)
         return start, self._positions()
 
-    def _run(self, call: Call, seed: int, varied: Sequence[str]) -> Reply:
+    def _run(self, call: Call, seed: int, varied: Sequence[str], within: Within = _NOTHING_ELSE) -> Reply:
         self._has_run = True
         self._state.random.restore()
         self._vary(seed, varied)
         try:
-            with torch.no_grad(), warnings.catch_warnings():
+            with torch.no_grad(), warnings.catch_warnings(), within:
                 warnings.simplefilter("ignore")
                 self.module.eval()
                 leaves = self._flatten(call(self.module))
