@@ -70,6 +70,33 @@ def change_through_view(model: Any, x: torch.Tensor) -> Any:
     return y
 
 
+def written_into_the_only_view(model: Any, x: torch.Tensor) -> Any:
+    y = torch.cat([x.sin(), x.cos()], dim=1).view(-1, 2).transpose(0, 1)
+    y[0] = 0
+    y[:, 1:] *= 2
+    y.mul_(3)
+    return y, y + 1
+
+
+def written_into_one_view_of_two(model: Any, x: torch.Tensor) -> Any:
+    whole = torch.cat([x.sin(), x.cos()], dim=1)
+    y = whole.view(-1, 2)
+    y[0] = 0
+    return y, whole.sum()
+
+
+def written_into_repeated_rows(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)[:1].expand(3, -1)
+    y[0] = 0
+    return y
+
+
+def written_into_what_may_be_a_copy(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x).transpose(0, 1).reshape(-1)
+    y[0] = 0
+    return y
+
+
 def view_read_after_writing(model: Any, x: torch.Tensor) -> Any:
     y = model.linear(x)
     row = y[:, 0]
@@ -153,6 +180,7 @@ def dropped(model: Any, x: torch.Tensor) -> Any:
         rows_written,
         added_to_rows,
         change_through_view,
+        written_into_the_only_view,
     ],
     ids=lambda each: each.__name__,
 )
@@ -211,6 +239,9 @@ def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
         view_of_view_read_after_writing,
         returned_view_read_after_writing,
         reshaped_before_writing,
+        written_into_one_view_of_two,
+        written_into_repeated_rows,
+        written_into_what_may_be_a_copy,
         written_into_an_input,
     ],
     ids=lambda each: each.__name__,

@@ -4,8 +4,8 @@
 
     v = aten.select(x, 0, 1); aten.copy_(v, y); z = f(x)       ->   c = aten.copy(v, y); z = f(aten.select_scatter(x, c, 0, 1))
 
-The tensor must be the result of an operator that returns new memory, and no operator before the change may have returned a
-view of it that is read after the change.
+The tensor must be the result of an operator that returns new memory, or the only view of such a tensor, and no operator
+before the change may have returned a view of it that is read after the change.
 """
 
 from __future__ import annotations
@@ -40,6 +40,15 @@ _SCATTERS: dict[Any, OpOverload] = {
     _aten.select.int: _aten.select_scatter.default,
     _aten.slice.Tensor: _aten.slice_scatter.default,
 }
+_SURE_VIEWS = (
+    *_SCATTERS,
+    _aten.permute.default,
+    _aten.t.default,
+    _aten.transpose.int,
+    _aten.unsqueeze.default,
+    _aten.view.default,
+)
+"""Views at all sizes, in which each element has memory of its own. `reshape` may be a copy; `expand` repeats elements."""
 
 
 class Unsuited(Exception):
@@ -84,7 +93,7 @@ def _write_through_views(node: Node, changed: Node, order: dict[Node, int]) -> N
     while isinstance(views[-1].args[0], Node) and views[-1].args[0].target in _SCATTERS:
         views.append(views[-1].args[0])
     base = views[-1].args[0]
-    if not isinstance(base, Node) or not _returns_new_memory(base):
+    if not isinstance(base, Node) or not _is_private(base):
         raise Unsuited(node)
     _check_views(base, node, order)
     _check_readers(node, order)
@@ -160,9 +169,18 @@ def _replace(node: Node, other: Any, order: dict[Node, int]) -> None:
 
 def _check_private(node: Node, changed: Any, order: dict[Node, int]) -> None:
     """Raise Unsuited unless the changed tensor is new memory, and no view of it from before is read afterwards."""
-    if not isinstance(changed, Node) or not _returns_new_memory(changed):
+    if not isinstance(changed, Node) or not _is_private(changed):
         raise Unsuited(node)
     _check_views(changed, node, order)
+
+
+def _is_private(node: Node) -> bool:
+    """Whether a tensor is new memory, or a view of new memory that nothing else reads: `torch.cat(parts).view(n, -1)`."""
+    if _returns_new_memory(node):
+        return True
+    if node.target not in _SURE_VIEWS or not isinstance(node.args[0], Node):
+        return False
+    return len(node.args[0].users) == 1 and _is_private(node.args[0])
 
 
 def _returns_new_memory(node: Node) -> bool:
