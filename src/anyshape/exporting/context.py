@@ -18,6 +18,7 @@ from anyshape.modules.registered import Translation
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.captured import Captured
 from anyshape.records.explored import Explored
+from anyshape.records.export import Attempt
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.request import Allowance
 
@@ -63,6 +64,7 @@ class ExportContext:
     limit: TimeLimit = field(default_factory=TimeLimit)
     counterexamples: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
     programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
+    refused_before: tuple[Sizes, ...] | None = None  # with which the rules were learned; None: they are not learned again
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
     @cached_property
@@ -72,6 +74,13 @@ class ExportContext:
         ends = find_extent(self.declared, self.cost).largest if numbers else {}
         at_numbers = sizes_at_numbers(self.declared, numbers, ends)
         return [*map(dict, self.counterexamples), *(sizes for sizes in at_numbers if sizes not in self.counterexamples)]
+
+    def learns_from(self, attempt: Attempt) -> bool:
+        """Whether a file is right wherever the module answers, and sizes that the module refused give other rules."""
+        is_right = attempt.verdict is not None and attempt.verdict.passed
+        if not is_right or self.refused_before is None or not self.explored.is_explained:
+            return False
+        return any(sizes not in self.refused_before for sizes in attempt.refused_inside)
 
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""

@@ -72,8 +72,8 @@ def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, .
     attempts, narrowings = (
         _climb_to_consent(context) if context.options.accept_narrower else (_climb_first(context), ())
     )
-    if context.explored.is_explained and any(attempt.refused_parts for attempt in attempts):
-        return attempts, narrowings  # the rules are not the true ones: they are learned again
+    if any(_refutes_rules(attempt, context) for attempt in attempts):
+        return attempts, narrowings  # the rules are learned again, and all rungs start with other ones
     if context.options.verify.is_skipped or any(each.has(Reason.VALUES_DECIDE_ELSEWHERE) for each in attempts):
         return attempts, narrowings  # further rungs follow one way of the code alone: never proved
     turn = _turn(context)
@@ -121,9 +121,14 @@ def _climb_first(context: ExportContext) -> tuple[Attempt, ...]:
 def _is_last(attempt: Attempt, context: ExportContext) -> bool:
     """Whether no other of the first rungs is tried after this one."""
     is_right = attempt.is_right or attempt.is_right_but_declared_otherwise
-    has_untrue_rules = bool(attempt.refused_parts) and context.explored.is_explained  # which no rung can keep
     # A rung that learns from traces might not come to the sizes at which values decide.
-    return is_right or has_untrue_rules or attempt.has(Reason.VALUES_DECIDE_ELSEWHERE) or context.limit.left <= 0
+    is_hopeless = _refutes_rules(attempt, context) or attempt.has(Reason.VALUES_DECIDE_ELSEWHERE)
+    return is_right or is_hopeless or context.limit.left <= 0
+
+
+def _refutes_rules(attempt: Attempt, context: ExportContext) -> bool:
+    """Whether the rules about where the module answers are not the true ones: no rung can keep them."""
+    return (bool(attempt.refused_parts) and context.explored.is_explained) or context.learns_from(attempt)
 
 
 def _turn(context: ExportContext) -> Turn:

@@ -142,18 +142,15 @@ class _Climbed:
             Lesson(sizes)
             for attempt in self.attempts
             if attempt.verdict is not None and attempt.declared is not None
-            for sizes in (
-                *(refused.sizes for refused in attempt.verdict.refused_in(attempt.declared.domain)),
-                *attempt.verdict.sizes_of_other_outputs,
-            )
+            for sizes in (*attempt.refused_inside, *attempt.verdict.sizes_of_other_outputs)
         ]
 
 
 def _climb_until_settled(job: _Job) -> _Climbed:
     """The ladder; where comparing meets a refusal inside the contract, the rules are learned again with that point."""
     lessons: list[Lesson] = []
-    for _ in range(_MOST_LESSONS):
-        climbed = _climb_once(job, lessons)
+    for number in range(_MOST_LESSONS):
+        climbed = _climb_once(job, lessons, learns_again=number + 1 < _MOST_LESSONS)
         fresh = [lesson for lesson in climbed.lessons if lesson not in lessons]
         if not fresh or job.limit.left <= 0:
             break
@@ -161,7 +158,7 @@ def _climb_until_settled(job: _Job) -> _Climbed:
     return climbed
 
 
-def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
+def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> _Climbed:
     options = job.options
     job.tell("trying the model", 0, 0)
     tried = try_module(job.module, job.declared, job.reference, options, lessons, job.cost)
@@ -178,7 +175,8 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson]) -> _Climbed:
     context = ExportContext(
         job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=job.limit
     )
-    context = replace(context, programs=tried.programs)
+    refused_before = tuple(lesson.sizes for lesson in lessons) if learns_again else None
+    context = replace(context, programs=tried.programs, refused_before=refused_before)
     attempts, narrowings = climb(context)
     return _Climbed(context, attempts, (*findings, *narrowings))
 

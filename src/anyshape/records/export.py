@@ -87,6 +87,13 @@ class Attempt:
         return self.captured.refused if self.captured is not None else ()
 
     @property
+    def refused_inside(self) -> tuple[Sizes, ...]:
+        """Sizes of its contract that the module refused while the file was compared."""
+        if self.verdict is None or self.declared is None:
+            return ()
+        return tuple(refused.sizes for refused in self.verdict.refused_in(self.declared.domain))
+
+    @property
     def share_right(self) -> float:
         """Of the sizes at which its file was compared, how many it is right at: 0 without a file, 1 if at all of them."""
         if self.verdict is None or not self.verdict.tried:
