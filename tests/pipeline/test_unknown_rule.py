@@ -108,3 +108,52 @@ def test_what_accept_narrower_leaves_out_the_file_refuses_as_well(tmp_path: Path
         else:
             with pytest.raises(Exception, match="anyshape"):
                 session.run(None, {"x": np.zeros(n, np.float32)})
+
+
+class RefusesAt(nn.Module):
+    """Refuses sizes below 4, and one more by an index, which is no condition of a capture."""
+
+    def __init__(self, called: list[int], refused: int | None = None) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(2, 2, 4)
+        self.register_buffer("index", torch.zeros(100_000, dtype=torch.int64))
+        if refused is not None:
+            self.index[refused] = 5
+        self.note = called.append  # a bound method is no state
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_compiling():
+            self.note(int(x.shape[-1]))
+        size = torch.ones(1)[self.index[x.shape[-1]].reshape(1)]
+        return self.conv(x) * size
+
+
+def stages_of(module: nn.Module, called: list[int]) -> tuple[list[str], dict[str, int]]:
+    """The stages of an export, and how often the module had been called when each began."""
+    stages: list[str] = []
+    calls: dict[str, int] = {}
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if done == 0:
+            stages.append(stage)
+            calls.setdefault(stage, len(called))
+
+    try:
+        anyshape.export(module, lambda t=9: torch.randn(1, 2, t), progress=progress)
+    except anyshape.PromiseBroken:
+        pass
+    return stages, calls
+
+
+def test_where_the_model_refuses_what_learned_rules_admit_they_are_learned_again_before_other_rungs() -> None:
+    called: list[int] = []
+    _, calls = stages_of(RefusesAt(called), called)
+    tried = set(called[: calls["comparing"]])
+    compared = [size for size in called[calls["comparing"] :] if size not in tried]
+    stages, _ = stages_of(RefusesAt(called, compared[0]), called)
+    assert [stage for stage in stages if stage.startswith(("trying", "capturing"))][:4] == [
+        "trying the model",
+        "capturing (symbolic)",
+        "trying the model",
+        "capturing (symbolic)",
+    ]
