@@ -26,8 +26,10 @@ __only_passes_on__ = True
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+    from torch.fx import Node
 
 _OPERATORS = frozenset({"aten::reshape", "aten::linear", "aten::matmul", "aten::contiguous", "aten::flatten"})
+_MAY_COPY = frozenset({"aten::reshape", "aten::contiguous", "aten::flatten"})
 _READS_LAYOUT = frozenset({"aten::as_strided", "aten::as_strided_copy", "aten::sym_stride", "aten::sym_storage_offset"})
 
 Term = tuple[Any, Any]
@@ -39,6 +41,7 @@ class LayoutConditions:
     """The conditions that were not recorded, by their shape environment."""
 
     _found: list[tuple[Any, dict[Any, Any]]] = field(default_factory=list)
+    _has_unclear_writes: bool = False
 
     def add(self, environment: Any, term: Any) -> None:
         """Keep a condition with the line that is running."""
@@ -46,9 +49,14 @@ class LayoutConditions:
         if term not in terms:
             terms[term] = environment._get_sloc()
 
+    def note_writes(self, program: ExportedProgram) -> None:
+        """Look for writes into views that may be copies, in a program as torch.export made it: decomposing removes them."""
+        self._has_unclear_writes = any(map(_writes_into_view_or_copy, _nodes_of(program)))
+
     def which_matter(self, program: ExportedProgram, environment: Any) -> tuple[Term, ...]:
         """Those of a program that writes into tensors or reads strides; none of another one."""
-        return tuple(self._terms(environment).items()) if depends_on_layout(program) else ()
+        matter = self._has_unclear_writes or depends_on_layout(program)
+        return tuple(self._terms(environment).items()) if matter else ()
 
     def _terms(self, environment: Any) -> dict[Any, Any]:
         for known, terms in self._found:
@@ -113,9 +121,28 @@ def _is_convolution(frame: FrameType | None) -> bool:
 
 
 def depends_on_layout(program: ExportedProgram) -> bool:
-    """Whether a program, before it is decomposed, writes into tensors or reads their strides."""
+    """Whether a program writes into tensors, where its decomposition left these writes in it, or reads their strides."""
+    schemas = [getattr(node.target, "_schema", None) for node in _nodes_of(program)]
+    return any(schema is not None and (schema.is_mutable or schema.name in _READS_LAYOUT) for schema in schemas)
+
+
+def _writes_into_view_or_copy(node: Node) -> bool:
+    """Whether a node writes into what sizes make a view or a copy: `x.reshape(n, -1).relu_()`, or a view of that."""
     import torch
 
-    graphs = [each.graph for each in program.graph_module.modules() if isinstance(each, torch.fx.GraphModule)]
-    schemas = [getattr(node.target, "_schema", None) for graph in graphs for node in graph.nodes]
-    return any(schema is not None and (schema.is_mutable or schema.name in _READS_LAYOUT) for schema in schemas)
+    schema = getattr(node.target, "_schema", None)
+    written = node.args[0] if schema is not None and schema.is_mutable and node.args else None
+    while isinstance(written, torch.fx.Node) and (schema := getattr(written.target, "_schema", None)) is not None:
+        if schema.name in _MAY_COPY:
+            return True
+        is_view = any(returned.alias_info is not None for returned in schema.returns)
+        written = written.args[0] if is_view and written.args else None
+    return False
+
+
+def _nodes_of(program: ExportedProgram) -> Iterator[Node]:
+    import torch
+
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes

@@ -94,7 +94,9 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
 
     try:
         with _capturing(module, layout):
-            return Traced(module, run_open(module, export), flat.seen.paths, layout)
+            program = run_open(module, export)
+            layout.note_writes(program)
+            return Traced(module, program, flat.seen.paths, layout)
     except Exception as error:
         alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
         return Stopped(error, next(alike, Stopped(error)).guards)

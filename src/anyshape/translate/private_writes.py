@@ -40,15 +40,16 @@ _SCATTERS: dict[Any, OpOverload] = {
     _aten.select.int: _aten.select_scatter.default,
     _aten.slice.Tensor: _aten.slice_scatter.default,
 }
-_SURE_VIEWS = (
+_PLAIN_VIEWS = (
     *_SCATTERS,
     _aten.permute.default,
+    _aten.reshape.default,
     _aten.t.default,
     _aten.transpose.int,
     _aten.unsqueeze.default,
     _aten.view.default,
 )
-"""Views at all sizes, in which each element has memory of its own. `reshape` may be a copy; `expand` repeats elements."""
+"""Views, or copies, in which each element has memory of its own: not so in `expand`. A copy is new memory itself."""
 
 
 class Unsuited(Exception):
@@ -178,7 +179,7 @@ def _is_private(node: Node) -> bool:
     """Whether a tensor is new memory, or a view of new memory that nothing else reads: `torch.cat(parts).view(n, -1)`."""
     if _returns_new_memory(node):
         return True
-    if node.target not in _SURE_VIEWS or not isinstance(node.args[0], Node):
+    if node.target not in _PLAIN_VIEWS or not isinstance(node.args[0], Node):
         return False
     return len(node.args[0].users) == 1 and _is_private(node.args[0])
 
