@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -138,10 +139,8 @@ def stages_of(module: nn.Module, called: list[int]) -> tuple[list[str], dict[str
             stages.append(stage)
             calls.setdefault(stage, len(called))
 
-    try:
+    with contextlib.suppress(anyshape.PromiseBroken):
         anyshape.export(module, lambda t=9: torch.randn(1, 2, t), progress=progress)
-    except anyshape.PromiseBroken:
-        pass
     return stages, calls
 
 

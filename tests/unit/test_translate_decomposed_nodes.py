@@ -91,12 +91,21 @@ def written_into_repeated_rows(model: Any, x: torch.Tensor) -> Any:
     return y
 
 
+def written_into_a_product_of_one_tensor(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    z = torch.einsum("bi->ib", y)
+    z[0] = 0
+    return y + z.sum()
+
+
 def written_into_what_may_be_a_copy(model: Any, x: torch.Tensor) -> Any:
     y = model.linear(x).transpose(0, 1).reshape(-1)
     y[0] = 0
     z = model.linear(x).reshape(-1)
     z[:2] *= 3
-    return y, z
+    scores = torch.einsum("bi,ij->bj", x, model.linear.weight).reshape(-1)[1:].reshape(-1, 1)[:, :1]
+    scores *= 2
+    return y, z, scores + 1
 
 
 def view_read_after_writing(model: Any, x: torch.Tensor) -> Any:
@@ -254,6 +263,10 @@ def test_a_change_that_others_may_see_is_left_to_torch(forward: Forward) -> None
     decomposed = registry.Translator().decompose(program)
     x = torch.randn(5, 4)
     torch.testing.assert_close(decomposed.module()(x.clone()), model(x.clone()))
+
+
+def test_a_product_of_one_tensor_may_be_a_view_of_it() -> None:
+    assert not is_decomposed(exported(written_into_a_product_of_one_tensor)[1])
 
 
 def test_what_dropout_returns_is_its_input() -> None:

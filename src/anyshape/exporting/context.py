@@ -64,7 +64,7 @@ class ExportContext:
     limit: TimeLimit = field(default_factory=TimeLimit)
     counterexamples: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
     programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
-    refused_before: tuple[Sizes, ...] | None = None  # with which the rules were learned; None: they are not learned again
+    refused_before: tuple[Sizes, ...] | None = None  # in lessons so far; None: no more lessons
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
     @cached_property

@@ -67,7 +67,9 @@ def _tensors_without_memory(note: Callable[[], None]) -> Callable[[torch.Tensor]
             refuse(func)
 
         @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(  # type: ignore[override]
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             refuse(func)
 
     def withhold(drawn: torch.Tensor) -> torch.Tensor:

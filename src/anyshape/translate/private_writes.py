@@ -189,6 +189,7 @@ def _returns_new_memory(node: Node) -> bool:
     if node.op != "call_function" or not isinstance(target, OpOverload) or not target._schema.returns:
         return False
     is_known = target.namespace == "aten" and target._opname in _NEW_MEMORY
+    is_known = is_known or (target is _aten.einsum.default and len(node.all_input_nodes) > 1)  # of one tensor, a view
     says_so = all(returned.alias_info is None for returned in target._schema.returns)
     return says_so and (is_known or not is_composite(target)) and isinstance(node.meta.get("val"), torch.Tensor)
 
