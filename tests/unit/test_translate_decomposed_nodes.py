@@ -105,7 +105,9 @@ def written_into_what_may_be_a_copy(model: Any, x: torch.Tensor) -> Any:
     z[:2] *= 3
     scores = torch.einsum("bi,ij->bj", x, model.linear.weight).reshape(-1)[1:].reshape(-1, 1)[:, :1]
     scores *= 2
-    return y, z, scores + 1
+    others = model.linear(x)[:, 1:]
+    others *= 3
+    return y, z, scores, others, scores.sum() + others
 
 
 def view_read_after_writing(model: Any, x: torch.Tensor) -> Any:

@@ -76,7 +76,7 @@ def remove_writes(program: torch.export.ExportedProgram) -> None:
             _replace(node, node.args[0], order)
         elif _is_write(node):
             changed = node.args[0]
-            if isinstance(changed, Node) and changed.target in _SCATTERS:
+            if isinstance(changed, Node) and changed.target in _SCATTERS and not _is_private(changed):
                 _write_through_views(node, changed, order)
                 continue
             _check_private(node, changed, order)
