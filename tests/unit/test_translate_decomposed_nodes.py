@@ -167,6 +167,20 @@ def changed_twice(model: Any, x: torch.Tensor) -> Any:
     return y, y - 1
 
 
+def changed_behind_an_idle_conversion(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    z = y.to(x)
+    z.add_(1)
+    return y * 2, z
+
+
+def changed_one_of_several_results(model: Any, x: torch.Tensor) -> Any:
+    greatest, places = x.topk(2)
+    before = greatest * 2
+    greatest /= greatest.sum(-1, keepdim=True)
+    return before, greatest, places
+
+
 def flat_sizes(model: Any, x: torch.Tensor) -> Any:
     return model.drop(x[:, None]).flatten(1).to(torch.float64) + 1
 
@@ -195,6 +209,8 @@ def dropped(model: Any, x: torch.Tensor) -> Any:
         change_through_view,
         written_into_the_only_view,
         written_into_what_may_be_a_copy,
+        changed_behind_an_idle_conversion,
+        changed_one_of_several_results,
     ],
     ids=lambda each: each.__name__,
 )
@@ -236,6 +252,20 @@ def change_of_what_dropout_returns(model: Any, x: torch.Tensor) -> Any:
     return y + z
 
 
+def change_of_a_conversion_that_copies(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    z = y.to(x.dtype, copy=True)
+    z.add_(1)
+    return y * 2, z
+
+
+def change_of_one_of_several_views(model: Any, x: torch.Tensor) -> Any:
+    y = torch.relu(x)
+    one, _ = y.split(2, dim=1)
+    one.add_(1)
+    return y
+
+
 def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
     y = torch.relu(x.half())
     y.add_(x)
@@ -249,6 +279,8 @@ def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
         view_of_view_before_change,
         change_of_the_input,
         change_of_narrower_numbers,
+        change_of_a_conversion_that_copies,
+        change_of_one_of_several_views,
         view_read_after_writing,
         view_of_view_read_after_writing,
         returned_view_read_after_writing,
@@ -269,6 +301,17 @@ def test_a_change_that_others_may_see_is_left_to_torch(forward: Forward) -> None
 
 def test_a_product_of_one_tensor_may_be_a_view_of_it() -> None:
     assert not is_decomposed(exported(written_into_a_product_of_one_tensor)[1])
+
+
+def test_a_change_of_a_result_that_two_nodes_pick_is_left_to_torch() -> None:
+    _, program = exported(changed_one_of_several_results)
+    picked = next(node for node in program.graph.nodes if str(node.target) == "<built-in function getitem>")
+    with program.graph.inserting_after(picked):
+        again = program.graph.call_function(picked.target, picked.args)
+    again.meta = dict(picked.meta)
+    last = next(node for node in reversed(program.graph.nodes) if node.target == torch.ops.aten.mul.Tensor)
+    last.replace_input_with(picked, again)
+    assert not is_decomposed(program)
 
 
 def test_what_dropout_returns_is_its_input() -> None:

@@ -4,6 +4,8 @@
 
     v = aten.select(x, 0, 1); aten.copy_(v, y); z = f(x)       ->   c = aten.copy(v, y); z = f(aten.select_scatter(x, c, 0, 1))
 
+    y = aten.to(x, float32); aten.relu_(y)   with x in float32   ->   aten.relu_(x): y was x itself
+
 The tensor must be the result of an operator that returns new memory, or the only view of such a tensor, and no operator
 before the change may have returned a view of it that is read after the change.
 """
@@ -50,6 +52,7 @@ _PLAIN_VIEWS = (
     _aten.view.default,
 )
 """Views, or copies, in which each element has memory of its own: not so in `expand`. A copy is new memory itself."""
+_CONVERSIONS: tuple[Any, ...] = (_aten.to.dtype, _aten.to.device, _aten.to.other, _aten.to.dtype_layout)
 
 
 class Unsuited(Exception):
@@ -72,7 +75,7 @@ def remove_writes(program: torch.export.ExportedProgram) -> None:
     """In place, with each step exact by itself. Raises Unsuited where a change may be seen by others."""
     order = {node: place for place, node in enumerate(program.graph.nodes)}
     for node in list(program.graph.nodes):
-        if _is_idle_dropout(node):
+        if _is_idle_dropout(node) or _is_idle_conversion(node):
             _replace(node, node.args[0], order)
         elif _is_write(node):
             changed = node.args[0]
@@ -156,6 +159,25 @@ def _is_idle_dropout(node: Node) -> bool:
     return is_dropout and len(node.args) > 2 and node.args[2] is False and not _is_answered(node)
 
 
+def _is_idle_conversion(node: Node) -> bool:
+    """Whether `to` returns its input itself: same dtype, device and layout, and no copy asked for."""
+    target = node.target
+    if not isinstance(target, OpOverload) or target not in _CONVERSIONS or _is_answered(node):
+        return False
+    if not isinstance(node.args[0], Node):
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    given = dict(zip(names, node.args, strict=False)) | node.kwargs
+    source, result = node.args[0].meta.get("val"), node.meta.get("val")
+    if given.get("copy") or given.get("memory_format") is not None or not isinstance(source, torch.Tensor):
+        return False
+    return isinstance(result, torch.Tensor) and _stored_as(source) == _stored_as(result)
+
+
+def _stored_as(tensor: torch.Tensor) -> tuple[torch.dtype, torch.device, torch.layout]:
+    return tensor.dtype, tensor.device, tensor.layout
+
+
 def _is_answered(node: Node) -> bool:
     return any(user.op == "output" for user in node.users)
 
@@ -185,13 +207,30 @@ def _is_private(node: Node) -> bool:
 
 
 def _returns_new_memory(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return _is_only_reader_of_new_memory(node)
+    return _declares_new_memory(node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _is_only_reader_of_new_memory(node: Node) -> bool:
+    """Whether a node picks one of several results, each of them new memory, and no other node picks the same one."""
+    source, index = node.args
+    if not isinstance(source, Node) or not _declares_new_memory(source):
+        return False
+    if not isinstance(source.target, OpOverload) or len(source.target._schema.returns) < 2:  # a list may hold views
+        return False
+    pickers = [user for user in source.users if user.target is operator.getitem and user.args[1] == index]
+    return pickers == [node] and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _declares_new_memory(node: Node) -> bool:
     target = node.target
-    if node.op != "call_function" or not isinstance(target, OpOverload) or not target._schema.returns:
+    if not isinstance(target, OpOverload) or not target._schema.returns:
         return False
     is_known = target.namespace == "aten" and target._opname in _NEW_MEMORY
     is_known = is_known or (target is _aten.einsum.default and len(node.all_input_nodes) > 1)  # of one tensor, a view
     says_so = all(returned.alias_info is None for returned in target._schema.returns)
-    return says_so and (is_known or not is_composite(target)) and isinstance(node.meta.get("val"), torch.Tensor)
+    return says_so and (is_known or not is_composite(target))
 
 
 def _functional(node: Node) -> OpOverload:
