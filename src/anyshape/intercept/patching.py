@@ -14,11 +14,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import _lru_cache_wrapper, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from anyshape.modules.user_code import user_functions, user_parts
+if TYPE_CHECKING:
+    import torch
 
 _CAPTURING = threading.local()
 
@@ -194,6 +193,8 @@ def uncached(module: torch.nn.Module) -> AbstractContextManager[None]:
 
 def uncached_functions(module: torch.nn.Module) -> Iterator[Standing]:
     """The function behind each cache, among the globals of the user's functions and the methods of the user's classes."""
+    from anyshape.modules.user_code import user_functions, user_parts  # loads torch: who runs a file does without
+
     spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
     kinds = dict.fromkeys(above for part in user_parts(module) for above in type(part).__mro__)
     for place, space in (*((each, each) for each in spaces.values()), *((kind, vars(kind)) for kind in kinds)):

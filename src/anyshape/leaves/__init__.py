@@ -25,6 +25,7 @@ LEAVES = (
     "signal_windows",
     "squeezed",
     "checked",
+    "grouped",
     "hinted",
     "pooled",
     "ranged",

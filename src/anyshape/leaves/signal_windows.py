@@ -37,12 +37,12 @@ def _answer(
     kwargs: Mapping[str, Any],
 ) -> Any:
     given = {"periodic": True, **further, **kwargs, **dict(zip((*_GIVEN, *further), args, strict=False))}
-    length = given["window_length"]
-    if not isinstance(length, SymInt):
+    if not isinstance(given["window_length"], SymInt):
         return func(*args, **kwargs)
+    length: Any = given["window_length"]
     place = torch.arange(length, device=given.get("device")).to(torch.float64)
     period = torch.zeros((), dtype=torch.float64, device=given.get("device")) + (length - (not given["periodic"]))
-    window = torch.where(torch.zeros_like(place) + length == 1, 1.0, shape(place, period, given))
+    window = shape(place, period, given).masked_fill((torch.zeros_like(place) + length).eq(1), 1.0)
     return window.to(given.get("dtype") or torch.get_default_dtype())
 
 

@@ -69,7 +69,10 @@ DECOMPOSED = (
 
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
-    return _by_overload(_collect("TRANSLATIONS"))
+    from anyshape.leaves.grouped import grouped_mm
+
+    table = _collect("TRANSLATIONS")
+    return {**_by_overload(table), grouped_mm: _without_types(table["_grouped_mm"])}
 
 
 def complex_translations() -> dict[OpOverload, Translation]:
