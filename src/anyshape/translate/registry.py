@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._ops import OpOverload
+from torch.fx import Node
 
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.leaves import leaf_translations
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 _BODIES = "pkg.torch.__subgraph__"
+_EINSUM: OpOverload = torch.ops.aten.einsum.default
 
 
 class Translator:
@@ -81,6 +83,10 @@ class Translator:
         table = self._decompositions | (self._of_doubles if has_doubles(program) else {})
         if decompose_nodes(program, table, self._registry.is_registered):
             return program
+        if any(map(_is_view_by_einsum, nodes_of(program))):
+            from torch._export.utils import _get_decomp_for_cia
+
+            table = table | {_EINSUM: _get_decomp_for_cia(_EINSUM)}
         return self._inliner.decompose(program, table)
 
     def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
@@ -188,6 +194,11 @@ def _view_as_reshape(program: ExportedProgram) -> None:
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             if node.target is torch.ops.aten.view.default:
                 node.target = torch.ops.aten.reshape.default
+
+
+def _is_view_by_einsum(node: Node) -> bool:
+    """Whether this may be a view of one tensor. torch's pass takes `einsum` for new memory if it is kept whole (to 2.13)."""
+    return node.target is _EINSUM and len(node.all_input_nodes) == 1
 
 
 def _is_assertion(target: OpOverload) -> bool:
