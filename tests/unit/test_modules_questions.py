@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.intercept.answered import AnsweredModule, Below, QuestionModule, Times, hear
+from anyshape.intercept.answered import Below, FixedDecisions, QuestionModule, Times, find_next_question
 from anyshape.intercept.questions import Asked, Questions
 
 
@@ -123,12 +123,12 @@ def test_an_answer_of_another_kind_is_an_error() -> None:
 
 
 def test_a_script_gives_numbers_by_the_length_of_inputs() -> None:
-    answered = AnsweredModule(Model(), (True, "value_1"))
+    answered = FixedDecisions(Model(), (True, "value_1"))
     assert answered(torch.ones(2), torch.tensor(9), value_1=torch.zeros(3)).tolist() == [16.0, 16.0]
     question = QuestionModule(Model(), (True,), "number")
     assert question(torch.ones(2), torch.tensor(9)).item() == 9
     with pytest.raises(RuntimeError, match="one more value"):
-        AnsweredModule(Model(), (True,))(torch.ones(2), torch.tensor(9))
+        FixedDecisions(Model(), (True,))(torch.ones(2), torch.tensor(9))
 
 
 def test_a_number_below_zero_is_given_by_its_distance() -> None:
@@ -137,11 +137,11 @@ def test_a_number_below_zero_is_given_by_its_distance() -> None:
             return x[n.item() :]
 
     x = torch.arange(5.0)
-    answered = AnsweredModule(Ends(), (Below("value_1"),))
+    answered = FixedDecisions(Ends(), (Below("value_1"),))
     assert answered(x, torch.tensor(9), value_1=torch.zeros(2)).tolist() == [3.0, 4.0]
-    heard = hear(Ends(), (x, torch.tensor(-3)), {}, (Below("value_1"),))
-    assert heard.numbers == {"value_1": 3} and heard.is_real
-    assert not hear(Ends(), (x, torch.tensor(3)), {}, (Below("value_1"),)).is_real
+    question_found = find_next_question(Ends(), (x, torch.tensor(-3)), {}, (Below("value_1"),))
+    assert question_found.numbers == {"value_1": 3} and question_found.is_real
+    assert not find_next_question(Ends(), (x, torch.tensor(3)), {}, (Below("value_1"),)).is_real
 
 
 def test_a_loop_that_ends_by_itself_ends_the_repetition() -> None:
@@ -164,14 +164,14 @@ def test_hearing_finds_the_real_numbers() -> None:
                 x = x / 2
             return x
 
-    heard = hear(Halved(), (torch.tensor([5.0]),), {}, (Times("value_1", True), False))
-    assert heard.asked is None and heard.numbers == {"value_1": 3}
-    heard = hear(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
-    assert heard.asked is None and heard.numbers == {"value_1": 9}
+    question_found = find_next_question(Halved(), (torch.tensor([5.0]),), {}, (Times("value_1", True), False))
+    assert question_found.asked is None and question_found.numbers == {"value_1": 3}
+    question_found = find_next_question(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
+    assert question_found.asked is None and question_found.numbers == {"value_1": 9}
 
 
 def test_strictly_an_answer_that_the_values_contradict_is_an_error() -> None:
-    answered = AnsweredModule(Model(), (True, "value_1"))
+    answered = FixedDecisions(Model(), (True, "value_1"))
     low, count = -torch.ones(2), {"value_1": torch.zeros(1)}
     assert answered(low, torch.tensor(9), **count).tolist() == [0.0, 0.0]
     with pytest.raises(RuntimeError, match="decides otherwise"):

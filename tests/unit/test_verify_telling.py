@@ -15,7 +15,7 @@ from anyshape.domain import evaluate, parse_expr
 from anyshape.runtime import Session
 from anyshape.verify.locate.opened import list_nodes
 from anyshape.verify.locate.size_facts import Told
-from anyshape.verify.size_annotations import SIZES, tell_sizes
+from anyshape.verify.size_annotations import SIZES, annotate_sizes
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18], producer_name: "anyshape">\n'
 
@@ -23,7 +23,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 18], producer_name: "anyshape">\n'
 def told_model(body: str) -> ir.Model:
     text = f"g (float[b, s, 8] x) => (int64[n] y) {{ {body} }}"
     model = ir.from_proto(onnx.parser.parse_model(HEAD + text))
-    tell_sizes(model)
+    annotate_sizes(model)
     return model
 
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_said_is_not_told(body: str) -> None:
 def test_a_dim_whose_name_is_no_expression_is_not_told() -> None:
     text = 'g (float["batch.1", s] x) => (int64[2] y) { y = Shape(x) z = Shape<start = 1>(x) }'
     model = ir.from_proto(onnx.parser.parse_model(HEAD + text))
-    assert tell_sizes(model) == 1
+    assert annotate_sizes(model) == 1
     assert told_by(model) == {"z": [["s"]]}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 
 
 def empty_sizes_open() -> AbstractContextManager[None]:
@@ -23,4 +23,4 @@ def empty_sizes_open() -> AbstractContextManager[None]:
             assumed["positive"] = None  # not "nonnegative", for which torch divides inequalities by sizes that may be 0
         return make_symbol(prefix, number, **assumed)
 
-    return standing([(symbolic_shapes, "make_symbol", make_size)])
+    return patched([(symbolic_shapes, "make_symbol", make_size)])

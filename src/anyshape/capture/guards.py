@@ -18,7 +18,7 @@ from anyshape.capture.sympy_terms import condition_of
 from anyshape.capture.tried_terms import sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.modules.frames import is_users, make_source, only_passes_on, source_of_running_code, source_of_stack_text
 from anyshape.records.captured import Guard
 
@@ -45,7 +45,7 @@ def user_lines() -> Iterator[None]:
             return location, extra
         return SLoc(location.framework_loc, _UserLine(source, _asked_by_user())), extra
 
-    with standing([(ShapeEnv, "_get_stack_summary", with_user_line)]):
+    with patched([(ShapeEnv, "_get_stack_summary", with_user_line)]):
         yield
 
 

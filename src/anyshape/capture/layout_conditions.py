@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 
 __only_passes_on__ = True
 
@@ -90,7 +90,7 @@ def layout_conditions_apart(found: LayoutConditions) -> Iterator[None]:
         found.add(self, expr if answer else sympy.Not(expr))
         return answer
 
-    with standing([(ShapeEnv, "evaluate_expr", evaluate)]):
+    with patched([(ShapeEnv, "evaluate_expr", evaluate)]):
         yield
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from anyshape.explore.count_growth import Scaling
 from anyshape.inputs import Declared, Inputs
 from anyshape.intercept.operation_counts import Counted, count_call, count_real_call, raises_early
-from anyshape.intercept.patching import Standing, standing, uncached_functions
+from anyshape.intercept.patching import Patch, patched, uncached_functions
 from anyshape.modules.state import ModuleState
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class CallCounter:
         if inputs is None:
             return None
         values = declared.open_values(inputs)
-        with self._put_back(), standing(self._uncached):
+        with self._put_back(), patched(self._uncached):
             found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_quick() else None
             if found is None:
                 found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
@@ -140,7 +140,7 @@ class CallCounter:
         return ModuleState(self._module)
 
     @cached_property
-    def _uncached(self) -> list[Standing]:
+    def _uncached(self) -> list[Patch]:
         return list(uncached_functions(self._module))
 
     @contextmanager

@@ -13,7 +13,7 @@ from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, hol
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
-from anyshape.explore.limits import climb, sharpen, upper_corners
+from anyshape.explore.limits import bisect_bounds, climb, upper_corners
 from anyshape.explore.probed_ends import LITTLE, SPARED, climb_by_probes, is_climb_dear
 from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
 from anyshape.findings import Source
@@ -36,7 +36,7 @@ _USUAL = 2  # times the operations of the example: calls that are as dear as tha
 _RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
-class Diary:
+class TrialLog:
     """Every point that was tried, once, with what the module said."""
 
     def __init__(self, try_sizes: Try) -> None:
@@ -88,9 +88,9 @@ def explore(
     the last size before the module refuses is not called at all.
     """
     domain = declared.domain
-    diary = Diary(try_sizes)
-    if not diary.answers(declared.example_sizes):
-        return _explored(diary, (), [], is_explained=False)
+    trial_log = TrialLog(try_sizes)
+    if not trial_log.answers(declared.example_sizes):
+        return _explored(trial_log, (), [], is_explained=False)
     points = choose_sizes(
         domain, example=declared.example_sizes, cost=cost, budget=cost.cheap, limit=_POINTS, seed=seed
     ).points
@@ -98,41 +98,41 @@ def explore(
     corners = [corner for corner in far if not cost.excess(corner)]
     for sizes in _in_proportion([*points, *corners], domain, cost, few):
         if few and cost.is_dear and not cost.refuses_early(sizes):
-            diary.assume_answer(sizes)
+            trial_log.assume_answer(sizes)
         else:
-            diary.answers(sizes)
+            trial_log.answers(sizes)
     for lesson in lessons:
-        diary.answers(lesson.sizes)
-    too_dear = _climb(declared, diary, cost, few)
-    _move_together(domain, diary, cost)
+        trial_log.answers(lesson.sizes)
+    too_dear = _climb(declared, trial_log, cost, few)
+    _move_together(domain, trial_log, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
-    rules = _learn(domain, diary, cost, shown)
+    rules = _learn(domain, trial_log, cost, shown)
     if rules is None or any(find_hole(rule) is not None for rule in rules):
-        found = candidates(sorted(diary.refused_sizes, key=lambda sizes: sum(sizes.values())))
-        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in diary.answered)]
-        rules = _learn(domain, diary, cost, [*shown, *captured]) if captured else rules
-    explored = _explored(diary, rules or (), corners, is_explained=rules is not None)
+        found = candidates(sorted(trial_log.refused_sizes, key=lambda sizes: sum(sizes.values())))
+        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in trial_log.answered)]
+        rules = _learn(domain, trial_log, cost, [*shown, *captured]) if captured else rules
+    explored = _explored(trial_log, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out))
 
 
-def _climb(declared: Declared, diary: Diary, cost: Costing, few: bool) -> list[dict[str, int]]:
+def _climb(declared: Declared, trial_log: TrialLog, cost: Costing, few: bool) -> list[dict[str, int]]:
     """Try larger and larger sizes of each dim without an end; the points that cost too much."""
     if is_climb_dear(declared.domain, declared.example_sizes, cost):
-        at_end = diary.assume_answer if few else diary.answers
-        return climb_by_probes(declared.domain, diary.answered, diary.answers, cost, at_end)
-    return climb(declared.domain, declared.example_sizes, diary.answers, lambda sizes: not cost.excess(sizes))
+        at_end = trial_log.assume_answer if few else trial_log.answers
+        return climb_by_probes(declared.domain, trial_log.answered, trial_log.answers, cost, at_end)
+    return climb(declared.domain, declared.example_sizes, trial_log.answers, lambda sizes: not cost.excess(sizes))
 
 
-def _move_together(domain: Domain, diary: Diary, cost: Costing) -> None:
+def _move_together(domain: Domain, trial_log: TrialLog, cost: Costing) -> None:
     """Try each dim that seems to have one size together with each dim of the same size: it may only have to follow that one."""
-    for name, size in pinned_dims(diary.answered, diary.refused_sizes).items():
-        held = next(sizes for sizes in diary.answered if sizes[name] == size)
+    for name, size in pinned_dims(trial_log.answered, trial_log.refused_sizes).items():
+        held = next(sizes for sizes in trial_log.answered if sizes[name] == size)
         for other in (other for other in held if other != name and held[other] == size):
             for moved in (size - 1, size + 1):
                 sizes = {**held, name: moved, other: moved}
                 if domain.contains(sizes) and not cost.excess(sizes):
-                    diary.answers(sizes)
+                    trial_log.answers(sizes)
 
 
 def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing, few: bool) -> list[Mapping[str, int]]:
@@ -150,53 +150,56 @@ def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing, 
     return taken
 
 
-def _learn(domain: Domain, diary: Diary, cost: Costing, captured: Sequence[Condition]) -> tuple[Condition, ...] | None:
+def _learn(
+    domain: Domain, trial_log: TrialLog, cost: Costing, captured: Sequence[Condition]
+) -> tuple[Condition, ...] | None:
     """Rules that also predicted points which they had not seen; None when there are none. `captured` come from captures."""
-    if not diary.refused:
+    if not trial_log.refused:
         return ()
-    allowed = _Allowance(domain, cost, diary.answered)
-    small = sorted(diary.answered[1:], key=lambda sizes: sum(sizes.values()))
+    allowed = _Allowance(domain, cost, trial_log.answered)
+    small = sorted(trial_log.answered[1:], key=lambda sizes: sum(sizes.values()))
 
     def answers(sizes: Mapping[str, int]) -> bool:
-        is_answered = allowed(sizes) and diary.answers(sizes)
+        is_answered = allowed(sizes) and trial_log.answers(sizes)
         if is_answered:
             allowed.spend(sizes)
         return is_answered
 
-    if not cost.is_dear or not _ends_explain(diary):
-        gather_evidence(domain, diary.answered[0], [*small[:1], *small[-1:]], answers)
+    if not cost.is_dear or not _ends_explain(trial_log):
+        gather_evidence(domain, trial_log.answered[0], [*small[:1], *small[-1:]], answers)
     for turn in range(_ROUNDS):
-        sharpen(domain, diary.answered, diary.refused_sizes, answers)
-        rules = explain(diary.answered, diary.refused_sizes, captured)
+        bisect_bounds(domain, trial_log.answered, trial_log.refused_sizes, answers)
+        rules = explain(trial_log.answered, trial_log.refused_sizes, captured)
         if rules is None:
             return None
-        told = len(diary.refused)
+        told = len(trial_log.refused)
         allowed.expect_refusals(rules)
-        if _predict(rules, fresh_points(domain, rules, diary.answered, allowed, turn), diary):
-            is_tested = not allowed.denied or _is_tested(rules, diary.refused_sizes[told:])
-            return rules if is_tested and _admits_more(domain, rules, diary) else None
+        if _predict(rules, fresh_points(domain, rules, trial_log.answered, allowed, turn), trial_log):
+            is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[told:])
+            return rules if is_tested and _admits_more(domain, rules, trial_log) else None
     return None
 
 
-def _ends_explain(diary: Diary) -> bool:
+def _ends_explain(trial_log: TrialLog) -> bool:
     """Whether each refused point is beyond the end of a dim: one size above the largest that was answered, at equal others."""
-    largest = {name: max(sizes[name] for sizes in diary.answered) for name in diary.answered[0]}
+    largest = {name: max(sizes[name] for sizes in trial_log.answered) for name in trial_log.answered[0]}
     ends = [
         name
         for name, size in largest.items()
         if any(
-            {**refused, name: size} in diary.answered and refused[name] == size + 1 for refused in diary.refused_sizes
+            {**refused, name: size} in trial_log.answered and refused[name] == size + 1
+            for refused in trial_log.refused_sizes
         )
     ]
-    return all(any(refused[name] > largest[name] for name in ends) for refused in diary.refused_sizes)
+    return all(any(refused[name] > largest[name] for name in ends) for refused in trial_log.refused_sizes)
 
 
-def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], diary: Diary) -> bool:
+def _predict(rules: Sequence[Condition], points: Iterable[Mapping[str, int]], trial_log: TrialLog) -> bool:
     """Whether the module answers at just those of the points at which the rules hold; the first other one ends it."""
-    return all(diary.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
+    return all(trial_log.answers(sizes) == all(holds(rule, sizes) for rule in rules) for sizes in points)
 
 
-def _admits_more(domain: Domain, rules: Sequence[Condition], diary: Diary) -> bool:
+def _admits_more(domain: Domain, rules: Sequence[Condition], trial_log: TrialLog) -> bool:
     """Whether alternatives admit more than a few points: a list of all that answered describes them, too, and no others.
 
     Where each dim has an upper end, a few may be all that there are.
@@ -205,8 +208,8 @@ def _admits_more(domain: Domain, rules: Sequence[Condition], diary: Diary) -> bo
     has_alternatives = any(isinstance(rule, AnyOf) for rule in rules)
     if not has_alternatives or all(domain.dim(name).max is not None for name in names):
         return True
-    admitted = {tuple(sizes[name] for name in names) for sizes in diary.answered}
-    return len(admitted) >= _ADMITTED or bool(pinned_dims(diary.answered, diary.refused_sizes))
+    admitted = {tuple(sizes[name] for name in names) for sizes in trial_log.answered}
+    return len(admitted) >= _ADMITTED or bool(pinned_dims(trial_log.answered, trial_log.refused_sizes))
 
 
 def _is_tested(rules: Sequence[Condition], refused: Sequence[Mapping[str, int]]) -> bool:
@@ -277,17 +280,17 @@ class _Allowance:
 
 
 def _explored(
-    diary: Diary, rules: tuple[Condition, ...], corners: list[dict[str, int]], *, is_explained: bool
+    trial_log: TrialLog, rules: tuple[Condition, ...], corners: list[dict[str, int]], *, is_explained: bool
 ) -> Explored:
     return Explored(
-        rules=tuple(Rule(rule, "found by trying", _line(rule, diary)) for rule in rules),
-        answered=tuple(diary.answered),
-        corners=tuple(sizes for sizes in diary.answered if sizes in corners),
-        refused=tuple(diary.refused),
-        pinned=pinned_dims(diary.answered, diary.refused_sizes),
+        rules=tuple(Rule(rule, "found by trying", _line(rule, trial_log)) for rule in rules),
+        answered=tuple(trial_log.answered),
+        corners=tuple(sizes for sizes in trial_log.answered if sizes in corners),
+        refused=tuple(trial_log.refused),
+        pinned=pinned_dims(trial_log.answered, trial_log.refused_sizes),
         is_explained=is_explained,
     )
 
 
-def _line(rule: Condition, diary: Diary) -> Source | None:
-    return next((refused.source for refused in diary.refused if not holds(rule, refused.sizes)), None)
+def _line(rule: Condition, trial_log: TrialLog) -> Source | None:
+    return next((refused.source for refused in trial_log.refused if not holds(rule, refused.sizes)), None)

@@ -59,7 +59,7 @@ def points_upwards(domain: Domain, start: Sizes, name: str) -> Iterator[dict[str
         size = min(2 * size + 1, FARTHEST)
 
 
-def sharpen(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:
+def bisect_bounds(domain: Domain, answered: Sequence[Sizes], refused: Sequence[Sizes], answers: Answers) -> None:
     """Bisect, on each dim, between the outermost answered size and the nearest refused one beyond it."""
     for dim in domain.dims:
         for end in (min(answered, key=lambda sizes: sizes[dim.name]), max(answered, key=lambda sizes: sizes[dim.name])):

@@ -90,7 +90,7 @@ class _Climbing:
 
     def _find_end_of_table(self, name: str, last: int) -> bool:
         """Whether a whole call raises at one size more than a table has rows. Then its rows are tried; where these are refused
-        as well, `sharpen` finds the end."""
+        as well, `bisect_bounds` finds the end."""
         multiple, left = self.domain.dim(name).multiple, _END * self.cost.in_proportion
         for rows in self.cost.table_rows:
             beyond = move_dim(self.domain, self.start, name, (rows // multiple + 1) * multiple)

@@ -38,7 +38,7 @@ from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import join_regions, translate
 from anyshape.translate.registry import Translator
 from anyshape.translate.wider_types import widen_types
-from anyshape.verify import tell_sizes
+from anyshape.verify import annotate_sizes
 from anyshape.verify.asking import request_for
 from anyshape.verify.cond_sides import verify_cond_sides
 from anyshape.verify.run import verify_from_lowest
@@ -85,7 +85,7 @@ def finish(exported: Exported, captured: Captured, context: ExportContext) -> Ex
         defend_values(exported.model, draft)
     if context.options.enforce == "graph":
         defend(exported.model, draft)
-    tell_sizes(exported.model)
+    annotate_sizes(exported.model)
     return exported
 
 

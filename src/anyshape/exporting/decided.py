@@ -27,7 +27,15 @@ from anyshape.exporting.module_trials import trying
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
-from anyshape.intercept.answered import AnsweredModule, Below, Heard, QuestionModule, Script, Times, hear
+from anyshape.intercept.answered import (
+    Below,
+    FixedDecisions,
+    QuestionFound,
+    QuestionModule,
+    Script,
+    Times,
+    find_next_question,
+)
 from anyshape.intercept.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize import fold_norms
@@ -102,11 +110,11 @@ class _Tree:
 
     def grow(self, script: Script) -> Tree:
         """What follows after these answers. Raises PromiseBroken where a part has no right file."""
-        heard = list(self._heard(script))
-        numbers = _smallest([each.numbers for each in heard])
-        questions = [each.asked for each in heard if each.asked is not None]
+        question_found = list(self._questions_found(script))
+        numbers = _smallest([each.numbers for each in question_found])
+        questions = [each.asked for each in question_found if each.asked is not None]
         if not questions:
-            answering = AnsweredModule(self.context.module, script, as_sizes=self.as_sizes)
+            answering = FixedDecisions(self.context.module, script, as_sizes=self.as_sizes)
             return self._exported(answering, numbers, answers=True)
         asked = questions[0]
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
@@ -156,7 +164,7 @@ class _Tree:
     def _is_asked_again(self, script: Script, answer: bool, asked: Asked) -> bool:
         """Whether the same line asks again and again while it is answered so, as that of a `while` does."""
         for times in range(1, _SURELY_A_LOOP + 1):
-            later = [each.asked for each in self._heard((*script, *[answer] * times))]
+            later = [each.asked for each in self._questions_found((*script, *[answer] * times))]
             if not any(other is not None and other.source == asked.source for other in later):
                 return False
         return True
@@ -164,28 +172,30 @@ class _Tree:
     def _at_real_numbers(self, declared: Declared, script: Script, explored: Explored) -> Explored:
         """Where the module was heard, each time with the numbers that it really asked for."""
         points = [
-            {**heard.sizes, **heard.numbers}
-            for heard in self._heard(script)
-            if heard.is_real and max(heard.numbers.values(), default=0) <= _LONGEST
+            {**question_found.sizes, **question_found.numbers}
+            for question_found in self._questions_found(script)
+            if question_found.is_real and max(question_found.numbers.values(), default=0) <= _LONGEST
         ]
         answered = [point for point in points if set(point) == set(declared.domain.names)]
         unlike = tuple({tuple(point.items()): point for point in answered}.values())
         is_known = bool(unlike)
         return replace(explored, rules=(), answered=unlike, corners=unlike, is_explained=is_known)
 
-    def _hear(self, script: Script, inputs: Inputs) -> Heard | None:
+    def _find_question(self, script: Script, inputs: Inputs) -> QuestionFound | None:
         """What the module asks of these inputs; None where it raises."""
         import torch
 
         try:
             with kept(self.context.module), torch.no_grad():
-                return hear(self.context.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes)
+                return find_next_question(
+                    self.context.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes
+                )
         except Exception:
             return None
 
     def _numbers(self, script: Script, inputs: Inputs) -> Mapping[str, int]:
-        heard = self._hear(script, inputs)
-        return heard.numbers if heard is not None and heard.is_real else {}
+        question_found = self._find_question(script, inputs)
+        return question_found.numbers if question_found is not None and question_found.is_real else {}
 
     def _free_name(self, script: Script) -> str:
         declared = self.context.declared
@@ -195,18 +205,18 @@ class _Tree:
         )
         return next(name for name in names if name not in taken)
 
-    def _heard(self, script: Script) -> Iterator[Heard]:
+    def _questions_found(self, script: Script) -> Iterator[QuestionFound]:
         """What the module asks next, at several sizes and values; a module that raises there asks nothing."""
         declared = self.context.declared
         points = [sizes for sizes in self.context.explored.answered if declared.domain.contains(sizes)][:_PLACES]
         for sizes in points:
             for seed in range(_DRAWS):
-                heard = self._hear(script, declared.make(sizes, seed))
-                if heard is not None:
-                    yield replace(heard, sizes=sizes)
+                question_found = self._find_question(script, declared.make(sizes, seed))
+                if question_found is not None:
+                    yield replace(question_found, sizes=sizes)
 
     def _exported(
-        self, module: AnsweredModule | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
+        self, module: FixedDecisions | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
     ) -> Exported | Refusal:
         """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
         context = self.context

@@ -1,6 +1,6 @@
 """The user's module with its questions answered beforehand, and the questions themselves, each as a module.
 
-    AnsweredModule(m, (True, "value_1"))      m, where the first question is answered True and the second by a number
+    FixedDecisions(m, (True, "value_1"))      m, where the first question is answered True and the second by a number
     QuestionModule(m, (True,), "number")      what m asks after one answer, as its only output
 
 A number is given as the length of an input of that name, so that capture sees a size; one below zero by its distance from
@@ -81,7 +81,7 @@ def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
         yield from [entry.answer] * int(kwargs.pop(entry.name).shape[0])
 
 
-class AnsweredModule(_Scripted):
+class FixedDecisions(_Scripted):
     """The module where its questions are answered so. A question more is an error: no value may be baked in."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -126,7 +126,7 @@ def _leave_modules(error: BaseException) -> None:
 
 
 @dataclass(frozen=True)
-class Heard:
+class QuestionFound:
     """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way, each as
     its distance from zero.
 
@@ -140,14 +140,14 @@ class Heard:
     is_real: bool = True
 
 
-def hear(
+def find_next_question(
     module: torch.nn.Module,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     script: Script,
     *,
     as_sizes: bool = False,
-) -> Heard:
+) -> QuestionFound:
     """Run the module: truths are answered by the script, numbers are what they are. What the module raises goes on."""
     answers: list[Any] = []
     numbers: dict[str, int] = {}
@@ -162,7 +162,7 @@ def hear(
         elif isinstance(entry, (str, Below)):
             asked = ask()
             if asked is None or asked.kind != "number":
-                return Heard(asked, numbers, is_real=is_real)
+                return QuestionFound(asked, numbers, is_real=is_real)
             number, is_below = int(asked.value), isinstance(entry, Below)
             if (number < 0) != is_below:
                 is_real = False
@@ -175,8 +175,8 @@ def hear(
                 answers.append(entry.answer)
                 numbers[entry.name] += 1
                 if numbers[entry.name] > _LONGEST_HEARD:
-                    return Heard(asked, numbers, is_real=is_real)
-    return Heard(ask(), numbers, is_real=is_real)
+                    return QuestionFound(asked, numbers, is_real=is_real)
+    return QuestionFound(ask(), numbers, is_real=is_real)
 
 
 def _first_question(

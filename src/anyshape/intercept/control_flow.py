@@ -19,7 +19,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.findings import Source
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.modules.frames import source_of_running_code
 
 Function = Callable[..., Any]
@@ -56,7 +56,7 @@ def control_flow_by(replacement: Replacement) -> Iterator[None]:
             return own(operator, *args, **kwargs)
         return replacement(own, operator, (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)))
 
-    with standing([(vars(torch), "compile", _uncompiled), (HigherOrderOperator, "__call__", call)]):
+    with patched([(vars(torch), "compile", _uncompiled), (HigherOrderOperator, "__call__", call)]):
         yield
 
 

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import control_flow_by
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.modules.frames import source_of_error
 
 Function = Callable[..., Any]
@@ -50,7 +50,7 @@ class ForeseenRefusals:
                 return compiled
             return lambda *args, **kwargs: self._call(model, compiled, args, kwargs)
 
-        with standing([(vars(torch), "compile", compile_function)]):
+        with patched([(vars(torch), "compile", compile_function)]):
             yield
 
     def _call(self, function: Function, compiled: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.modules.frames import is_users
 
 __only_passes_on__ = True
@@ -58,7 +58,7 @@ def only_needed_conditions() -> Iterator[None]:
         answer = find_needless_answer(frame) if is_users(frame.f_code.co_filename) else None
         return own(condition) if answer is None else answer
 
-    with standing([(SymBool, "__bool__", answered)]):
+    with patched([(SymBool, "__bool__", answered)]):
         yield
 
 

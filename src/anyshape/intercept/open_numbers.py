@@ -23,11 +23,11 @@ from anyshape.intercept.call_sites import redirected_calls
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.intercept.patching import (
-    Standing,
+    Patch,
     capturing,
     is_by_thread,
     is_capturing,
-    standing,
+    patched,
     uncached,
     uncached_functions,
 )
@@ -49,7 +49,7 @@ def open_numbers(module: torch.nn.Module) -> Iterator[None]:
         found += [*arrays, *(each for space in spaces.values() for each in _replaced_torch(space))]
     with (
         capturing(),
-        standing(found),
+        patched(found),
         redirected_calls(functions, _CALLS),
         ArraysAsTensors() if arrays else nullcontext(),
     ):
@@ -67,7 +67,7 @@ def run_open(module: torch.nn.Module, run: Callable[[], T]) -> T:
             return run()
 
 
-def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
+def _replaced(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for `math` and for the functions that were imported from it."""
     for name, value in list(space.items()):
         if is_by_thread(value):
@@ -78,14 +78,14 @@ def _replaced(space: dict[str, Any]) -> Iterator[Standing]:
             yield space, name, _FUNCTIONS[value]
 
 
-def _replaced_arrays(space: dict[str, Any]) -> Iterator[Standing]:
+def _replaced_arrays(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for numpy and for what was imported from it."""
     for name, value in list(space.items()):
         if not is_by_thread(value) and (opened := open_numpy(value)) is not None:
             yield space, name, opened
 
 
-def _replaced_torch(space: dict[str, Any]) -> Iterator[Standing]:
+def _replaced_torch(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for torch, where numpy is in use: some of its functions take arrays."""
     for name, value in list(space.items()):
         if not is_by_thread(value) and (opened := open_torch(value)) is not None:

@@ -88,17 +88,17 @@ def is_by_thread(value: Any) -> bool:
     return type(value) is ByThread
 
 
-Standing = tuple[Any, str, Any]
+Patch = tuple[Any, str, Any]
 """Where a name is (a function's globals or a class), the name, and its replacement in the capturing thread."""
 
 
 @contextmanager
-def standing(found: Iterable[Standing]) -> Iterator[None]:
+def patched(found: Iterable[Patch]) -> Iterator[None]:
     """Within this, the names mean their replacements in this thread and what they meant before in all others.
 
     Afterwards they mean what they meant before everywhere, also after an error.
     """
-    changed: list[Standing] = []
+    changed: list[Patch] = []
     with _put_back(changed):
         for place, name, value in list(found):
             before = (place if isinstance(place, dict) else vars(place))[name]
@@ -108,7 +108,7 @@ def standing(found: Iterable[Standing]) -> Iterator[None]:
 
 
 @contextmanager
-def _put_back(changed: list[Standing]) -> Iterator[None]:
+def _put_back(changed: list[Patch]) -> Iterator[None]:
     try:
         yield
     finally:
@@ -177,21 +177,21 @@ def thread_builtins() -> Iterator[None]:
         smallest = partial(between, real_callable=builtins.min, tensor_callable=torch.minimum)
         space = vars(builtins)
         power = lambda number, exponent: number**exponent  # noqa: E731
-        with standing([(space, "max", largest), (space, "min", smallest), (vars(math), "pow", power)]):
+        with patched([(space, "max", largest), (space, "min", smallest), (vars(math), "pow", power)]):
             yield
 
     name = "_override_builtin_ops"
     places = [vars(module) for module in (non_strict_utils, _trace) if name in vars(module)]
-    with standing([(place, name, replaced) for place in places] if between is not None else []):
+    with patched([(place, name, replaced) for place in places] if between is not None else []):
         yield
 
 
 def uncached(module: torch.nn.Module) -> AbstractContextManager[None]:
     """While it is entered, such functions are called through."""
-    return standing(uncached_functions(module))
+    return patched(uncached_functions(module))
 
 
-def uncached_functions(module: torch.nn.Module) -> Iterator[Standing]:
+def uncached_functions(module: torch.nn.Module) -> Iterator[Patch]:
     """The function behind each cache, among the globals of the user's functions and the methods of the user's classes."""
     from anyshape.modules.user_code import user_functions, user_parts  # loads torch: who runs a file does without
 
@@ -212,5 +212,5 @@ def without_fused_layers() -> Iterator[None]:
     """Within this, nn.Transformer's layers run step by step in this thread; torch's setting itself does not change."""
     import torch
 
-    with standing([(vars(torch.backends.mha), "get_fastpath_enabled", lambda: False)]):
+    with patched([(vars(torch.backends.mha), "get_fastpath_enabled", lambda: False)]):
         yield

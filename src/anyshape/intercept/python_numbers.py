@@ -31,7 +31,7 @@ from anyshape.intercept.int_arithmetic import (
     plain_call,
     raising_where,
 )
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.intercept.real_numbers import RealNumbers, dtype_beside, is_python_number, larger, smaller
 from anyshape.modules.frames import is_users
 
@@ -217,7 +217,7 @@ def no_hash_of_numbers() -> Iterator[None]:
             raise RuntimeError("a number that was read from a tensor has no hash as long as it is a tensor")
         return id(tensor)
 
-    with standing([(torch.Tensor, "__hash__", checked_hash)]):
+    with patched([(torch.Tensor, "__hash__", checked_hash)]):
         yield
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anyshape.intercept.patching import Standing, is_by_thread, standing
+from anyshape.intercept.patching import Patch, is_by_thread, patched
 
 LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
 LOG = logging.getLogger("anyshape.libraries")
@@ -35,7 +35,7 @@ def quiet_libraries() -> Iterator[None]:
         else:
             original(logger, record)
 
-    with standing(_printing()):
+    with patched(_printing()):
         logging.Logger.callHandlers = call_handlers  # type: ignore[method-assign,assignment]
         try:
             yield
@@ -43,7 +43,7 @@ def quiet_libraries() -> Iterator[None]:
             logging.Logger.callHandlers = original  # type: ignore[method-assign]
 
 
-def _printing() -> Iterator[Standing]:
+def _printing() -> Iterator[Patch]:
     """The names by which modules of torch print when an export or a graph fails, each with its replacement."""
     import torch.export._trace  # a module that is loaded later would print
     import torch.fx.graph_module  # noqa: F401

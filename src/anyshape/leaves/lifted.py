@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from anyshape.intercept.control_flow import control_flow_by
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.leaves.reading import Reading, Recorded, Replacing
 from anyshape.modules.frames import source_of_running_code
 
@@ -42,7 +42,7 @@ def control_flow_kept() -> Iterator[None]:
     from torch._higher_order_ops import associative_scan
 
     space = vars(sys.modules[associative_scan.__module__])
-    with control_flow_by(_keep), standing([(space, "generic_associative_scan", _scan_in_order)]):
+    with control_flow_by(_keep), patched([(space, "generic_associative_scan", _scan_in_order)]):
         yield
 
 

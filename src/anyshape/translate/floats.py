@@ -37,7 +37,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.leaves.whole import counted, number
 from anyshape.records.export import Exported
 from anyshape.translate.known_values import value_of
@@ -126,7 +126,7 @@ def _wide_constants(building: Any) -> Any:
                     named_inputs[name] = ir.tensor(value, dtype=ir.DataType.DOUBLE)
         return theirs(signature, named_inputs, type_binding, *more)
 
-    return standing([(vars(building), "_process_python_constants", processed)])
+    return patched([(vars(building), "_process_python_constants", processed)])
 
 
 def _meets_doubles(node: Node) -> bool:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from anyshape.findings import Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.answered import hear
+from anyshape.intercept.answered import find_next_question
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.modules.frames import is_users, make_source
 from anyshape.modules.module_forms import FlatModule
@@ -44,7 +44,7 @@ def export_legacy(module: torch.nn.Module, declared: Declared) -> Exported:
     written = io.BytesIO()
     with kept(module), torch.no_grad(), quiet_libraries(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        asked = hear(module, tuple(declared.example.args), declared.example.kwargs, ()).asked
+        asked = find_next_question(module, tuple(declared.example.args), declared.example.kwargs, ()).asked
         if asked is not None:
             raise PromiseBroken(_frozen(asked.source, "Python asks for a value of a tensor"))
         outputs = flat(*values)

@@ -3,6 +3,6 @@
 from anyshape.verify.reference import Answer, Reference, Refused
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.run import verify
-from anyshape.verify.size_annotations import tell_sizes
+from anyshape.verify.size_annotations import annotate_sizes
 
-__all__ = ["Answer", "Reference", "Refused", "VerifyOptions", "VerifyRequest", "tell_sizes", "verify"]
+__all__ = ["Answer", "Reference", "Refused", "VerifyOptions", "VerifyRequest", "annotate_sizes", "verify"]

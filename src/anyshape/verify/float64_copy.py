@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.intercept.patching import standing
+from anyshape.intercept.patching import patched
 from anyshape.runtime.child_messages import RunError, RuntimeRejected
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
@@ -51,7 +51,7 @@ def double_by_default() -> Iterator[None]:
     if torch.get_default_dtype() == _WIDE:
         yield
         return
-    with standing([(vars(torch), "get_default_dtype", lambda: _WIDE)]), _Makers(), _Operators():
+    with patched([(vars(torch), "get_default_dtype", lambda: _WIDE)]), _Makers(), _Operators():
         yield
 
 

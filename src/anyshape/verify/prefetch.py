@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anyshape.runtime.client import ChildRunner
-from anyshape.verify.trial_runner import Bench, Outcome, Started, Trial
+from anyshape.verify.trial_runner import Outcome, Started, Trial, TrialRunner
 
 _LOOKED_AT = 4
 _WORTH_S = 3.0  # of waiting that a further child can spare us, at the least
 
 
-class Ahead:
+class Prefetcher:
     """The trials of a plan, each run once, those to come in the children that are free."""
 
-    def __init__(self, bench: Bench, trials: Sequence[Trial], hire: Callable[[], ChildRunner], most: int) -> None:
+    def __init__(self, bench: TrialRunner, trials: Sequence[Trial], hire: Callable[[], ChildRunner], most: int) -> None:
         self._bench = bench
         self._trials = trials
         self._hire = hire
@@ -70,7 +70,7 @@ class Ahead:
             runner.close()
         del self._runners[1:]
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> Prefetcher:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -35,11 +35,11 @@ from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread
 from anyshape.verify.precision import roundings
-from anyshape.verify.prefetch import Ahead
+from anyshape.verify.prefetch import Prefetcher
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
-from anyshape.verify.trial_runner import Bench, Read, Trial, Unanswered
+from anyshape.verify.trial_runner import Read, Trial, TrialRunner, Unanswered
 
 
 def verify_from_lowest(request: VerifyRequest) -> Verdict:
@@ -105,16 +105,16 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
     floor = _measure(request, path, yardstick, planned)
     with _doubled(request, path) as doubled:
-        bench = Bench(request, path, runner, yardstick, floor, read, doubled)
+        bench = TrialRunner(request, path, runner, yardstick, floor, read, doubled)
         verdict = _tried(request, bench, planned, started)
         return replace(verdict, untried_values=planned.untried_values)
 
 
-def _tried(request: VerifyRequest, bench: Bench, planned: Planned, started: float) -> Verdict:
+def _tried(request: VerifyRequest, bench: TrialRunner, planned: Planned, started: float) -> Verdict:
     options, path = request.options, bench.path
     tally = Tally(request)
     trials = planned.trials
-    with Ahead(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
+    with Prefetcher(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
         for done, trial in enumerate(trials):
             if tally.trials and monotonic() - started > options.clock_s:
                 tally.stop_clock(trials[done:], options.clock_s)
@@ -150,7 +150,7 @@ def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None, pla
     return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
 
 
-def _smallest_failure(bench: Bench, failures: list[Failure], started: float) -> Failure | None:
+def _smallest_failure(bench: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
     """The failure at the smallest sizes at which it shows, and there with the simplest values."""
     if not failures:
         return None
@@ -171,7 +171,7 @@ def _smallest_failure(bench: Bench, failures: list[Failure], started: float) -> 
     return _with_simple_values(bench, smallest) if budget.has_time() else smallest
 
 
-def _fails_alike(bench: Bench, failure: Failure, sizes: Sizes) -> Failure | None:
+def _fails_alike(bench: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
     """The same kind of failure at other sizes, with the same values or with those of two other seeds."""
     for seed in (failure.seed, failure.seed + 1, failure.seed + 2):
         outcome = bench.run(Trial(sizes, seed, edge_called(failure.values)))
@@ -182,7 +182,7 @@ def _fails_alike(bench: Bench, failure: Failure, sizes: Sizes) -> Failure | None
     return None
 
 
-def _with_simple_values(bench: Bench, failure: Failure) -> Failure:
+def _with_simple_values(bench: TrialRunner, failure: Failure) -> Failure:
     for name in _SIMPLE_VALUES:
         outcome = bench.run(Trial(failure.sizes, failure.seed, edge_called(name)))
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:

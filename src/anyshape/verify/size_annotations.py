@@ -32,7 +32,7 @@ class _Untold(Exception):
     """What a node computes is no size, or not one that can be said."""
 
 
-def tell_sizes(model: ir.Model) -> int:
+def annotate_sizes(model: ir.Model) -> int:
     """Write it on the nodes of the model and of the graphs inside it; says how many nodes."""
     names: set[str] = set()
     for size in (size for value in model.graph.inputs for size in value.shape or ()):

@@ -97,7 +97,7 @@ Outcome = Equal | Failure | Unanswered | SetAside
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class TrialRunner:
     """Everything that a trial needs; `yardstick` is None when the user gave the tolerance.
 
     `read` makes what the runtime gave into what the file itself would give, where that is not the same. `doubled` is

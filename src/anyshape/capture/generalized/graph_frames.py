@@ -20,7 +20,15 @@ from anyshape.capture.generalized.gather import gather
 from anyshape.capture.generalized.lists import Listed
 from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
 from anyshape.capture.generalized.not_learned import number_only
-from anyshape.capture.generalized.operands import Collected, Element, Given, Held, Made, Operand, Value
+from anyshape.capture.generalized.operands import (
+    Collected,
+    ConstantOperand,
+    Element,
+    InputOperand,
+    Operand,
+    Value,
+    WeightOperand,
+)
 from anyshape.capture.generalized.python_constants import build_constant
 from anyshape.capture.generalized.schema import bakes, rewrite
 from anyshape.capture.generalized.scope import Scope, Size
@@ -76,7 +84,7 @@ class Frame:
         if isinstance(operand, Value) and operand.place.loops == self.loops:
             assert operand.output is not None
             return self.scope.call(_getitem, self.values[operand.place, None], operand.output)
-        if isinstance(operand, Made):
+        if isinstance(operand, ConstantOperand):
             return build_constant(self, operand)
         if isinstance(operand, Element):
             collected = self.tensor(Collected(operand.loop, operand.inner))
@@ -228,9 +236,9 @@ def _is_end(end: Size) -> bool:
     return isinstance(end, int) and end >= 2**62
 
 
-def held_name(operand: Held) -> str:
+def held_name(operand: WeightOperand) -> str:
     """How the graph mentions a tensor of the user's module."""
     return f"module.{operand.weight.name}"
 
 
-__all__ = ["Frame", "Given", "held_name", "shape_of"]
+__all__ = ["Frame", "InputOperand", "held_name", "shape_of"]

@@ -16,7 +16,7 @@ from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Lesson
 from anyshape.capture.generalized.learning_sizes import accidents
 from anyshape.capture.generalized.not_learned import dim_unreadable
-from anyshape.capture.generalized.operands import Given, Held, Operand
+from anyshape.capture.generalized.operands import InputOperand, Operand, WeightOperand
 from anyshape.capture.generalized.record import open_values
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.solve_dims import read_dims
@@ -55,12 +55,12 @@ class MainFrame(Frame):
         return size if reading.factor == 1 else scope.call(operator.floordiv, size, reading.factor)
 
     def outer(self, operand: Operand) -> Node:
-        if isinstance(operand, Given):
+        if isinstance(operand, InputOperand):
             return self._inputs[operand.position]
-        assert isinstance(operand, Held), operand
+        assert isinstance(operand, WeightOperand), operand
         return self._held(operand)
 
-    def _held(self, operand: Held) -> Node:
+    def _held(self, operand: WeightOperand) -> Node:
         name = held_name(operand)
         if not _is_attribute(self._module, name):
             return self.constant(f"held_{len(self.constants)}", operand.weight.tensor)

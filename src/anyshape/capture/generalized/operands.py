@@ -21,21 +21,21 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Given:
+class InputOperand:
     """An open leaf of the inputs."""
 
     position: int
 
 
 @dataclass(frozen=True)
-class Held:
+class WeightOperand:
     """A tensor of the module."""
 
     weight: Weight
 
 
 @dataclass(frozen=True)
-class Made:
+class ConstantOperand:
     """A tensor made from Python values: what it was at each point."""
 
     sightings: tuple[tuple[Seen, Constant], ...] = field(compare=False)
@@ -90,4 +90,4 @@ class Collected:
     grown: bool = False
 
 
-Operand = Value | Given | Held | Made | Carried | Final | Element | Collected
+Operand = Value | InputOperand | WeightOperand | ConstantOperand | Carried | Final | Element | Collected

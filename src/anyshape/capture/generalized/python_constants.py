@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from anyshape.capture.generalized.fit_reals import Part, Real
 from anyshape.capture.generalized.not_learned import constant_without_rule
-from anyshape.capture.generalized.operands import Made
+from anyshape.capture.generalized.operands import ConstantOperand
 from anyshape.capture.generalized.scope import Scope
 from anyshape.domain import Expr, Number, Op, Ref, is_about, range_of, simplify
 
@@ -28,7 +28,7 @@ _MOST_ELEMENTS = 60
 Sample = tuple[Mapping[str, int], Any]
 
 
-def build_constant(frame: Frame, made: Made) -> Node:
+def build_constant(frame: Frame, made: ConstantOperand) -> Node:
     """The node of a constant. Raises CaptureRefused where it changes by no known rule."""
     tensors = [constant.tensor for _, constant in made.sightings]
     if all(_equal(tensors[0], tensor) for tensor in tensors[1:]):
@@ -58,7 +58,7 @@ def build_constant(frame: Frame, made: Made) -> Node:
     return frame.scope.call(_aten.to.dtype, positions.build(rule), dtype)
 
 
-def _cut_from_table(frame: Frame, made: Made, shape: Sequence[Expr]) -> Node | None:
+def _cut_from_table(frame: Frame, made: ConstantOperand, shape: Sequence[Expr]) -> Node | None:
     """The beginning of one table, where the domain has no size that asks for more of it than was seen."""
     tensors = [constant.tensor for _, constant in made.sightings]
     longest = max(tensors, key=torch.Tensor.numel)
@@ -86,7 +86,7 @@ def _same_with_nan(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.is_floating_point() and bool(torch.allclose(first, second, rtol=0, atol=0, equal_nan=True))
 
 
-def _shape(frame: Frame, made: Made) -> list[Expr]:
+def _shape(frame: Frame, made: ConstantOperand) -> list[Expr]:
     sizes = []
     for axis in range(made.sightings[0][1].tensor.ndim):
         expr = frame.explained.fits.integers(
@@ -98,7 +98,7 @@ def _shape(frame: Frame, made: Made) -> list[Expr]:
     return sizes
 
 
-def _maker(frame: Frame, made: Made) -> Any:
+def _maker(frame: Frame, made: ConstantOperand) -> Any:
     """A step that uses the constant: its line is the closest that the trace knows."""
     return next((place.step for place, arguments in frame.explained.arguments.items() if made in arguments), None)
 

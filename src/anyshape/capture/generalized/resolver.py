@@ -12,7 +12,17 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.operands import Carried, Element, Final, Given, Held, Made, Operand, Slot, Value
+from anyshape.capture.generalized.operands import (
+    Carried,
+    ConstantOperand,
+    Element,
+    Final,
+    InputOperand,
+    Operand,
+    Slot,
+    Value,
+    WeightOperand,
+)
 from anyshape.capture.generalized.template import Repeated, Seen, Template
 from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import Constant, Input, Result, Weight
@@ -23,7 +33,7 @@ _DEEPEST_CARRY = 6
 Sighting = tuple[Seen, Any]
 
 
-_UNKNOWN = Given(-1)
+_UNKNOWN = InputOperand(-1)
 """What a slot holds at first, while it is being found out."""
 
 
@@ -42,7 +52,7 @@ class Resolver:
     def resolve(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...], depth: int = 0) -> Operand:
         """The operand that explains all sightings in the scope of these loops. Raises Unresolved."""
         if all(isinstance(target, Constant) for _, target in sightings):
-            return Made(tuple(sightings), id(sightings[0][1].tensor))
+            return ConstantOperand(tuple(sightings), id(sightings[0][1].tensor))
         for attempt in (self._here, self._after_loop, self._same, self._outside):
             found = attempt(sightings, loops)
             if found is not None:
@@ -55,9 +65,9 @@ class Resolver:
             address = self.template.addresses[seen.trace][target.step]
             return Value(address.place, target.output), address.counters
         if isinstance(target, Input):
-            return Given(target.position), ()
+            return InputOperand(target.position), ()
         if isinstance(target, Weight):
-            return Held(target), ()
+            return WeightOperand(target), ()
         raise Unresolved
 
     def _here(self, sightings: Sequence[Sighting], loops: tuple[Repeated, ...]) -> Operand | None:
@@ -142,7 +152,7 @@ class Resolver:
         """What an operand is in a trace, in these repetitions: the opposite of `resolve`. None where it is not known."""
         if isinstance(operand, Value):
             return operand, seen.counters[: len(operand.place.loops)]
-        if isinstance(operand, (Given, Held)):
+        if isinstance(operand, (InputOperand, WeightOperand)):
             return operand, ()
         if isinstance(operand, (Carried, Final)):
             slot = operand.slot

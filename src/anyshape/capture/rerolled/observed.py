@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import torch
 
-from anyshape.capture.generalized.operands import Carried, Collected, Element, Final, Given, Held, Made, Operand, Value
+from anyshape.capture.generalized.operands import (
+    Carried,
+    Collected,
+    ConstantOperand,
+    Element,
+    Final,
+    InputOperand,
+    Operand,
+    Value,
+    WeightOperand,
+)
 from anyshape.capture.generalized.template import Seen, Template
 
 Shape = tuple[int, ...]
@@ -40,16 +50,16 @@ def observe(template: Template, operand: Operand) -> Observed:
         output = operand.output or 0
         shapes = [(each.seen, each.step.shapes[output] or ()) for each in operand.place.occurrences]
         return Observed(tuple(shapes), operand.place.step.dtypes[output] or torch.float32)
-    if isinstance(operand, Given):
+    if isinstance(operand, InputOperand):
         trace = template.traces[0]
         return Observed(
             _everywhere(template, [each.input_shapes[operand.position] for each in template.traces]),
             trace.input_dtypes[operand.position],
         )
-    if isinstance(operand, Held):
+    if isinstance(operand, WeightOperand):
         tensor = operand.weight.tensor
         return Observed(_everywhere(template, [tuple(tensor.shape)] * len(template.traces)), tensor.dtype)
-    if isinstance(operand, Made):
+    if isinstance(operand, ConstantOperand):
         tensors = [(seen, constant.tensor) for seen, constant in operand.sightings]
         return Observed(tuple((seen, tuple(tensor.shape)) for seen, tensor in tensors), tensors[0][1].dtype)
     if isinstance(operand, Carried):
