@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from anyshape.capture.generalized.fit_fractions import roundings
+from anyshape.capture.generalized.fit_forms import Points, roundings
 from anyshape.capture.generalized.fit_integers import fit_integers
 from anyshape.capture.generalized.fit_reals import evaluate_real, fit_reals
-from anyshape.capture.generalized.samples import Points
 from anyshape.domain import Ref, evaluate
 
 SEEN = [(3, 5), (7, 11), (5, 16), (2, 12), (11, 29), (13, 24), (1, 1), (2, 2), (4, 1), (1, 37), (6, 97), (9, 8)]

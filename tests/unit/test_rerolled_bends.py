@@ -9,9 +9,9 @@ import torch
 from tests.learned import answering, learn
 from torch import nn
 
+from anyshape.capture.generalized.fit_forms import Points
 from anyshape.capture.generalized.not_learned import CaptureRefused
 from anyshape.capture.generalized.record import Recorder
-from anyshape.capture.generalized.samples import Points
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth

@@ -1,21 +1,29 @@
-"""Capture again where sizes of the first capture were equal to a number by accident.
+"""Capture again where sizes of the first capture were equal to a number by accident; copies of captured programs.
 
 first traced at seq = 5:   seq padded to chunks of 16   ->   chunks == 1, and the program holds for one chunk only
 then at seq = 17:                                        ->   chunks != 1, and the program holds for any other number
 
 torch treats a size of 1 apart (it broadcasts), and so it does with a size inside the program. `choose_trace_sizes` avoids
-such accidents among the inputs; those of sizes inside the program show only in the guards.
+such accidents among the inputs; those of sizes inside the program show only in the guards. A program is copied so that one can
+be translated, which changes it in place, and the other kept: nodes are copied, weights and fake tensors are shared.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from torch.fx import GraphModule
 
 from anyshape.capture.symbolic import Stopped
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import Compare, Condition, Number, dims_of, holds, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 Sizes = Mapping[str, int]
 
@@ -65,3 +73,22 @@ def _holds_nearby(condition: Condition, sizes: Sizes) -> bool:
         {**sizes, name: sizes[name] + step} for name in dims_of(condition) for step in (1, -1) if sizes[name] + step > 0
     )
     return any(holds(condition, each) for each in moved)
+
+
+def copy_program(program: ExportedProgram) -> ExportedProgram:
+    """The same program with nodes of its own, those of nested graphs included."""
+    copied = copy.copy(program)
+    copied._graph_module = _copy_graph(program.graph_module)
+    copied._graph_signature = copy.deepcopy(program.graph_signature)
+    copied._state_dict = dict(program.state_dict)
+    copied._constants = dict(program.constants)
+    return copied
+
+
+def _copy_graph(module: GraphModule) -> GraphModule:
+    copied = GraphModule(module, copy.deepcopy(module.graph), class_name=type(module).__name__)
+    copied.meta.update(module.meta)
+    for name, child in module.named_children():
+        if isinstance(child, GraphModule) and hasattr(copied, name):
+            setattr(copied, name, _copy_graph(child))
+    return copied

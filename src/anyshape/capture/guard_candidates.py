@@ -1,27 +1,29 @@
-"""The guards of a symbolic capture, and the tables that its program reads: candidates for rules under which a module answers.
+"""Candidates for rules under which a module answers: the guards of a symbolic capture, and the tables that its program reads.
 
 A guard holds wherever the captured program does, which may be a part of the sizes at which the module answers: a candidate
 becomes a rule only if it holds at every answered point and predicts further ones.
 
-4*b*(n//3) == 8*b*(n//6)  ->  n//3 == 2*(n//6), since b >= 1
+    4*b*(n//3) == 8*b*(n//6)                            ->  n//3 == 2*(n//6), since b >= 1
+    embedding(table of 36 rows, arange((h//4)*(w//4)))  ->  (h//4)*(w//4) <= 36
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from anyshape.capture.refused_parts import find_refused_parts
+from anyshape.capture.regions import find_refused_parts
 from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_symbolically
-from anyshape.capture.table_limits import find_table_limits
-from anyshape.domain import Compare, Condition, Domain, Number, Op, Ref, conjuncts, negate
+from anyshape.capture.sympy_terms import expression_of
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, negate, simplify
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.inputs import Declared
-from anyshape.records.captured import Captured
+from anyshape.records.captured import Captured, Region
 
 if TYPE_CHECKING:
     import torch
+    from torch.fx import Node
 
 _MOST_REFUSED = 6
 
@@ -80,3 +82,62 @@ def _positive(atoms: tuple[object, ...], domain: Domain) -> Iterator[Ref]:
     for atom in atoms:
         if isinstance(atom, Ref) and domain.dim(atom.name).smallest >= 1:
             yield atom
+
+
+_SAME_VALUES = ("unsqueeze", "squeeze", "expand", "view", "reshape", "repeat", "flatten", "contiguous", "clone", "to")
+
+
+def find_table_limits(region: Region) -> Iterator[Condition]:
+    """What keeps each counted position inside the table from which it takes a row."""
+    counts: dict[Node, Expr] = {}  # of tensors with positions: one more than their largest
+    for node in region.program.graph.nodes:
+        kind = _kind(node)
+        count = _count(node, kind, counts, region)
+        if count is not None:
+            counts[node] = count
+        for table, axis, positions in _reads(node, kind):
+            rows = _size(table.meta["val"].shape[axis], region)
+            if positions in counts and rows is not None:
+                yield Compare("<=", counts[positions], rows)
+
+
+def _kind(node: Node) -> str:
+    return str(getattr(node.target, "_opname", ""))
+
+
+def _count(node: Node, kind: str, counts: dict[Node, Expr], region: Region) -> Expr | None:
+    if kind == "arange" and len(node.args) <= 2:
+        return _number(node.args[-1], region)
+    if kind in _SAME_VALUES:
+        return counts.get(node.args[0])  # type: ignore[arg-type]
+    if kind == "add":
+        for one, other in (node.args[:2], node.args[1::-1]):
+            shift = _number(other, region)
+            if one in counts and shift is not None:
+                return simplify(counts[one] + shift)  # type: ignore[index]
+    return None
+
+
+def _reads(node: Node, kind: str) -> Iterator[tuple[Any, int, Any]]:
+    """The tables that an operator reads: each with the axis, and the positions on it."""
+    if kind == "embedding":
+        yield node.args[0], 0, node.args[1]
+    if kind == "index_select":
+        table, axis, positions = node.args
+        yield table, cast("int", axis), positions
+    if kind == "index":
+        places = enumerate(cast("Sequence[Any]", node.args[1]))
+        yield from ((node.args[0], axis, each) for axis, each in places if each is not None)
+
+
+def _number(value: Any, region: Region) -> Expr | None:
+    """A whole number of the program in the user's dims; None for tensors and other values."""
+    return _size(value.meta.get("val") if hasattr(value, "meta") else value, region)
+
+
+def _size(value: Any, region: Region) -> Expr | None:
+    import torch
+
+    if isinstance(value, torch.SymInt):
+        return expression_of(value.node.expr, region.symbols)
+    return Number(value) if type(value) is int else None

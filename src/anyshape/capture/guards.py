@@ -14,8 +14,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.sympy_terms import condition_of
-from anyshape.capture.tried_terms import sizes_against
+from anyshape.capture.sympy_terms import condition_of, sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched

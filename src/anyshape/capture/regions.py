@@ -2,20 +2,22 @@
 
 before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
 
-Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A side on
-which the module raises has no program: the guards on the way to the error tell where it is. A loop over a size makes a
-region for each size: such a family has no end, and another rung takes over.
+Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop over a
+size makes a region for each size: such a family has no end, and another rung takes over. A side on which the module raises has
+no program; the guards that a capture met on its way to the error tell where it is:
+
+    if n > 40 and n % 7 == 3: raise ValueError     captured at n = 45     ->     n > 40 and n % 7 == 3
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guard
-from anyshape.capture.refused_parts import refused_part
-from anyshape.capture.symbolic import Stopped
+from anyshape.capture.symbolic import Stopped, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import (
     TRUE,
@@ -38,6 +40,34 @@ from anyshape.domain import (
 from anyshape.inputs import Declared
 from anyshape.modules.raised_errors import reads_values
 from anyshape.records.captured import Captured, Guard, RefusedPart, Region
+
+if TYPE_CHECKING:
+    import torch
+
+
+def refused_part(stopped: Stopped, sizes: Mapping[str, int]) -> RefusedPart | None:
+    """The part of the domain in which the module raises as it does at these sizes; None if it is not known."""
+    opened = [guard for guard in stopped.guards if guard.status != "proved"]
+    conditions = [guard.condition for guard in opened if guard.condition is not None]
+    if len(conditions) < len(opened) or not conditions or not all(holds(each, sizes) for each in conditions):
+        return None
+    return RefusedPart(all_of(conditions), dict(sizes))
+
+
+def find_refused_parts(
+    module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]]
+) -> Iterator[RefusedPart]:
+    """The parts of the domain in which these refused sizes lie, as far as captures show them."""
+    found: list[RefusedPart] = []
+    for sizes in refused:
+        if any(holds(part.condition, sizes) for part in found):
+            continue
+        captured = capture_symbolically(module, declared, sizes, lambda program: program)
+        part = refused_part(captured, sizes) if isinstance(captured, Stopped) else None
+        if part is not None:
+            found.append(part)
+            yield part
+
 
 FEW_REGIONS = 2
 MOST_REGIONS = 16

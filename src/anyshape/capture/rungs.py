@@ -7,9 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from anyshape.capture.accidents import without_accidents
-from anyshape.capture.copied_programs import copy_program
-from anyshape.capture.empty_sizes import empty_sizes_open
+from anyshape.capture.accidents import copy_program, without_accidents
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
@@ -17,7 +15,7 @@ from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.symbolic import Decompose, Stopped, Traced, Traces, capture_symbolically
-from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.capture.trace_sizes import choose_trace_sizes, empty_sizes_open
 from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
-from anyshape.capture.program_outputs import answers_of
+from anyshape.capture.sympy_terms import answers_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions

@@ -1,16 +1,39 @@
-"""torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims.
+"""torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims; a program's outputs.
 
-What cannot be said in integer arithmetic (true division, square roots, sizes that depend on values) gives None: the
-caller keeps the text and treats the condition as unknown, never as true.
+What cannot be said in integer arithmetic (true division, square roots, sizes that depend on values) gives None: the caller
+keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at sizes:
+the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from anyshape.domain import FALSE, TRUE, Compare, Condition, Expr, Not, Number, Op, all_of, any_of, simplify
+from anyshape.domain import (
+    FALSE,
+    TRUE,
+    Compare,
+    Condition,
+    Domain,
+    Expr,
+    Not,
+    Number,
+    Op,
+    Undefined,
+    all_of,
+    any_of,
+    evaluate,
+    find_point,
+    simplify,
+)
+from anyshape.domain.within import simplify_within
+from anyshape.records.captured import Answer
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 _COMPARISONS = {
     "Equality": "==",
@@ -84,3 +107,67 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "Not":
         return Not(_condition(term.args[0], symbols))
     raise _Untranslatable(name)
+
+
+Sizes = Mapping[str, int]
+_SPAN = 512
+_TRIES = 2048
+_FIRST, _MOST = 3, 6
+
+
+def sizes_against(term: Any, symbols: Mapping[str, Expr], domain: Domain) -> tuple[Sizes, ...]:
+    """Sizes of the domain at which torch's term is false, the smallest of them and some from further out."""
+    import sympy
+
+    free = {symbol: symbols.get(symbol.name) for symbol in term.free_symbols}
+    if None in free.values():
+        return ()
+    found: list[Sizes] = []
+    for sizes in islice(_points(domain), _TRIES):
+        try:
+            values = {symbol: sympy.Integer(evaluate(expr, sizes)) for symbol, expr in free.items() if expr is not None}
+            if term.xreplace(values) == sympy.false:
+                found.append(sizes)
+        except (ArithmeticError, TypeError, ValueError, Undefined):  # no value there: nothing is said
+            continue
+    rest = found[_FIRST:]
+    return (*found[:_FIRST], *rest[:: max(1, len(rest) // (_MOST - _FIRST))][: _MOST - _FIRST])
+
+
+def _points(domain: Domain) -> Iterator[Sizes]:
+    """One dim after the other through its first sizes, all others at rest."""
+    rest = find_point(domain)
+    if not isinstance(rest, Mapping):
+        return
+    for dim in domain.dims:
+        for size in range(dim.smallest, dim.smallest + _SPAN):
+            sizes = {**rest, dim.name: size}
+            if domain.contains(sizes):
+                yield sizes
+
+
+def answers_of(
+    program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr], domain: Domain
+) -> tuple[Answer, ...]:
+    """The outputs of the program, path by path; axes have the shortest expressions that the domain allows."""
+    import torch
+
+    given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
+    asked = set(map(str, program.graph_signature.user_outputs))
+    values = [node.meta["val"] for node in given if getattr(node, "name", None) in asked]
+    answers = []
+    for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
+        if isinstance(value, torch.Tensor):
+            axes = tuple(_size(size, symbols, domain) for size in value.shape)
+            answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
+        else:
+            kind = {torch.SymInt: "int64", torch.SymBool: "bool", int: "int64", bool: "bool"}
+            answers.append(Answer(path, kind.get(type(value), "float32"), ()))
+    return tuple(answers)
+
+
+def _size(size: Any, symbols: Mapping[str, Expr], domain: Domain) -> Expr | None:
+    if isinstance(size, int):
+        return Number(size)
+    found = expression_of(size.node.expr, symbols)
+    return None if found is None else simplify_within(found, domain)

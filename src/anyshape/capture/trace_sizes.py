@@ -2,6 +2,10 @@
 
 A size of 1 broadcasts, equal sizes look like one dim, and a size that equals a model's constant looks like it; the sizes
 chosen here avoid all three where the domain and the module let them.
+
+torch assumes that sizes are positive, so `if past.shape[1] == 0` is no guard. Within `empty_sizes_open` it is one, and both
+sides are captured. Conditions without effect become guards there, too, which makes larger files: it is entered only after
+a comparison at a size of 0 has failed.
 """
 
 from __future__ import annotations
@@ -9,9 +13,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, evaluate, holds, smallest_point
 from anyshape.inputs import Declared
+from anyshape.intercept.patching import patched
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 _ELEMENTS = 2_000_000
@@ -90,3 +97,16 @@ def _options(domain: Domain, name: str, example: int) -> Iterator[int]:
 
 def _unique(points: Iterator[dict[str, int]]) -> list[dict[str, int]]:
     return list({tuple(point.items()): point for point in points}.values())
+
+
+def empty_sizes_open() -> AbstractContextManager[None]:
+    """Within this, symbols of sizes are not assumed to be positive."""
+    from torch.fx.experimental import symbolic_shapes
+    from torch.utils._sympy.symbol import SymT, make_symbol
+
+    def make_size(prefix: SymT, number: int, **assumed: Any) -> Any:
+        if prefix == SymT.SIZE:
+            assumed["positive"] = None  # not "nonnegative", for which torch divides inequalities by sizes that may be 0
+        return make_symbol(prefix, number, **assumed)
+
+    return patched([(symbolic_shapes, "make_symbol", make_size)])

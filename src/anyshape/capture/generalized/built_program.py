@@ -1,7 +1,7 @@
-"""A graph that was built -> an exported program, with its guards, symbols and answers: as the symbolic rung gives it.
+"""A graph that was built -> an exported program, with guards, symbols, open axes and answers, as the symbolic rung gives it.
 
-The graph is run by an interpreter inside a module that holds the user's module, so that weights keep their names and
-every node keeps the user's line.
+The graph is run by an interpreter inside a module that holds the user's module, so that weights keep their names and every node
+keeps the user's line. Each dim is read from an axis of an input, or from a Python int that is one, solved for the dim.
 """
 
 from __future__ import annotations
@@ -9,13 +9,47 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
+from torch.export import Dim, ExportedProgram
 from torch.fx import Graph, Interpreter, traceback
 
 from anyshape.capture.guards import user_lines
+from anyshape.domain import Expr, Number, Ref, dims_of, simplify, substitute
+from anyshape.inputs import Declared
+
+
+def open_axes(declared: Declared) -> tuple[Any, ...]:
+    """What torch.export takes as dynamic shapes, one entry a leaf."""
+    return tuple(
+        Dim.AUTO
+        if leaf.number is not None
+        else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
+        for leaf in declared.open_leaves
+    )
+
+
+def symbols_of(program: ExportedProgram, sizes: Sequence[tuple[Expr | None, ...]]) -> dict[str, Expr]:
+    """Each size symbol of the program's inputs; `sizes` has the expressions of each input's axes, or of its number."""
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    symbols: dict[str, Expr] = {}
+    for name, expressions in zip(program.graph_signature.user_inputs, sizes, strict=True):
+        value = placeholders[str(name)].meta["val"]
+        found = value.shape if isinstance(value, torch.Tensor) else (value,)
+        for size, expression in zip(found, expressions, strict=True):
+            # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.
+            term = getattr(getattr(size, "node", None), "_expr", None)
+            if expression is not None and term is not None and term.is_Symbol:
+                symbols[term.name] = expression
+    return symbols
+
+
+def declared_sizes(declared: Declared) -> list[tuple[Expr | None, ...]]:
+    """The expressions of every open leaf, as `symbols_of` takes them."""
+    return [(leaf.number,) if leaf.number is not None else leaf.axes for leaf in declared.open_leaves]
+
 
 Decompose = Callable[[ExportedProgram], ExportedProgram]
 
@@ -56,3 +90,45 @@ def symbolic_sizes() -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
+
+
+@dataclass(frozen=True)
+class Reading:
+    """dim = (size - rest) // factor, where size is that of the axis, or the number itself where axis is None."""
+
+    position: int
+    axis: int | None
+    factor: int
+    rest: Expr
+
+
+def read_dims(declared: Declared) -> dict[str, Reading]:
+    """How to read each dim; one that no axis can be solved for is missing."""
+    readings: dict[str, Reading] = {}
+    places = sorted(_places(declared), key=lambda place: len(dims_of(place[2])))
+    for _ in declared.domain.names:
+        for position, axis, size in places:
+            unknown = [name for name in dims_of(size) if name not in readings]
+            if len(unknown) == 1:
+                solved = _solve(size, unknown[0])
+                if solved is not None:
+                    readings[unknown[0]] = Reading(position, axis, *solved)
+    return readings
+
+
+def _places(declared: Declared) -> Iterator[tuple[int, int | None, Expr]]:
+    for position, leaf in enumerate(declared.open_leaves):
+        if leaf.number is not None:
+            yield position, None, leaf.number
+        for axis, size in enumerate(leaf.axes):
+            yield position, axis, size
+
+
+def _solve(size: Expr, name: str) -> tuple[int, Expr] | None:
+    rest = simplify(substitute(size, {name: Number(0)}))
+    factor = simplify(substitute(size, {name: Number(1)}) - rest)
+    if not isinstance(factor, Number) or factor.value == 0:
+        return None
+    if simplify(size - (Ref(name) * factor + rest)) != Number(0):
+        return None
+    return factor.value, rest

@@ -12,10 +12,17 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
-from anyshape.capture.generalized.fit_affine import combine
-from anyshape.capture.generalized.fit_fractions import fit_part_of_padding, fit_share, fit_simple_share
-from anyshape.capture.generalized.fit_powers import fit_bits, fit_logarithm
-from anyshape.capture.generalized.samples import Column, Integers, Points
+from anyshape.capture.generalized.fit_forms import (
+    Column,
+    Integers,
+    Points,
+    combine,
+    fit_bits,
+    fit_logarithm,
+    fit_part_of_padding,
+    fit_share,
+    fit_simple_share,
+)
 from anyshape.domain import Expr, Number, Op, simplify
 
 _LARGEST_DIVISOR = 64

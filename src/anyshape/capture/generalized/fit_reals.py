@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anyshape.capture.generalized.fit_forms import Points
 from anyshape.capture.generalized.fit_integers import fit_integers
-from anyshape.capture.generalized.samples import Points
 from anyshape.domain import Expr, evaluate, simplify
 
 Reals = NDArray[np.float64]

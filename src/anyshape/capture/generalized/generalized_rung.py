@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import torch
 
 from anyshape.capture.generalized.built_program import Decompose
-from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Plan
 from anyshape.capture.generalized.learning_sizes import Answers, Sizes
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Template, lay_over
 from anyshape.capture.generalized.trace import Trace
-from anyshape.capture.generalized.traced_regions import find_split
+from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.domain import Condition
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured

@@ -18,7 +18,6 @@ from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.gather import gather
 from anyshape.capture.generalized.lists import Listed
-from anyshape.capture.generalized.literals import NoTensorForm, call_with_tensors, takes_tensor
 from anyshape.capture.generalized.not_learned import number_only
 from anyshape.capture.generalized.operands import (
     Collected,
@@ -30,8 +29,15 @@ from anyshape.capture.generalized.operands import (
     WeightOperand,
 )
 from anyshape.capture.generalized.python_constants import build_constant
-from anyshape.capture.generalized.schema import bakes, rewrite
-from anyshape.capture.generalized.scope import Scope, Size
+from anyshape.capture.generalized.scope import (
+    NoTensorForm,
+    Scope,
+    Size,
+    bakes,
+    call_with_tensors,
+    rewrite,
+    takes_tensor,
+)
 from anyshape.capture.generalized.template import Item, Place, Repeated
 from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
 from anyshape.domain import Domain, Expr, Number, Op

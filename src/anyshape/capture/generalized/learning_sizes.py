@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from anyshape.capture.generalized.fit_fractions import roundings
+from anyshape.capture.generalized.fit_forms import roundings
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, choose_sizes, evaluate, is_about
 from anyshape.inputs import Declared
 

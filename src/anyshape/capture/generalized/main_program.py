@@ -10,8 +10,15 @@ from typing import Any, Protocol
 import torch
 from torch.fx import Node
 
-from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph
-from anyshape.capture.generalized.described import declared_sizes, open_axes, symbols_of
+from anyshape.capture.generalized.built_program import (
+    Decompose,
+    Learned,
+    declared_sizes,
+    export_graph,
+    open_axes,
+    read_dims,
+    symbols_of,
+)
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Lesson
 from anyshape.capture.generalized.learning_sizes import accidents
@@ -19,10 +26,9 @@ from anyshape.capture.generalized.not_learned import dim_unreadable
 from anyshape.capture.generalized.operands import InputOperand, Operand, WeightOperand
 from anyshape.capture.generalized.record import open_values
 from anyshape.capture.generalized.scope import Scope, Size
-from anyshape.capture.generalized.solve_dims import read_dims
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.guards import collect_guards, shape_environment
-from anyshape.capture.program_outputs import answers_of
+from anyshape.capture.sympy_terms import answers_of
 from anyshape.inputs import Declared
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region

@@ -16,8 +16,7 @@ from anyshape.capture.generalized.lists import Run
 from anyshape.capture.generalized.operands import Carried, Operand, Slot
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Repeated
-from anyshape.capture.rerolled.demands import Demand, Many, One
-from anyshape.capture.rerolled.shapes import joined_shape
+from anyshape.capture.rerolled.demands import Demand, Many, One, joined_shape
 
 _aten = torch.ops.aten
 

@@ -8,17 +8,24 @@ from typing import Any, TypeGuard
 import torch
 from torch.export import Dim as TorchDim
 
-from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph
-from anyshape.capture.generalized.described import symbols_of
+from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph, symbols_of
 from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.graph_frames import Frame
 from anyshape.capture.generalized.operands import Carried, Collected, Final, Slot
 from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.body import BodyFrame, BodyInput
-from anyshape.capture.rerolled.demands import Demand, Many, One, find_demands
+from anyshape.capture.rerolled.demands import (
+    Demand,
+    Many,
+    One,
+    demanded_dtype,
+    demanded_shape,
+    find_demands,
+    fitted_shape,
+    grown_shape,
+)
 from anyshape.capture.rerolled.observed import Observed, observe
-from anyshape.capture.rerolled.shapes import demanded_dtype, demanded_shape, fitted_shape, grown_shape
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.leaves.loop import loop as loop_operator
 from anyshape.records.captured import Guard, Loop

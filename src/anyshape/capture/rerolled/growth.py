@@ -1,18 +1,36 @@
-"""Does a trace grow with a dim? Then there is a loop over it, and one program for each size would never end.
+"""Loops over a dim, seen in the length of traces: whether there is one, where its form changes, at which sizes to trace it.
+
+Does a trace grow with a dim? Then there is a loop over it, and one program for each size would never end.
 
 3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
 3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
 4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
+
+A loop whose first steps, or whose steps after some number, are others: the size from which on one form serves.
+
+    out = [first]; for t in range(1, seq): ...     ->     seq <= 1 by itself, and seq > 1
+    if t >= 33: state = state.clamp(-1, 1)         ->     seq <= 33, and seq > 33, where 33 stands in the user's code
+
+Each side is learned by itself, and must predict traces of its own that it has not seen.
+
+Choose, of the sizes at numbers of the user's code, those at which a loop is traced: traces are as long as their loops.
+
+Only dims with which traces grow count. A trace well beyond a number has in it what the loop does before the number, so
+sizes of a little more than twice a number come first; then the number's neighbours. All traces together stay within a limit.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from anyshape.capture.generalized.learning_sizes import first_sizes
+from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes
 from anyshape.capture.generalized.not_learned import traces_differ
 from anyshape.capture.generalized.record import Recorder
+from anyshape.capture.generalized.template import Unaligned
+from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.rerolled.blocks import roll_up
+from anyshape.capture.rerolled.functional import without_writes
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
 from anyshape.inputs import Declared
 
@@ -89,3 +107,108 @@ def _counts(recorder: Recorder, points: Iterable[Mapping[str, int]]) -> list[int
         except Exception:  # what cannot be traced grows with nothing that we could see
             break
     return counts
+
+
+_SMALLEST = 3
+_STEPS = (1, 2, 3, 5, 9)
+_FEWEST_LENGTHS = 3
+
+
+def find_side(recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes]) -> Condition | None:
+    """`dim > c` such that all traces on that side have one form, for the smallest c that shows it; None if none does."""
+    for name in declared.domain.names:
+        numbers = sorted({sizes[name] for sizes in suspects})
+        for limit in _limits(declared, name, numbers):
+            above = [limit + step for step in _STEPS] + [number for number in numbers if number > limit + _STEPS[-1]]
+            traces = list(_traces(recorder, declared, answers, name, above))
+            if len({len(trace.steps) for trace in traces}) < _FEWEST_LENGTHS:
+                break  # no loop over this dim, or no more sizes of it
+            at_limit = list(_traces(recorder, declared, answers, name, [limit]))
+            if at_limit and _have_one_form(traces) and not _have_one_form([*at_limit, *traces]):
+                return Compare(">", Ref(name), Number(limit))
+    return None
+
+
+def _limits(declared: Declared, name: str, numbers: Sequence[int]) -> Iterator[int]:
+    """The first few sizes of a dim, and the numbers of the user's code with their neighbours."""
+    smallest = declared.domain.dim(name).smallest
+    yield from range(smallest, smallest + _SMALLEST)
+    yield from (number for number in numbers if number >= smallest + _SMALLEST)
+
+
+def _traces(
+    recorder: Recorder, declared: Declared, answers: Answers, name: str, sizes: Sequence[int]
+) -> Iterator[Trace]:
+    for size in sizes:
+        point = {**declared.example_sizes, name: size}
+        if not declared.domain.contains(point) or not answers(point):
+            continue
+        try:
+            yield without_writes(recorder.trace(point))
+        except Exception:  # what cannot be traced says nothing of a loop
+            return
+
+
+def _have_one_form(traces: Sequence[Trace]) -> bool:
+    try:
+        roll_up(traces)
+    except Unaligned:
+        return False
+    return True
+
+
+_MOST = 8
+_MOST_STEPS = 6000  # operations of all traces together: a trace takes some milliseconds for each
+_LONGEST = 4000  # operations of one trace
+_STEP = 4
+
+
+def choose_suspects(recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes]) -> list[Sizes]:
+    """A few of them, with the other dims at sizes that differ: what only suspects show must not look like a constant."""
+    if not suspects:
+        return []
+    example = declared.example_sizes
+    growing = {name: growth for name in declared.domain.names if (growth := _growth(recorder, declared, answers, name))}
+    chosen: list[Sizes] = []
+    steps = 0
+    for sizes in sorted(suspects, key=lambda sizes: _rank(sizes, suspects, example)):
+        moved = [name for name in growing if sizes[name] != example[name]]
+        long = sum(growing[name] * sizes[name] for name in moved)
+        if not moved or long > _LONGEST or steps + long > _MOST_STEPS or len(chosen) >= _MOST:
+            continue
+        steps += long
+        chosen.append(_varied(declared, sizes, len(chosen)))
+    return chosen
+
+
+def _rank(sizes: Sizes, suspects: Sequence[Sizes], example: Sizes) -> int:
+    """0 for a size that is 2 * n + 1 of another suspect n, 1 for n + 1, 2 for all others."""
+    for name in sizes:
+        others = {other[name] for other in suspects if other[name] != example[name]}
+        if sizes[name] != example[name] and (sizes[name] - 1) % 2 == 0 and (sizes[name] - 1) // 2 in others:
+            return 0
+        if sizes[name] != example[name] and sizes[name] - 1 in others and 2 * (sizes[name] - 1) in others:
+            return 1
+    return 2
+
+
+def _growth(recorder: Recorder, declared: Declared, answers: Answers, name: str) -> int:
+    """By how many operations a trace is longer for one more of this dim; 0 where it is not, or cannot be traced."""
+    try:
+        lengths = [len(recorder.trace(sizes).steps) for sizes in _two(declared, answers, name)]
+    except Exception:  # the learner traces too, and says what is wrong
+        return 0
+    return -(-max(lengths[1] - lengths[0], 0) // _STEP) if len(lengths) == 2 else 0
+
+
+def _two(declared: Declared, answers: Answers, name: str) -> Iterator[Sizes]:
+    example = declared.example_sizes
+    for sizes in (example, {**example, name: example[name] + _STEP}):
+        if declared.domain.contains(sizes) and answers(sizes):
+            yield sizes
+
+
+def _varied(declared: Declared, sizes: Sizes, index: int) -> Sizes:
+    example = declared.example_sizes
+    moved = {name: size + index % 3 if size == example[name] else size for name, size in sizes.items()}
+    return moved if declared.domain.contains(moved) else sizes

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from anyshape.capture.generalized.built_program import Decompose
-from anyshape.capture.generalized.joined import capture_sides
 from anyshape.capture.generalized.learn import Learner, Lesson, Plan
 from anyshape.capture.generalized.learning_sizes import Answers, Sizes
 from anyshape.capture.generalized.main_program import build_captured
@@ -16,11 +15,11 @@ from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_lo
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.generalized.traced_regions import capture_sides
 from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
-from anyshape.capture.rerolled.sides import find_side
-from anyshape.capture.rerolled.suspects import choose_suspects
+from anyshape.capture.rerolled.growth import choose_suspects, find_side
 from anyshape.domain import Condition
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
