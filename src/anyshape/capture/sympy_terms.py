@@ -1,8 +1,8 @@
 """torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims; a program's outputs.
 
 What cannot be said in integer arithmetic (true division, square roots, sizes that depend on values) gives None: the caller
-keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at sizes:
-the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
+keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at
+sizes: the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
 """
 
 from __future__ import annotations

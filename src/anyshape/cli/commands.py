@@ -105,7 +105,8 @@ def export(
     from anyshape.cli.arguments import load_model_file
     from anyshape.contract.to_json import contract_as_plain
     from anyshape.report.github import tell_github
-    from anyshape.report.text import describe_attempts, describe_export, describe_ladder, export_as_plain, say_evidence
+    from anyshape.report.plain import export_as_plain
+    from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
 
     show_details(verbose)
     file = load_model_file(model)
@@ -187,7 +188,8 @@ def check(
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
     from anyshape.report.github import tell_github
-    from anyshape.report.text import check_as_plain, describe_check
+    from anyshape.report.plain import check_as_plain
+    from anyshape.report.text import describe_check
     from anyshape.runtime.providers import check_providers
     from anyshape.verify import VerifyOptions
 
@@ -233,7 +235,8 @@ def inspect(
     from anyshape.contract.digest import find_change
     from anyshape.contract.metadata import read_contract
     from anyshape.contract.to_json import contract_as_plain
-    from anyshape.report.text import describe_inspection, findings_as_plain
+    from anyshape.report.plain import findings_as_plain
+    from anyshape.report.text import describe_inspection
 
     contract, is_own = read_contract(file)
     change = find_change(file, contract)

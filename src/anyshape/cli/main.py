@@ -23,7 +23,7 @@ from anyshape.cli.commands import check, explain, export, inspect
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
 from anyshape.findings import AnyshapeError, Finding, InternalError
 from anyshape.report.github import tell_github
-from anyshape.report.text import findings_as_plain
+from anyshape.report.plain import findings_as_plain
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
-from anyshape.records.explored import Explored
 from anyshape.records.verdict import FailureKind, Sizes, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from anyshape.inputs import Declared
+    from anyshape.records.explored import Explored
 
 
 @dataclass(frozen=True)

@@ -1,41 +1,14 @@
-"""Results as plain text, in the order in which a person wants to know, and as the dicts and lists that `--json` prints."""
+"""Results as plain text, in the order in which a person wants to know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from anyshape.domain import Dim, dims_of, format_condition, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
-from anyshape.records.verdict import Untried, Verdict, as_plain, describe_untried, describe_untried_values
-
-
-def export_as_plain(result: Export, contract: Any) -> dict[str, Any]:
-    """An export; `contract` is the contract's own JSON form."""
-    return {
-        "kept": result.is_kept,
-        "path": str(result.path) if result.path is not None else None,
-        "strategy": result.strategy,
-        "device": result.device,
-        "seconds": round(result.seconds, 3),
-        "contract": contract,
-        "verdict": as_plain(result.verdict),
-        "findings": findings_as_plain(result.findings),
-    }
-
-
-def check_as_plain(verdict: Verdict, findings: Iterable[Finding], path: str, signed: bool = False) -> dict[str, Any]:
-    """A check of an existing file; `signed`: its contract is about the file as it is now."""
-    found = findings_as_plain(findings)
-    kept = all(finding["severity"] != "error" for finding in found)
-    return {"kept": kept, "path": path, "signed": signed, "verdict": as_plain(verdict), "findings": found}
-
-
-def findings_as_plain(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Findings with their facts, and the text that a person would see."""
-    return [{**as_plain(finding), "text": str(finding)} for finding in findings]
+from anyshape.records.verdict import Untried, Verdict, describe_untried, describe_untried_values
 
 
 def describe_export(result: Export) -> str:
