@@ -11,21 +11,19 @@ be translated, which changes it in place, and the other kept: nodes are copied, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from torch.fx import GraphModule
 
 from anyshape.capture.symbolic import Stopped
 from anyshape.capture.trace_sizes import choose_trace_sizes
-from anyshape.domain import Compare, Condition, Number, dims_of, holds, negate
+from anyshape.domain import Compare, Condition, Number, Sizes, dims_of, holds, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
-
-Sizes = Mapping[str, int]
 
 
 def without_accidents(

@@ -28,6 +28,7 @@ from anyshape.domain import (
     Number,
     Op,
     Ref,
+    Sizes,
     Undecided,
     all_of,
     any_of,
@@ -74,7 +75,6 @@ MOST_REGIONS = 16
 _MOST_NODES = 6000  # of all captures that only look for further conditions
 _FEW_SIZES = 12
 
-Sizes = Mapping[str, int]
 Capture = Callable[[Sizes], Captured | Stopped]
 
 

@@ -22,6 +22,7 @@ from anyshape.domain import (
     Not,
     Number,
     Op,
+    Sizes,
     Undefined,
     all_of,
     any_of,
@@ -109,7 +110,6 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     raise _Untranslatable(name)
 
 
-Sizes = Mapping[str, int]
 _SPAN = 512
 _TRIES = 2048
 _FIRST, _MOST = 3, 6

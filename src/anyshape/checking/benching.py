@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract
+from anyshape.domain import Sizes
 from anyshape.explore import costing
-from anyshape.exporting.context import Sizes, Tell
+from anyshape.exporting.context import Tell
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.records.benched import Benched, BenchRow
 from anyshape.runtime.child_messages import RuntimeFailed

@@ -11,9 +11,10 @@ from anyshape.contract.matching import match_file
 from anyshape.contract.metadata import find_contract
 from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
+from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.exporting.constancy import make_constant, ways_of
-from anyshape.exporting.context import Sizes, Tell
+from anyshape.exporting.context import Tell
 from anyshape.findings import Finding
 from anyshape.findings.paths import quoted
 from anyshape.inputs import Declared, flatten_outputs

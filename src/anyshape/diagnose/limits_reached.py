@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anyshape.domain import Condition, format_condition
+from anyshape.domain import Condition, format_condition, format_sizes
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.records.export import Attempt
 
@@ -74,7 +74,7 @@ def diagnose_memory(sizes: Mapping[str, int], source: Source | None, example: Ma
 
 
 def _written(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "its only sizes"
+    return format_sizes(sizes) or "its only sizes"
 
 
 def diagnose_end(text: str, source: Source | None, condition: Condition) -> Finding:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import torch
 
 from anyshape.diagnose.wording import first_line, say_sizes
+from anyshape.domain import format_sizes
 from anyshape.findings import Finding, Remedy, Severity, Source
 from anyshape.inputs import Declared, explain_bad_inputs
 from anyshape.modules.state import kept
@@ -33,7 +34,7 @@ def diagnose_cond_sides(verdict: Verdict) -> tuple[Finding, ...]:
 
 def _differs(side: CondSide) -> Finding:
     failure = side.failure
-    sizes = ", ".join(f"{name}={size}" for name, size in failure.sizes.items()) if failure is not None else ""
+    sizes = format_sizes(failure.sizes) if failure is not None else ""
     return Finding(
         code="AS135",
         name="cond-function-wrong",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anyshape.domain import Dim, Domain
+from anyshape.domain import Dim, Domain, format_sizes
 
 
 def say_sizes(sizes: Mapping[str, int]) -> str:
     """`batch=1, seq=7`; `these inputs` where nothing varies."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "these inputs"
+    return format_sizes(sizes) or "these inputs"
 
 
 def say_range(dim: Dim) -> str:
@@ -26,7 +26,7 @@ def say_promise(domain: Domain, name: str) -> str:
 
 def replay_option(sizes: Mapping[str, int]) -> str:
     """`batch=1,seq=7`, as `--sizes` takes it."""
-    return ",".join(f"{name}={size}" for name, size in sizes.items())
+    return format_sizes(sizes, ",")
 
 
 def first_line(message: str, limit: int = 160) -> str:

@@ -28,7 +28,7 @@ from anyshape.domain.condition import (
     negate,
     substitute,
 )
-from anyshape.domain.dims import Dim, Domain, describe_dim, unknown_dim
+from anyshape.domain.dims import Dim, Domain, Sizes, describe_dim, format_sizes, unknown_dim
 from anyshape.domain.domain_text import declare_domain, format_domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
 from anyshape.domain.parse import caret, parse_condition, parse_expr
@@ -76,6 +76,7 @@ __all__ = [
     "Op",
     "Range",
     "Ref",
+    "Sizes",
     "Undecided",
     "Undefined",
     "all_of",
@@ -95,6 +96,7 @@ __all__ = [
     "format_condition",
     "format_domain",
     "format_expr",
+    "format_sizes",
     "holds",
     "is_about",
     "is_always",

@@ -19,6 +19,14 @@ from anyshape.domain.condition import Compare, Condition, conjuncts, dims_of, ho
 from anyshape.domain.expr import Number, Ref, check_dim_name
 from anyshape.findings import DeclarationError, Finding
 
+Sizes = Mapping[str, int]
+"""A size for each dim."""
+
+
+def format_sizes(sizes: Sizes, separator: str = ", ") -> str:
+    """`batch=3, seq=5`."""
+    return separator.join(f"{name}={size}" for name, size in sizes.items())
+
 
 @dataclass(frozen=True)
 class Dim:

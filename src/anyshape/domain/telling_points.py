@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import combinations
 
 from anyshape.domain.condition import Compare, Condition, comparisons_in, holds
-from anyshape.domain.dims import Domain
+from anyshape.domain.dims import Domain, Sizes
 from anyshape.domain.expr import Number
 
 
@@ -71,7 +71,6 @@ class Covering:
         return met, -self._used[item]
 
 
-Sizes = Mapping[str, int]
 Fact = tuple[Hashable, ...]
 _GAPS = (-1, 0, 1)
 _PARTS = 16

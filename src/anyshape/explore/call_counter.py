@@ -7,12 +7,13 @@ many operators    tensors without memory take a millisecond for each operator: w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from anyshape.domain import Sizes
 from anyshape.explore.count_growth import Scaling
 from anyshape.inputs import Declared, Inputs
 from anyshape.intercept.operation_counts import Counted, count_call, count_real_call, raises_early
@@ -22,7 +23,6 @@ from anyshape.modules.state import ModuleState
 if TYPE_CHECKING:
     import torch
 
-Sizes = Mapping[str, int]
 
 _LONG = 48  # operators
 _MOST_OPERATORS = 800  # of a call that is counted only to estimate others

@@ -14,15 +14,13 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Dim, Expr, Number, Ref
+from anyshape.domain import Dim, Expr, Number, Ref, Sizes
 from anyshape.explore.repeated_calls import calling
 from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.modules.reach import MISSING
 from anyshape.modules.replay import Replay, Reply
 from anyshape.modules.slots import putting
 from anyshape.records.explored import Kept, Repeated
-
-Sizes = Mapping[str, int]
 
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64}
 

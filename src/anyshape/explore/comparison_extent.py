@@ -8,10 +8,10 @@ Nothing is run here, so the same declaration and module give the same extent on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, range_of, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, range_of, smallest_point
 from anyshape.domain.bound import find_bound
 from anyshape.domain.condition import conjuncts
 from anyshape.explore.cost_estimates import MEMORY, Costing
@@ -19,8 +19,6 @@ from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
 from anyshape.records.explored import End, Extent
 from anyshape.records.verdict import Untried
-
-Sizes = Mapping[str, int]
 
 _FINENESS = 64
 _EFFORT = 200_000  # of the solver: counted, not timed

@@ -17,10 +17,10 @@ last one it continues with the same power. So the estimate is continuous, and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from anyshape.domain import Sizes
 from anyshape.explore.call_counter import CallCounter
 from anyshape.explore.count_growth import Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
@@ -30,7 +30,6 @@ from anyshape.modules.raised_errors import find_table_rows
 if TYPE_CHECKING:
     import torch
 
-Sizes = Mapping[str, int]
 
 CHEAP = 40_000_000  # work of most comparisons, so that thirty of them take a few seconds
 AFFORDABLE = 2_000_000_000  # work of one of a few comparisons: some seconds

@@ -7,12 +7,11 @@ A dim that cannot move alone is moved together with the others that cannot.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from anyshape.domain import Domain
+from anyshape.domain import Domain, Sizes
 from anyshape.explore.rule_grammar import LARGEST_MULTIPLE
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
 _NEAR = (1, 2, 3, 5, -1, -2)

@@ -8,13 +8,14 @@ takes are searched by bisection. They are bounds if they are the same at all of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor, inf
 
 import torch
 
+from anyshape.domain import Sizes
 from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.explore.legal_values import LegalValues
 from anyshape.findings import DeclarationError
@@ -23,7 +24,6 @@ from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
 from anyshape.inputs.making import BoundedMaker, declare_values
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]
 
 _CALMER = (0.3, 0.1, 0.03, 0.01, 0.0)

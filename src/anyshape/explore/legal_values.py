@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Expr, Number, Ref, evaluate, simplify
+from anyshape.domain import Expr, Number, Ref, Sizes, evaluate, simplify
 from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
@@ -27,7 +27,6 @@ from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
 from anyshape.inputs.making import Arrange, BoundedMaker, Ranges, declare_values
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]
 Constants = Mapping[str, int]  # path of an input -> the number that all of its elements get
 

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, smallest_point
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
 FARTHEST = 4096  # a dim without an upper end is tried and compared up to here

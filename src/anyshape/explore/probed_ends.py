@@ -8,14 +8,13 @@ tried by a whole call, where that is affordable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from anyshape.domain import Domain
+from anyshape.domain import Domain, Sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.limits import move_dim, open_dims, points_upwards
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
 SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"

@@ -9,11 +9,11 @@ number at the end only. A number is refused where the module raises for all thre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from anyshape.domain import Expr, evaluate, simplify
+from anyshape.domain import Expr, Sizes, evaluate, simplify
 from anyshape.domain.bounded_values import name_in_bounds
 from anyshape.explore.legal_values import expressions_of
 from anyshape.inputs import Declared
@@ -21,7 +21,6 @@ from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
 from anyshape.records.explored import RefusedValue
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Inputs], bool]
 _MOST_POINTS = 3
 _HALVINGS = 40

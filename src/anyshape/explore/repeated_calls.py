@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
+from anyshape.domain import Sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared
 from anyshape.modules.replay import Call, Replay
 from anyshape.modules.slots import changed_slots, read_slots
-
-Sizes = Mapping[str, int]
 
 _USUAL_CALLS = 20
 _SHARE = 4  # one part in so many of what is in proportion to the export

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import choose_sizes
+from anyshape.domain import Sizes, choose_sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
@@ -27,8 +27,6 @@ from anyshape.modules.reach import MISSING
 from anyshape.modules.replay import Call, Replay, Reply
 from anyshape.modules.slots import Slot, changed_slots, putting, read_slots
 from anyshape.records.explored import Kept, Repeated
-
-Sizes = Mapping[str, int]
 
 _DRAWS = 8
 _MANY_DRAWS = 256  # of a source that is read and not seeded: what is rare must be seen, too

@@ -6,12 +6,10 @@ Every candidate holds at all answered points. Which of them are needed, and whet
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 
-from anyshape.domain import ROOT, Compare, Condition, Expr, Number, Op, Ref, any_of, evaluate, holds
-
-Sizes = Mapping[str, int]
+from anyshape.domain import ROOT, Compare, Condition, Expr, Number, Op, Ref, Sizes, any_of, evaluate, holds
 
 LARGEST_MULTIPLE = 128
 _MOST_IN_UNIONS = 24

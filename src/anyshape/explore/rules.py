@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, permutations, product
 from random import Random
 
-from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, dims_of, holds
+from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, Sizes, dims_of, holds
 from anyshape.explore.rule_grammar import candidate_tiers, complexity
 
-Sizes = Mapping[str, int]
 Rules = tuple[Condition, ...]
 
 _MOST_RULES = 12

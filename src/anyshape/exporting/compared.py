@@ -7,11 +7,11 @@ not proved  the domain up to the ends that can be compared; those ends, a joint 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.diagnose.comparison_notes import diagnose_ends
-from anyshape.domain import Compare, Condition, Number, Ref, is_about
+from anyshape.domain import Compare, Condition, Number, Ref, Sizes, is_about
 from anyshape.domain.telling_points import choose_telling, find_corner
 from anyshape.explore import Costing, find_extent, spread_sizes
 from anyshape.findings import Finding
@@ -20,8 +20,6 @@ from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Extent
 from anyshape.verify.asking import Cost, SizePlan, plan_sizes
-
-Sizes = Mapping[str, int]
 
 _MOST_ANSWERED = 40
 _MOST_REFUSED = 200

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.symbolic import Traces
+from anyshape.domain import Sizes
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.compared import Promised, end_where_compared
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import torch
 
 Tell = Callable[[str, int, int], None]
-Sizes = Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,12 @@ from anyshape.capture.symbolic import Traces
 from anyshape.diagnose.limits_reached import diagnose_memory
 from anyshape.diagnose.outputs import describe_outputs, find_smallest_varying
 from anyshape.diagnose.value_findings import diagnose_refused_value
+from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
 from anyshape.explore.refused_values import find_refused_values
-from anyshape.exporting.context import Options, Sizes
+from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Dim, Domain, Expr, Ref, evaluate
+from anyshape.domain import Dim, Domain, Expr, Ref, Sizes, evaluate
 from anyshape.inputs.calls import Inputs, bind_inputs
-from anyshape.inputs.declared import Declared, InputLeaf, Sizes
+from anyshape.inputs.declared import Declared, InputLeaf
 from anyshape.inputs.making import seed_of
 from anyshape.modules.slots import Slot
 

@@ -49,7 +49,7 @@ def inconsistent_sizes(
 def unsolvable_size(
     path: str, axis: int, expression: str, size: int, known: Mapping[str, int], example: str = ""
 ) -> Finding:
-    given = f" where {format_sizes(known)}" if known else ""
+    given = f" where {spell_sizes(known)}" if known else ""
     whose = f"axis {axis} of input {path!r}" if axis >= 0 else f"the value of input {path!r}"
     return Finding(
         code="AS014",
@@ -83,7 +83,7 @@ def no_such_axis(path: str, axis: int, shape: Shape) -> Finding:
 
 
 def unfit_axis(path: str, axis: int | str, observed: Sequence[tuple[Mapping[str, int], int]]) -> Finding:
-    rows = [f"{size} at {format_sizes(sizes)}" for sizes, size in observed]
+    rows = [f"{size} at {spell_sizes(sizes)}" for sizes, size in observed]
     whose = f"axis {axis}" if isinstance(axis, int) else "the value"
     return Finding(
         code="AS017",
@@ -99,7 +99,7 @@ def made_otherwise(path: str, expected: str, actual: str, sizes: Mapping[str, in
     return Finding(
         code="AS017",
         name="axis-follows-nothing",
-        what=f"input {path!r} is {actual} at {format_sizes(sizes)}, and was found to be {expected}.",
+        what=f"input {path!r} is {actual} at {spell_sizes(sizes)}, and was found to be {expected}.",
         why="the function of sizes follows another rule here than at the sizes where it was tried before.",
         fix="let every size follow from the parameters by one rule, or exclude these sizes: where=[...].",
         sizes=dict(sizes),
@@ -130,7 +130,7 @@ def outside_domain(sizes: Mapping[str, int], rule: str) -> Finding:
     return Finding(
         code="AS025",
         name="example-outside-domain",
-        what=f"the example lies outside its own domain: {format_sizes(sizes)}.",
+        what=f"the example lies outside its own domain: {spell_sizes(sizes)}.",
         why=f"the domain says {rule}.",
         fix="widen the rule, or give another example.",
         sizes=dict(sizes),
@@ -181,5 +181,5 @@ def format_shape(shape: Shape) -> str:
     return f"[{', '.join(str(size) for size in shape)}]"
 
 
-def format_sizes(sizes: Mapping[str, int]) -> str:
+def spell_sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())

@@ -19,6 +19,7 @@ from anyshape.domain import (
     Domain,
     Expr,
     Number,
+    Sizes,
     declare_domain,
     dims_of,
     holds,
@@ -30,14 +31,7 @@ from anyshape.findings import DeclarationError
 from anyshape.inputs.assemble import Options, Parts, Rule, assemble
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, words_disagree
 from anyshape.inputs.calls import BoundCall, Inputs
-from anyshape.inputs.declared import (
-    Declared,
-    InputLeaf,
-    Sizes,
-    ValueParameter,
-    check_values,
-    dtype_of,
-)
+from anyshape.inputs.declared import Declared, InputLeaf, ValueParameter, check_values, dtype_of
 from anyshape.inputs.making import choices_of, seeded
 from anyshape.inputs.probe_sizes import choose_example
 from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe

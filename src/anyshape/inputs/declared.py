@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from anyshape.domain import Domain, Expr, Number, evaluate, format_expr
+from anyshape.domain import Domain, Expr, Number, Sizes, evaluate, format_expr
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import format_shape, made_otherwise
 from anyshape.inputs.call_messages import structure_changes, too_many_names, unknown_output
@@ -22,7 +22,6 @@ from anyshape.inputs.calls import Array, BoundCall, Inputs, as_array, bind_input
 
 Kind = Literal["tensor", "constant", "scalar"]
 Way = Literal["function", "words", "examples", "auto", "static"]
-Sizes = Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
+from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import DeclarationError, Finding
-from anyshape.inputs.axis_messages import format_sizes
+from anyshape.inputs.axis_messages import spell_sizes
 from anyshape.inputs.call_messages import example_refused
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.declared import Declared, Sizes
+from anyshape.inputs.declared import Declared
 from anyshape.inputs.kinds import recognise
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.state import kept
@@ -47,11 +48,11 @@ def explain_bad_inputs(
     if not any(_answers(module, declared, sizes, value) for value in (0, 1)):
         return None
     names = ", ".join(repr(leaf.path) for leaf in whole)
-    arguments = ", ".join(f"{name}={size}" for name, size in declared.example_sizes.items())
+    arguments = format_sizes(declared.example_sizes)
     return Finding(
         code="AS027",
         name="made-values-refused",
-        what=f"the module refuses the values made for {names} at {format_sizes(sizes)}.",
+        what=f"the module refuses the values made for {names} at {spell_sizes(sizes)}.",
         why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}.",
         fix=f"give a function of sizes, which makes values that are legal:  def inputs({arguments}): return ...",
         is_fix_untried=True,

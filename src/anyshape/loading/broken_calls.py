@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from anyshape.domain import Condition, Dim, format_condition, format_expr
+from anyshape.domain import Condition, Dim, format_condition, format_expr, format_sizes
 from anyshape.findings import Finding, Source
 from anyshape.findings.paths import quoted
 from anyshape.graphs.size_places import Place, Reading
@@ -78,7 +78,7 @@ def wrong_fixed_size(tensor: TensorPromise, axis: int, shape: Sequence[int]) -> 
 
 
 def value_outside(tensor: TensorPromise, text: str, value: float, sizes: Mapping[str, int]) -> Finding:
-    at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    at = format_sizes(sizes)
     return Finding(
         code="AS421",
         name="value-outside",

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anyshape.domain import Sizes
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
-from anyshape.records.verdict import FailureKind, Sizes, Verdict, describe_untried, describe_untried_values
+from anyshape.records.verdict import FailureKind, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
     import onnx

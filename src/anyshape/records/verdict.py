@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from anyshape.domain import Domain
+from anyshape.domain import Domain, Sizes, format_sizes
 from anyshape.findings import Source
 
 _SHOWN = 3
@@ -37,12 +37,10 @@ def describe_untried_values(names: Sequence[str]) -> list[str]:
 
 def _some_of(left_out: list[Sizes]) -> str:
     largest = sorted(left_out, key=lambda sizes: sum(sizes.values()), reverse=True)
-    shown = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in largest[:_SHOWN])
+    shown = "; ".join(format_sizes(sizes) for sizes in largest[:_SHOWN])
     others = len(largest) - _SHOWN
     return f"{shown} and {others} more" if others > 0 else shown
 
-
-Sizes = Mapping[str, int]
 
 _NUMBER = re.compile(r"\d+")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from anyshape.domain import format_sizes
 from anyshape.records.benched import Benched, BenchRow
 from anyshape.runtime.timing import as_plain_timing
 
@@ -140,7 +141,7 @@ def _figure(value: float) -> str:
 
 
 def _sizes(row: BenchRow) -> str:
-    return ", ".join(f"{name}={size}" for name, size in row.sizes.items()) or "no dims"
+    return format_sizes(row.sizes) or "no dims"
 
 
 def bench_as_plain(benched: Benched) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from anyshape.domain import Dim, dims_of, format_condition, is_always
+from anyshape.domain import Dim, dims_of, format_condition, format_sizes, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
@@ -165,4 +165,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _sizes(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return format_sizes(sizes)

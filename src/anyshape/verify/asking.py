@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from anyshape.domain import choose_sizes, is_about, sizes_near
+from anyshape.domain import Sizes, choose_sizes, is_about, sizes_near
 from anyshape.inputs import Declared
 from anyshape.records.captured import Guard
-from anyshape.records.verdict import Sizes, Untried
+from anyshape.records.verdict import Untried
 from anyshape.verify.reference import Reference
 from anyshape.verify.request import VerifyRequest
 

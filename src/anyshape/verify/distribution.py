@@ -13,7 +13,8 @@ from time import monotonic
 
 import numpy as np
 
-from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Refusal, Sizes, Untried, Verdict
+from anyshape.domain import Sizes
+from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Refusal, Untried, Verdict
 from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array

@@ -5,7 +5,7 @@ What a single call does is verified like any file. Here it is whether the state 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from anyshape.domain import Sizes
 from anyshape.inputs import Declared, Inputs, StateInput, flatten_outputs, state_parameter
 from anyshape.inputs.calls import as_array
 from anyshape.modules.replay import Replay
@@ -22,8 +23,6 @@ from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.tensors import to_array
-
-Sizes = Mapping[str, int]
 
 _SAME_SIZES = 4
 _RELATIVE = 1e-3  # of the largest element: rounding adds up from call to call

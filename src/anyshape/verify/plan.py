@@ -18,7 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from anyshape.records.verdict import Sizes, Untried
+from anyshape.domain import Sizes
+from anyshape.records.verdict import Untried
 from anyshape.verify.edge_values import edges_of, further_edges_of
 from anyshape.verify.request import Allowance, VerifyRequest
 from anyshape.verify.tensors import total_elements

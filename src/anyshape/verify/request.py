@@ -9,7 +9,8 @@ from math import prod
 from os import PathLike
 from typing import Any
 
-from anyshape.records.verdict import Sizes, Untried
+from anyshape.domain import Sizes
+from anyshape.records.verdict import Untried
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.session import CPU
 from anyshape.verify.edge_values import Legal, lowest_integers, positions_of

@@ -22,8 +22,9 @@ from time import monotonic
 
 import torch
 
+from anyshape.domain import Sizes
 from anyshape.modules.state import RandomState
-from anyshape.records.verdict import Failure, FailureKind, Sizes, Verdict
+from anyshape.records.verdict import Failure, FailureKind, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.process import usable_cores
 from anyshape.verify.asking import file_bytes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
 
-from anyshape.records.verdict import Sizes
+from anyshape.domain import Sizes
 
 _SMALLEST = 4
 _LOOKED_AT = 4096

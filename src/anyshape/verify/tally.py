@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from anyshape.records.verdict import (
-    Failure,
-    FailureKind,
-    OutputError,
-    Refusal,
-    RoundedOtherwise,
-    Sizes,
-    Untried,
-    Verdict,
-)
+from anyshape.domain import Sizes
+from anyshape.records.verdict import Failure, FailureKind, OutputError, Refusal, RoundedOtherwise, Untried, Verdict
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.trial_runner import Equal, Outcome, SetAside, Trial
 

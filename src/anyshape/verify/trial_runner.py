@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch, Sizes
+from anyshape.domain import Sizes
+from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch
 from anyshape.runtime.child_messages import ChildDied, Death, RunError
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.runtime.dtypes import Array

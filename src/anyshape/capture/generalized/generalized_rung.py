@@ -8,13 +8,13 @@ import torch
 
 from anyshape.capture.generalized.built_program import Decompose
 from anyshape.capture.generalized.learn import Learner, Plan
-from anyshape.capture.generalized.learning_sizes import Answers, Sizes
+from anyshape.capture.generalized.learning_sizes import Answers
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
-from anyshape.domain import Condition
+from anyshape.domain import Condition, Sizes
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 

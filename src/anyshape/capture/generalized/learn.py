@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from anyshape.capture.generalized.asked import ValueAsked
 from anyshape.capture.generalized.explained_arguments import Explained, explain
-from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes, telling_sizes
+from anyshape.capture.generalized.learning_sizes import Answers, first_sizes, telling_sizes
 from anyshape.capture.generalized.not_learned import (
     CaptureRefused,
     not_predicted,
@@ -22,6 +22,7 @@ from anyshape.capture.generalized.not_learned import (
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
+from anyshape.domain import Sizes
 from anyshape.findings import AnyshapeError, Reason
 from anyshape.inputs import Declared
 

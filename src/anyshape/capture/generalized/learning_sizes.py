@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from anyshape.capture.generalized.fit_forms import roundings
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, choose_sizes, evaluate, is_about
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Sizes, choose_sizes, evaluate, is_about
 from anyshape.inputs import Declared
 
-Sizes = Mapping[str, int]
 Answers = Callable[[Sizes], bool]
 
 _MODULI = (2, 3, 4, 5, 7, 8)

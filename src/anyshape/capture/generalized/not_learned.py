@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from anyshape.capture.generalized.trace import ANSWER, Step
+from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import Finding, PromiseBroken, Reason, Source
 from anyshape.modules.frames import source_of_error, source_of_stack_text
-
-Sizes = Mapping[str, int]
 
 
 class CaptureRefused(PromiseBroken):
@@ -34,7 +33,7 @@ def name_of(step: Step | None) -> str:
 
 def at(sizes: Sizes) -> str:
     """`batch=3, seq=5`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return format_sizes(sizes)
 
 
 def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRefused:

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from anyshape.capture.generalized.fit_steps import find_break
-from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes, telling_sizes
+from anyshape.capture.generalized.learning_sizes import Answers, first_sizes, telling_sizes
 from anyshape.capture.generalized.not_learned import CaptureRefused
 from anyshape.capture.generalized.record import Recorder
 from anyshape.domain import (
@@ -24,6 +24,7 @@ from anyshape.domain import (
     Expr,
     Number,
     Ref,
+    Sizes,
     Undecided,
     all_of,
     evaluate,

@@ -24,14 +24,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from anyshape.capture.generalized.learning_sizes import Answers, Sizes, first_sizes
+from anyshape.capture.generalized.learning_sizes import Answers, first_sizes
 from anyshape.capture.generalized.not_learned import traces_differ
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Unaligned
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.functional import without_writes
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, smallest_point
 from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3

@@ -9,7 +9,7 @@ import torch
 
 from anyshape.capture.generalized.built_program import Decompose
 from anyshape.capture.generalized.learn import Learner, Lesson, Plan
-from anyshape.capture.generalized.learning_sizes import Answers, Sizes
+from anyshape.capture.generalized.learning_sizes import Answers
 from anyshape.capture.generalized.main_program import build_captured
 from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
@@ -20,7 +20,7 @@ from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side
-from anyshape.domain import Condition
+from anyshape.domain import Condition, Sizes
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.domain import Expr, evaluate, parse_expr
+from anyshape.domain import Expr, Sizes, evaluate, parse_expr
 from anyshape.findings import AnyshapeError
-from anyshape.records.verdict import Sizes
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.size_annotations import SIZES
