@@ -14,7 +14,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
 LAYERS = ("findings", "domain", "modules", "inputs", "operators", "runtime", "graphs", "records")
-STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "contract", "saving", "report")
+STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "repair", "contract", "saving", "report")
 TOP = (
     "loading",
     "bounded",
@@ -31,7 +31,11 @@ TOP = (
     "pipeline",
     "signing",
     "benching",
+    "file_evidence",
+    "repairing",
+    "freezing",
     "api",
+    "files",
     "compat",
     "cli",
     "testing",
