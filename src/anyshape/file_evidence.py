@@ -7,7 +7,7 @@ these rows in groups of its own size. Rows that are missing in the last group ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -80,7 +80,6 @@ class FilePair:
     outputs: Mapping[str, Axes]
     sizes: Sizes
     seed: int = 0
-    runs: int = field(default=0)
 
     def feeds(self, sizes: Sizes, seed: int = 0) -> dict[str, Array]:
         random = np.random.default_rng((self.seed, seed))
@@ -162,7 +161,6 @@ class FilePair:
 
     def _difference(self, expected: Sequence[Array], actual: Sequence[Array]) -> str | None:
         found = compare_outputs(expected, actual, [OutputRule(name) for name in self.outputs])
-        self.runs += 1
         if found is None:
             return None
         values = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in (found.expected, found.actual)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __is_entrance__ = True
 
 REPAIRED_KEY = "anyshape.repaired"
+_SMALL = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,12 +162,24 @@ def open_checked(path: Path) -> ir.Model:
                 missing += [] if (folder / tensor.location).is_file() else [str(tensor.location)]
     if missing:
         raise UsageError(missing_data(str(path), sorted(set(missing))))
+    _read_small(model)
     if model.functions:
         from onnx_ir.passes.common import InlinePass
 
         model = InlinePass()(model).model
     sort_graphs(model, path)
     return model
+
+
+def _read_small(model: ir.Model) -> None:
+    """Small weights of a second file are read now: they will lie inside the model."""
+    import onnx_ir as ir
+
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor) and tensor.nbytes < _SMALL:
+                value.const_value = ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)
 
 
 def _located(tensor: ir.ExternalTensor, folder: Path) -> ir.ExternalTensor:

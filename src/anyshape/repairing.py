@@ -33,7 +33,7 @@ from anyshape.repair.repair_messages import (
     unknown_reading,
 )
 from anyshape.repair.rule_table import RULES
-from anyshape.repair.search_readings import find_reading, next_decisions
+from anyshape.repair.search_readings import SearchEnded, find_reading, next_decisions
 from anyshape.repair.suspicious_numbers import find_suspects
 from anyshape.repair.written_sizes import with_edits
 from anyshape.runtime import ChildRunner, RunError
@@ -240,6 +240,8 @@ class Repair:
         try:
             assumed = bool(repaired.reading.follower.multiples)
             reading = self._follow({**taken, **fixed, choice.key: index}, may_assume=assumed)
+        except SearchEnded:
+            return True  # not known to contradict
         except Contradiction:
             return False
         multiples = reading.follower.multiples

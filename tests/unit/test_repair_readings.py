@@ -122,6 +122,36 @@ def test_states_of_a_recurrent_layer_follow_the_batch(tmp_path: Path) -> None:
     assert run(fixed, x=np.zeros((6, 9, 3), np.float32))[0].shape == (6, 1, 9, 2)
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_positions_that_count_an_axis_follow_it(batch: int, tmp_path: Path) -> None:
+    rows, columns = np.broadcast_arrays(np.arange(batch)[:, None], np.arange(5)[None, :])
+    places = np.stack([rows, columns], -1)
+    text = f"g (float[{batch}, 5] x) => (float[{batch}, 5] y) {{ z = GatherND (x, places) y = Softmax <axis = 1> (z) }}"
+    fixed = fix(save(text, tmp_path, places=places), {"x": "batch seq"})
+    x = np.random.default_rng(0).random((3, 7)).astype(np.float32)
+    assert np.allclose(run(fixed, x=x)[0], np.exp(x) / np.exp(x).sum(1, keepdims=True), atol=1e-6)
+
+
+def test_sizes_that_agree_for_multiples_alone_are_a_rule(tmp_path: Path) -> None:
+    text = (
+        "g (float[1, 1, 8] x) => (float[1, 2, 8] y) { p = MaxPool <kernel_shape = [2], strides = [2]> (x) "
+        'u = Resize <mode = "nearest"> (p, , scales) y = Concat <axis = 1> (x, u) }'
+    )
+    fixed = fix(save(text, tmp_path, scales=np.array([1, 1, 2], np.float32)), {"x": "batch 1 t"})
+    assert fixed.multiples == {"t": 2}
+    assert run(fixed, x=np.zeros((3, 1, 10), np.float32))[0].shape == (3, 2, 10)
+
+
+def test_a_constant_may_not_follow_a_size_at_one_of_two_nodes(tmp_path: Path) -> None:
+    text = (
+        "g (float[3, 5] x, float[2, 5] z) => (float[3, 5] y, float[2, 5] w) "
+        "{ r = Gather (table, places) a = Softmax <axis = 1> (x) y = Add (a, r) w = Add (z, r) }"
+    )
+    table = np.random.default_rng(0).random(9).astype(np.float32)
+    code, why = code_of(save(text, tmp_path, table=table, places=np.arange(5)), {"x": "batch seq"})
+    assert code == "AS501" and "at another node" in why
+
+
 def test_dims_of_one_size_are_asked_about_and_answered(tmp_path: Path) -> None:
     text = (
         "g (float[8, 8, 4] x) => (float[8, 32] y) "

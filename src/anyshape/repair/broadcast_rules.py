@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -38,23 +39,29 @@ def broadcast_inputs(follower: Follower, node: ir.Node, indices: Sequence[int], 
     """The common axes of these inputs, without the last `lead` ones of each."""
     shapes = {index: follower.axes(node, index)[: len(follower.axes(node, index)) - lead] for index in indices}
     rank = max(len(shape) for shape in shapes.values())
-    made: list[Expr] = []
-    wanted: dict[int, dict[int, Expr]] = {index: {} for index in indices}
-    for place in range(rank):
-        column = {
-            index: shape[place - rank + len(shape)] for index, shape in shapes.items() if place - rank + len(shape) >= 0
-        }
-        size = _common(follower, node, column)
-        if not is_open(size):
-            size = _made_by_constants(follower, node, column, size, place - rank)
-        made.append(size)
-        for index, own in column.items():
-            if is_open(size) and not is_open(own) and own != Number(1):
-                wanted[index][place - rank + len(shapes[index])] = size
-    for index, axes in wanted.items():
+    columns = [
+        {index: shape[place - rank] for index, shape in shapes.items() if len(shape) >= rank - place}
+        for place in range(rank)
+    ]
+    made = [_common(follower, node, column) for column in columns]
+    for place, column in enumerate(columns):
+        if not is_open(made[place]):
+            wanted = {index: _wanted(columns, made, index, rank - len(shape)) for index, shape in shapes.items()}
+            made[place] = _made_by_constants(follower, node, column, made[place], place - rank, wanted)
+    for index, shape in shapes.items():
+        axes = _wanted(columns, made, index, rank - len(shape))
         if axes:
             follower.edit_table(node, index, axes, may_broadcast=True)
     return tuple(made)
+
+
+def _wanted(columns: Sequence[dict[int, Expr]], made: Sequence[Expr], index: int, shift: int) -> dict[int, Expr]:
+    """The axes of an input that have to follow a size, and are a number in the file."""
+    return {
+        place - shift: made[place]
+        for place, column in enumerate(columns)
+        if index in column and is_open(made[place]) and not is_open(column[index]) and column[index] != Number(1)
+    }
 
 
 def _common(follower: Follower, node: ir.Node, column: dict[int, Expr]) -> Expr:
@@ -74,7 +81,14 @@ def _common(follower: Follower, node: ir.Node, column: dict[int, Expr]) -> Expr:
     return others[0]
 
 
-def _made_by_constants(follower: Follower, node: ir.Node, column: dict[int, Expr], size: Expr, place: int) -> Expr:
+def _made_by_constants(
+    follower: Follower,
+    node: ir.Node,
+    column: dict[int, Expr],
+    size: Expr,
+    place: int,
+    wanted: Mapping[int, dict[int, Expr]],
+) -> Expr:
     """The size of an axis that constants alone have: a size of the graph, if they look as if they were made for one."""
     constants = {index for index, own in column.items() if (known := follower.input(node, index)) and known.is_constant}
     options = sizes_like(follower, follower.at(size))
@@ -88,7 +102,7 @@ def _made_by_constants(follower: Follower, node: ir.Node, column: dict[int, Expr
         axis = array.ndim + place
         if not has_pattern(array, axis):
             return size
-        if not is_regular(array, {axis: options[0]}):
+        if not is_regular(array, {**wanted[index], axis: options[0]}):
             why = f"the constant {getattr(node.inputs[index], 'name', '')!r} it takes may have been made for {options[0]}."
             raise Contradiction(node, why, dims_in(options))
     return follower.choose(node, [(each,) for each in (size, *options)], f"[{place}]")[0]
@@ -96,6 +110,8 @@ def _made_by_constants(follower: Follower, node: ir.Node, column: dict[int, Expr
 
 def _computed(follower: Follower, node: ir.Node) -> object:
     """Arithmetic on integers that are sizes."""
+    if node.op_type in ("Equal", "Where"):
+        return _decided(follower, node)
     symbol = _ARITHMETIC.get(node.op_type)
     known = [follower.input(node, index) for index in range(len(node.inputs))]
     if symbol is None or len(known) != 2 or any(each is None or each.ints is None for each in known):
@@ -108,6 +124,46 @@ def _computed(follower: Follower, node: ir.Node) -> object:
             return None
         found[index] = simplify(Op(symbol, (left, right)))
     return found
+
+
+def _decided(follower: Follower, node: ir.Node) -> object:
+    """Comparisons of sizes with numbers below 1, and what is picked by them, as exporters write `-1` of an Expand."""
+    known = [follower.input(node, index) for index in range(len(node.inputs))]
+    if any(each is None or (each.ints is None and not _is_bool(each)) for each in known):
+        return None
+    arrays = [_values(each) for each in known if each is not None]
+    grid = np.broadcast(*arrays)
+    found = np.empty(grid.shape, dtype=object)
+    for index, parts in zip(np.ndindex(grid.shape), grid, strict=True):
+        picked = _equal(*parts) if node.op_type == "Equal" else _picked(*parts)
+        if picked is None:
+            return None
+        found[index] = picked
+    return found
+
+
+def _is_bool(known: Known) -> bool:
+    return known.is_constant and known.array().dtype == np.bool_
+
+
+def _values(known: Known) -> np.ndarray[Any, Any]:
+    if known.ints is not None:
+        return np.asarray(known.ints, dtype=object)
+    found = np.empty(known.array().shape, dtype=object)
+    for index, value in np.ndenumerate(known.array()):
+        found[index] = Number(int(value))
+    return found
+
+
+def _equal(one: Expr, other: Expr) -> Expr | None:
+    if isinstance(one, Number) and isinstance(other, Number):
+        return Number(int(one == other))
+    fixed = [each.value for each in (one, other) if isinstance(each, Number)]
+    return Number(0) if fixed and fixed[0] < 0 else None  # no size is negative
+
+
+def _picked(condition: Expr, one: Expr, other: Expr) -> Expr | None:
+    return None if not isinstance(condition, Number) else one if condition.value else other
 
 
 def matmul(follower: Follower, node: ir.Node) -> list[Known]:

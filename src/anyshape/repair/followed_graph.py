@@ -81,7 +81,7 @@ class Follower:
             self._check_pushed()
             self._check_constant_outputs(graph)
         except Contradiction as found:
-            found.choices = tuple(self.choices)
+            found.choices, found.progress = tuple(self.choices), len(self.known)
             raise
         return {str(value.name): self.of(value).axes for value in graph.outputs}
 

@@ -12,7 +12,9 @@ import onnx_ir as ir
 
 from anyshape.domain import Number
 from anyshape.repair.known_shapes import Known, constant_known
+from anyshape.runtime import RunError, Session
 
+_IR_VERSION = 8
 _MOST_TAKEN = 2**20
 _MOST_MADE = 2**22
 _RANDOM = (
@@ -59,7 +61,8 @@ def _count(known: Known) -> int:
 def _made(node: ir.Node, inputs: Sequence[Known]) -> int:
     """An upper bound for the elements that the node makes."""
     counts = [_count(each) for each in inputs]
-    values = [each.value for known in inputs if known.ints is not None for each in np.asarray(known.ints).reshape(-1)]
+    sizes = inputs if node.op_type in ("ConstantOfShape", "Range") else inputs[1:]
+    values = [each.value for known in sizes if known.ints is not None for each in np.asarray(known.ints).reshape(-1)]
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Resize", "Upsample", "Pad", "OneHot", "Range"):
         return max(prod([max(abs(each), 1) for each in values]), 1) * max(counts[:1] or [1])
     try:
@@ -86,15 +89,21 @@ def _evaluated(node: ir.Node, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any
         ],
         [onnx.helper.make_empty_tensor_value_info(name) for name in proto.output if name],
     )
+    imports = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(graph, ir_version=_IR_VERSION, opset_imports=imports)
+    found: Any
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
             found = ReferenceEvaluator(model).run(None, feeds)
-    except Exception:  # an operator or a type that the reference lacks: its rule gives the sizes
+    except Exception:  # an operator or a type that the reference lacks
+        found = _by_runtime(model, feeds)
+    is_known = found is not None and all(isinstance(each, (np.ndarray, np.generic)) for each in found)
+    return [np.asarray(each) for each in found] if found is not None and is_known else None
+
+
+def _by_runtime(model: Any, feeds: dict[str, Any]) -> list[Any] | None:
+    try:
+        return list(Session(model.SerializeToString(), threads=1).run(feeds))
+    except RunError:
         return None
-    return (
-        [np.asarray(each) for each in found]
-        if all(isinstance(each, (np.ndarray, np.generic)) for each in found)
-        else None
-    )

@@ -80,13 +80,17 @@ class IntsEdit:
 
 @dataclass(frozen=True)
 class TableEdit:
-    """A constant input of a node is made anew: `axes` are the sizes that follow dims, by axis."""
+    """A constant input of a node is made anew: `axes` are the sizes that follow dims, by axis.
+
+    In a table of positions, `counted` has the axis along which an element of the last axis counts.
+    """
 
     node: ir.Node
     index: int
     array: np.ndarray[Any, Any] = field(compare=False)
     axes: Mapping[int, Expr] = field(default_factory=dict)
     may_broadcast: bool = True
+    counted: Mapping[int, int] = field(default_factory=dict)
 
 
 Edit = IntsEdit | TableEdit
@@ -101,7 +105,7 @@ class HasSizes(Protocol):
 
 
 class Contradiction(Exception):
-    """No reading of this node is consistent; `dims` are those that it fixes."""
+    """No reading of this node is consistent; `dims` are those that it fixes, `progress` counts the values before it."""
 
     def __init__(self, node: ir.Node, why: str, dims: Iterable[str] = ()) -> None:
         super().__init__(why)
@@ -109,6 +113,7 @@ class Contradiction(Exception):
         self.why = why
         self.dims = frozenset(dims)
         self.choices: tuple[Choice, ...] = ()
+        self.progress = 0
 
 
 def constant_known(array: np.ndarray[Any, Any]) -> Known:

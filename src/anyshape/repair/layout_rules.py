@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, simplify
 from anyshape.repair.broadcast_rules import follow_table
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, product
+from anyshape.repair.known_shapes import Axes, Contradiction, Known, TableEdit, dims_in, is_open, product
 from anyshape.repair.number_readings import read_number, sizes_like
+from anyshape.repair.regular_tables import varying_axes
 
 _MOST_INDICES = 4
 
@@ -165,10 +168,45 @@ def gather_elements(follower: Follower, node: ir.Node) -> list[Known]:
 def gather_nd(follower: Follower, node: ir.Node) -> list[Known]:
     data, picked = follower.input(node, 0), follower.input(node, 1)
     assert data is not None and picked is not None
-    if picked.is_constant and any(map(is_open, data.axes)):
-        raise Contradiction(node, "its indices are a table of the file's own sizes.", dims_in(data.axes))
     batch, depth = follower.attribute(node, "batch_dims", 0), follower.at(picked.axes[-1])
-    return [Known((*picked.axes[:-1], *data.axes[batch + depth :]))]
+    axes = picked.axes
+    if picked.is_constant and any(map(is_open, data.axes)):
+        if batch:
+            raise Contradiction(node, "its indices are a table of the file's own sizes.", dims_in(data.axes))
+        axes = _followed_positions(follower, node, data.axes, picked.array())
+    return [Known((*axes[:-1], *data.axes[batch + depth :]))]
+
+
+def _followed_positions(follower: Follower, node: ir.Node, data: Axes, table: np.ndarray[Any, Any]) -> Axes:
+    """The axes of a constant table of positions: where it counts all places of an axis of the data, it follows that axis."""
+    made: list[Expr] = [Number(size) for size in table.shape]
+    counted: dict[int, int] = {}
+    for part in range(table.shape[-1]):
+        if not is_open(data[part]):
+            continue
+        places = [axis for axis in range(table.ndim - 1) if _counts(table[..., part], axis)]
+        places = [axis for axis in places if table.shape[axis] == follower.at(data[part])]
+        if not places:
+            raise Contradiction(node, "it picks fixed places of an axis that follows dims.", dims_in((data[part],)))
+        readings = [tuple(data[part] if axis == place else each for axis, each in enumerate(made)) for place in places]
+        made = list(follower.choose(node, readings, f"[{part}]"))
+        counted[part] = next(axis for axis in places if made[axis] == data[part])
+    for axis, size in enumerate(table.shape[:-1]):
+        if not is_open(made[axis]) and size > 1:
+            options = (*sizes_like(follower, size), made[axis])
+            (made[axis],) = follower.choose(node, [(each,) for each in options], f"[axis {axis}]")
+    followed = {axis: size for axis, size in enumerate(made) if is_open(size)}
+    rest = table[..., [part for part in range(table.shape[-1]) if part not in counted]]
+    if varying_axes(rest, followed):
+        raise Contradiction(node, "its positions vary along an axis that follows dims.", dims_in(followed.values()))
+    follower.edits.append(TableEdit(node, 1, table, followed, may_broadcast=False, counted=counted))
+    return tuple(made)
+
+
+def _counts(table: np.ndarray[Any, Any], axis: int) -> bool:
+    """Whether the values are 0, 1, 2, … along the axis, and depend on no other one."""
+    places = np.arange(table.shape[axis]).reshape([-1 if each == axis else 1 for each in range(table.ndim)])
+    return bool((table == places).all())
 
 
 def scatter(follower: Follower, node: ir.Node) -> list[Known]:

@@ -11,7 +11,13 @@ import onnx_ir as ir
 from anyshape.domain import Expr, Number
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.repair.known_shapes import TableEdit
-from anyshape.repair.regular_tables import Counting, Diagonal, find_counting, find_diagonal, varying_axes
+from anyshape.repair.regular_tables import (
+    Counting,
+    Diagonal,
+    find_counting,
+    find_diagonal,
+    varying_axes,
+)
 
 Array = np.ndarray[Any, Any]
 Vector = Callable[[Sequence[Expr]], ir.Value]
@@ -22,6 +28,8 @@ def write_table(
 ) -> ir.Value:
     """The table of an edit as a value of the graph."""
     array = edit.array
+    if edit.counted:
+        return _positions(arithmetic, vector, scalar, edit)
     kind = ir.DataType.from_numpy(array.dtype)
     varying = varying_axes(array, edit.axes)
     for axis in set(edit.axes) - set(varying):
@@ -45,6 +53,27 @@ def write_table(
         return made
     target = [edit.axes.get(axis, Number(size)) for axis, size in enumerate(edit.array.shape)]
     return writer.typed(arithmetic.add("Expand", made, vector(target)), kind)
+
+
+def _positions(arithmetic: Arithmetic, vector: Vector, scalar: Callable[[Expr], ir.Value], edit: TableEdit) -> ir.Value:
+    """A table of positions: each element of its last axis counts along an axis, or is as in the file."""
+    rank, kind = edit.array.ndim, ir.DataType.from_numpy(edit.array.dtype)
+    writer = _Tables(arithmetic, scalar, kind)
+    target = [edit.axes.get(axis, Number(size)) for axis, size in enumerate(edit.array.shape)]
+    shape = vector([*target[:-1], Number(1)])
+    parts = []
+    for part in range(edit.array.shape[-1]):
+        own = edit.array[..., part : part + 1]
+        for axis in edit.axes:
+            own = own.take([0], axis)
+        if part in edit.counted:
+            axis = edit.counted[part]
+            zero = np.zeros([1] * rank, edit.array.dtype)
+            made = writer.counting(Counting(axis, zero, zero + 1), rank, edit.axes[axis])
+        else:
+            made = arithmetic.typed_constant(own, kind)
+        parts.append(writer.typed(arithmetic.add("Expand", made, shape), kind))
+    return writer.typed(arithmetic.add("Concat", *parts, axis=rank - 1), kind)
 
 
 class _Tables:

@@ -150,7 +150,7 @@ def _resized(follower: Follower, node: ir.Node, source: Axes) -> Axes:
         ):  # pictures are resized, not batches and channels
             made[place] = want if is_open(want) else have
             continue
-        options: list[Expr] = list(sizes_like(follower, number))
+        options = [each for each in sizes_like(follower, number) if not is_open(have) or _is_about(each, have)]
         if is_open(have) and number % follower.at(have) == 0:
             options.append(simplify(have * (number // follower.at(have))))
         if is_open(have) and follower.at(have) % number == 0 and number != follower.at(have):
@@ -160,6 +160,11 @@ def _resized(follower: Follower, node: ir.Node, source: Axes) -> Axes:
         (made[place],) = follower.choose(node, [(each,) for each in (*options, want)], f"[{place}]")
     follower.edit_ints(node, 3, [made[place] for place in places])
     return tuple(made)
+
+
+def _is_about(option: Expr, have: Expr) -> bool:
+    """Whether a size follows the dims of an axis, and no others."""
+    return dims_in((option,)) <= dims_in((have,))
 
 
 def range_(follower: Follower, node: ir.Node) -> list[Known]:

@@ -11,13 +11,17 @@ from anyshape.repair.known_shapes import Choice, Contradiction
 
 Follow = Callable[[Mapping[str, int]], Follower]
 _MOST_PASSES = 400
-_MOST_SECONDS = 10.0
+_MOST_SECONDS = 5.0
+
+
+class SearchEnded(Contradiction):
+    """There was no time for all readings: none was found that fits, and one may."""
 
 
 def find_reading(follow: Follow, fixed: Mapping[str, int], most: int = _MOST_PASSES) -> Follower:
-    """The first pass without a contradiction in which `fixed` choices are taken. Raises the first Contradiction."""
+    """The first pass without a contradiction in which `fixed` choices are taken. Raises the furthest Contradiction."""
     decisions: Mapping[str, int] | None = dict(fixed)
-    first: Contradiction | None = None
+    furthest: Contradiction | None = None
     began = process_time()
     for _ in range(most):
         if decisions is None or process_time() - began > _MOST_SECONDS:
@@ -25,10 +29,12 @@ def find_reading(follow: Follow, fixed: Mapping[str, int], most: int = _MOST_PAS
         try:
             return follow(decisions)
         except Contradiction as found:
-            first = first or found
+            furthest = found if furthest is None or found.progress > furthest.progress else furthest
             decisions = next_decisions(found.choices, fixed, found.dims)
-    assert first is not None
-    raise first
+    assert furthest is not None
+    if decisions is not None:
+        raise SearchEnded(furthest.node, furthest.why, furthest.dims) from furthest
+    raise furthest
 
 
 def next_decisions(

@@ -35,6 +35,7 @@ _OPERATORS = (
 )
 _EVERYWHERE = (0.0, 0.5, 1.0, 2.0)  # numbers of any formula
 _SMALLEST = 3
+_SMALLEST_PRODUCT = 32  # smaller products have the value of other numbers by chance
 _MOST_SIZES = 40
 _MOST_VALUES = 8
 
@@ -123,6 +124,7 @@ def _formulas(follower: Follower, sizes: Iterable[Expr]) -> Iterator[tuple[float
 
 def _sizes(follower: Follower, dims: frozenset[str]) -> list[Expr]:
     """The sizes that follow these dims, and products of two of them."""
-    own = [expr for expr in (*follower.counts, *follower.seen) if dims_in((expr,)) & dims][:_MOST_SIZES]
+    counts = [expr for expr in follower.counts if expr in follower.seen or follower.at(expr) >= _SMALLEST_PRODUCT]
+    own = [expr for expr in (*counts, *follower.seen) if dims_in((expr,)) & dims][:_MOST_SIZES]
     pairs = [product((one, other)) for index, one in enumerate(own[:8]) for other in own[index + 1 : 8]]
-    return list(dict.fromkeys((*own, *pairs)))
+    return list(dict.fromkeys((*own, *(each for each in pairs if follower.at(each) >= _SMALLEST_PRODUCT))))
