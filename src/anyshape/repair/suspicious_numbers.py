@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isclose, log, sqrt
+from math import isclose, log, pi, sqrt
 
 import numpy as np
 import onnx_ir as ir
@@ -115,11 +115,21 @@ def _formulas(follower: Follower, sizes: Iterable[Expr]) -> Iterator[tuple[float
         if size < _SMALLEST:
             continue
         text = str(expr)
-        forms = ((size, text), (size - 1, f"{text} - 1"), (sqrt(size), f"sqrt({text})"), (log(size), f"log({text})"))
-        for value, shown in (*forms, (size / (size - 1), f"{text}/({text} - 1)")):
+        for value, shown in _forms(size, text):
             if value not in _EVERYWHERE:
                 yield float(value), shown
                 yield 1.0 / value, f"1/({shown})"
+
+
+def _forms(size: int, text: str) -> Iterator[tuple[float, str]]:
+    """What formulas make of a size; the inverse of each is one, too."""
+    yield from ((size, text), (size - 1, f"{text} - 1"), (sqrt(size), f"sqrt({text})"), (log(size), f"log({text})"))
+    yield from (
+        (size / 2, f"{text}/2"),
+        ((size - 1) / 2, f"({text} - 1)/2"),
+        (size / (size - 1), f"{text}/({text} - 1)"),
+    )
+    yield from ((size / pi, f"{text}/pi"), (size / (2 * pi), f"{text}/(2*pi)"))
 
 
 def _sizes(follower: Follower, dims: frozenset[str]) -> list[Expr]:
