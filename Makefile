@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load some 400 files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -59,6 +59,10 @@ operators: $(STAMP)
 # One process for each model and exporter; goes on where it stopped. BENCH="--only bert-base", "--small", "--again".
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed/run.py $(BENCH)
+
+# Models of one size, exported by both of torch's exporters, made dynamic again, compared with eager. REPAIR="unet-size windows".
+repair: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/repair/round_trip.py $(REPAIR)
 
 # What our own rungs do not reach, over the corpus, the suites and the families. Hours; goes on where it stopped.
 GAPS := $(CURDIR)/.gaps

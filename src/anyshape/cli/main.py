@@ -20,6 +20,7 @@ import typer
 
 from anyshape.cli.bench_command import bench
 from anyshape.cli.commands import check, explain, export, inspect
+from anyshape.cli.file_commands import fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
 from anyshape.findings import AnyshapeError, Finding, InternalError
 from anyshape.report.github import tell_github
@@ -88,6 +89,8 @@ app = typer.Typer(
         "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
         "  anyshape bench m.onnx --model model.py    latency and memory over sizes\n\n"
         "  anyshape inspect m.onnx                   what the file promises\n\n"
+        "  anyshape fix static.onnx -d 'x: batch 3'  a static file made dynamic, without its model\n\n"
+        "  anyshape freeze m.onnx batch=1            dims made static\n\n"
         "  anyshape explain AS102                    one page per finding, by its code or its name\n\n"
         "Exit status: 0 kept, 1 a promise is broken, 2 usage, 3 our own fault."
     ),
@@ -97,7 +100,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich alone takes longer to load than everything else that --help needs
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
-for command in (export, check, bench, inspect, explain):
+for command in (export, check, bench, inspect, fix, freeze, explain):
     app.command()(with_outcome(command))
 
 

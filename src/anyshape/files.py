@@ -1,0 +1,219 @@
+"""ONNX files without their model: a static file made dynamic (`fix`), and dims of a file made static (`freeze`).
+
+from anyshape import files
+files.fix("static.onnx", "dynamic.onnx", {"input": "batch 3 224 224"})
+files.freeze("dynamic.onnx", "one.onnx", {"batch": 1})
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyshape.api import check
+from anyshape.checking.freezing import freeze_model
+from anyshape.checking.repairing import Repair, Repaired
+from anyshape.contract.file_messages import missing_data
+from anyshape.contract.metadata import KEY, read_model
+from anyshape.findings import UsageError
+from anyshape.records.contract import Contract
+from anyshape.repair.declared_words import DeclaredAxes, read_declared, split_declaration
+from anyshape.repair.known_shapes import Axes, axes_text, name_of
+from anyshape.repair.safe_model import check_proto, sort_graphs
+from anyshape.saving import check_writable, save_model
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+__is_entrance__ = True
+
+REPAIRED_KEY = "anyshape.repaired"
+_SMALL = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedFile:
+    """A file that was made dynamic.
+
+    `changed` has the nodes whose constants were replaced, `evidence` what confirms the file, `multiples` the dims that have
+    to be multiples of a number: at other sizes a node of the file raises.
+    """
+
+    path: Path
+    inputs: Mapping[str, Axes]
+    outputs: Mapping[str, Axes]
+    changed: tuple[str, ...]
+    evidence: tuple[str, ...]
+    multiples: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"fixed: {self.path}"]
+        lines += [f"  {name}: {axes_text(axes)}" for side in (self.inputs, self.outputs) for name, axes in side.items()]
+        lines += [f"  rule      {name} is a multiple of {number}" for name, number in self.multiples.items()]
+        lines += [f"  changed   {', '.join(self.changed) or 'no constant'}"]
+        lines += [f"  evidence  {text}" for text in self.evidence]
+        return "\n".join(lines)
+
+    def as_plain(self) -> dict[str, Any]:
+        """For JSON, and for the metadata of the file."""
+        sides = {
+            side: {name: [str(axis) for axis in axes] for name, axes in values.items()}
+            for side, values in (("inputs", self.inputs), ("outputs", self.outputs))
+        }
+        return {
+            **sides,
+            "multiples": dict(self.multiples),
+            "changed": list(self.changed),
+            "evidence": list(self.evidence),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenFile:
+    """A file whose dims were made static. `contract` is what it declares; `has_contract`: it stands in the file."""
+
+    path: Path
+    contract: Contract
+    has_contract: bool
+    folded: int
+
+    def __str__(self) -> str:
+        lines = [f"frozen: {self.path}"]
+        lines += [f"  {tensor}" for tensor in (*self.contract.inputs, *self.contract.outputs)]
+        lines += [f"  folded    {self.folded} nodes"]
+        lines += [f"  contract  {'renewed' if self.has_contract else 'none'}"]
+        return "\n".join(lines)
+
+
+def fix(
+    path: str | PathLike[str],
+    output: str | PathLike[str],
+    dynamic: Mapping[str, str] | Sequence[str] | str,
+    *,
+    read: Mapping[str, str] | Sequence[str] = (),
+    model: Any = None,
+    inputs: Any = None,
+    where: Sequence[str] = (),
+    external_data: bool | None = None,
+) -> FixedFile:
+    """Make a static ONNX file dynamic, or raise PromiseBroken that names the node in the way; nothing is written then.
+
+    `dynamic` has words for the axes of inputs, and of outputs where that settles a question: `{"input": "batch 3 h w"}`, or
+    `["input: batch 3 h w"]`. Constants that hold sizes are replaced where one reading fits. `read` answers the question of
+    an AS502: `{"node": "[batch, 8*seq]"}`. The file is confirmed by the original: at its own sizes, and in pieces along dims
+    on which the model acts independently. With `model` and `inputs` (as in `anyshape.export`) it is also compared with the
+    model over the sizes of its domain.
+    """
+    source, target = Path(path), Path(output)
+    check_writable(target)
+    loaded = open_checked(source)
+    declared = read_declared(loaded.graph, _as_words(dynamic))
+    repair = Repair(loaded, source, declared, _as_words(read))
+    repaired = repair.find()
+    evidence = repaired.evidence
+    with repair.edited(repaired.reading) as edited:
+        if model is not None:
+            evidence = (*evidence, _compared(edited, model, inputs, where))
+        result = _result(target, declared, repaired, evidence)
+        edited.metadata_props.pop(KEY, None)
+        edited.metadata_props[REPAIRED_KEY] = json.dumps(result.as_plain())
+        save_model(edited, target, external_data=external_data)
+    return result
+
+
+def freeze(
+    path: str | PathLike[str],
+    output: str | PathLike[str],
+    sizes: Mapping[str, int],
+    *,
+    external_data: bool | None = None,
+) -> FrozenFile:
+    """Make dims of a file static, fold what follows, and renew its contract: `freeze("m.onnx", "one.onnx", {"batch": 1})`.
+
+    Raises UsageError for sizes outside the file's contract, DeclarationError for dims that it does not have.
+    """
+    source, target = Path(path), Path(output)
+    check_writable(target)
+    model = open_checked(source)
+    frozen = freeze_model(model, source, sizes)
+    save_model(model, target, external_data=external_data)
+    return FrozenFile(path=target, contract=frozen.contract, has_contract=frozen.has_contract, folded=frozen.folded)
+
+
+def open_checked(path: Path) -> ir.Model:
+    """The model in a file of unknown origin. Raises UsageError where it is not safe to work with."""
+    import onnx_ir as ir
+
+    proto = read_model(path)
+    check_proto(proto, path)
+    model = ir.from_proto(proto)
+    folder = path.resolve().parent
+    missing = []
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor):
+                value.const_value = _located(tensor, folder)
+                missing += [] if (folder / tensor.location).is_file() else [str(tensor.location)]
+    if missing:
+        raise UsageError(missing_data(str(path), sorted(set(missing))))
+    _read_small(model)
+    if model.functions:
+        from onnx_ir.passes.common import InlinePass
+
+        model = InlinePass()(model).model
+    sort_graphs(model, path)
+    return model
+
+
+def _read_small(model: ir.Model) -> None:
+    """Small weights of a second file are read now: they will lie inside the model."""
+    import onnx_ir as ir
+
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor) and tensor.nbytes < _SMALL:
+                value.const_value = ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)
+
+
+def _located(tensor: ir.ExternalTensor, folder: Path) -> ir.ExternalTensor:
+    import onnx_ir as ir
+
+    shape = ir.Shape(tensor.shape.numpy())
+    name = tensor.name or ""
+    return ir.ExternalTensor(
+        tensor.location, tensor.offset, tensor.length, tensor.dtype, shape=shape, name=name, base_dir=folder
+    )
+
+
+def _as_words(given: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    return split_declaration([given] if isinstance(given, str) else given)
+
+
+def _result(target: Path, declared: DeclaredAxes, repaired: Repaired, evidence: tuple[str, ...]) -> FixedFile:
+    follower = repaired.reading.follower
+    return FixedFile(
+        path=target,
+        inputs=declared.inputs,
+        outputs=repaired.reading.outputs,
+        changed=tuple(dict.fromkeys(name_of(edit.node) for edit in follower.edits)),
+        evidence=evidence,
+        multiples=dict(follower.multiples),
+    )
+
+
+def _compared(edited: ir.Model, model: Any, inputs: Any, where: Sequence[str]) -> str:
+    """The evidence of a comparison with the model itself. Raises PromiseBroken where they differ."""
+    with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
+        path = Path(folder) / "repaired.onnx"
+        save_model(edited, path)
+        verdict = check(path, model, inputs, where=where)
+    return f"equal to the model at {len(verdict.tried)} sizes"

@@ -1,0 +1,197 @@
+"""What is known of each value of a graph while its sizes are followed: its axes, its integers, its constant.
+
+Every axis is an expression of the dims whose value at the file's own sizes is the size in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.domain import Expr, Number, Ref, dims_of, evaluate, simplify, substitute
+
+Axes = tuple[Expr, ...]
+_MOST_INTS = 256
+_LARGEST_MULTIPLE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """`ints` has an expression for each element of a small integer tensor; `load` gives the array of a constant."""
+
+    axes: Axes
+    ints: Any = None
+    load: Callable[[], np.ndarray[Any, Any]] | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.load is not None
+
+    def array(self) -> np.ndarray[Any, Any]:
+        assert self.load is not None
+        return self.load()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A node whose numbers have several readings; `taken` is the index of the one that was followed.
+
+    `acts`: the node cuts, fills or picks along the axis that the numbers are about, so that nothing which holds row by row
+    confirms a reading.
+    """
+
+    key: str
+    node: ir.Node
+    readings: tuple[Axes, ...]
+    taken: int
+    acts: bool = False
+
+    @property
+    def dims(self) -> frozenset[str]:
+        """The dims on which the readings differ."""
+        return frozenset(name for reading in self.readings for name in self.dims_to(reading))
+
+    def dims_to(self, other: Axes) -> frozenset[str]:
+        """The dims on which another reading differs from the one that was taken."""
+        pairs = zip(self.readings[self.taken], other, strict=True)
+        return frozenset(name for pair in pairs if pair[0] != pair[1] for expr in pair for name in dims_of(expr))
+
+    def is_settled(self, other: Axes, sizes: Mapping[str, int]) -> bool:
+        """Whether another reading is the same one where these dims have these sizes."""
+        fixed: dict[str, Expr] = {name: Number(size) for name, size in sizes.items()}
+        pairs = zip(self.readings[self.taken], other, strict=True)
+        return all(is_same(substitute(one, fixed), substitute(two, fixed)) for one, two in pairs)
+
+
+@dataclass(frozen=True)
+class IntsEdit:
+    """An integer input of a node is replaced by these expressions; -1 and 0 have the meaning that the operator gives them."""
+
+    node: ir.Node
+    index: int
+    exprs: Axes
+    is_scalar: bool = False
+
+
+@dataclass(frozen=True)
+class TableEdit:
+    """A constant input of a node is made anew: `axes` are the sizes that follow dims, by axis.
+
+    In a table of positions, `counted` has the axis along which an element of the last axis counts.
+    """
+
+    node: ir.Node
+    index: int
+    array: np.ndarray[Any, Any] = field(compare=False)
+    axes: Mapping[int, Expr] = field(default_factory=dict)
+    may_broadcast: bool = True
+    counted: Mapping[int, int] = field(default_factory=dict)
+
+
+Edit = IntsEdit | TableEdit
+
+
+class HasSizes(Protocol):
+    """The sizes that were met so far, and their values in the file."""
+
+    seen: dict[Expr, None]
+
+    def at(self, expr: Expr) -> int: ...
+
+
+class Contradiction(Exception):
+    """No reading of this node is consistent; `dims` are those that it fixes, `progress` counts the values before it."""
+
+    def __init__(self, node: ir.Node, why: str, dims: Iterable[str] = ()) -> None:
+        super().__init__(why)
+        self.node = node
+        self.why = why
+        self.dims = frozenset(dims)
+        self.choices: tuple[Choice, ...] = ()
+        self.progress = 0
+
+
+def constant_known(array: np.ndarray[Any, Any]) -> Known:
+    """A constant of which the values are at hand."""
+    return Known(numbers(array.shape), _ints_of(array), lambda: array)
+
+
+def tensor_known(tensor: ir.TensorProtocol) -> Known:
+    """A constant of the file, read when it is needed."""
+    shape = tuple(int(size) for size in tensor.shape.numpy())
+    is_small = prod(shape) <= _MOST_INTS and tensor.dtype in (ir.DataType.INT64, ir.DataType.INT32)
+    return Known(numbers(shape), _ints_of(tensor.numpy()) if is_small else None, tensor.numpy)
+
+
+def _ints_of(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype not in (np.int64, np.int32) or array.size > _MOST_INTS:
+        return None
+    found = np.empty(array.shape, dtype=object)
+    for index, value in np.ndenumerate(array):
+        found[index] = Number(int(value))
+    return found
+
+
+def numbers(shape: Sequence[int]) -> Axes:
+    return tuple(Number(int(size)) for size in shape)
+
+
+def product(exprs: Iterable[Expr]) -> Expr:
+    """The simplified product; 1 of nothing."""
+    found: Expr = Number(1)
+    for expr in exprs:
+        found = simplify(found * expr)
+    return found
+
+
+def is_open(expr: Expr) -> bool:
+    """Whether the size follows a dim."""
+    return not isinstance(expr, Number)
+
+
+def is_same(one: Expr, other: Expr) -> bool:
+    """Whether both are equal at all sizes."""
+    return one == other or simplify(one - other) == Number(0)
+
+
+def is_same_on(one: Expr, other: Expr, multiples: Mapping[str, int]) -> bool:
+    """Whether both are equal where these dims are multiples of these numbers."""
+    scaled: dict[str, Expr] = {name: Ref(name) * number for name, number in multiples.items()}
+    return is_same(simplify(substitute(one, scaled)), simplify(substitute(other, scaled)))
+
+
+def find_multiples(one: Expr, other: Expr, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    """The smallest number of which all dims have to be multiples so that both are equal; None where none helps."""
+    names = dims_in((one, other))
+    for number in range(2, _LARGEST_MULTIPLE + 1):
+        multiples = {name: number for name in names if sizes[name] % number == 0}
+        if multiples and is_same_on(one, other, multiples):
+            return multiples
+    return None
+
+
+def dims_in(exprs: Iterable[Expr]) -> frozenset[str]:
+    return frozenset(name for expr in exprs for name in dims_of(expr))
+
+
+def size_at(expr: Expr, sizes: Mapping[str, int]) -> int:
+    return evaluate(expr, sizes)
+
+
+def axes_text(axes: Iterable[Expr]) -> str:
+    """`[batch, 64]`."""
+    return f"[{', '.join(map(str, axes))}]"
+
+
+def node_text(node: ir.Node) -> str:
+    """`'conv1' (Conv)`; a node without a name is called after its first output."""
+    return f"{name_of(node)!r} ({node.op_type})"
+
+
+def name_of(node: ir.Node) -> str:
+    return node.name or next((str(value.name) for value in node.outputs if value.name), node.op_type)

@@ -1,0 +1,140 @@
+"""Numbers of the file that may be sizes without being the size of anything: `x.sum(1) / 10` of ten steps.
+
+A number that equals a size, its root, its logarithm or the inverse of one of these may have been computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isclose, log, pi, sqrt
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.domain import Expr, Number
+from anyshape.repair.followed_graph import Follower
+from anyshape.repair.known_shapes import TableEdit, dims_in, product
+from anyshape.repair.regular_tables import varying_axes
+
+_OPERATORS = (
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "Less",
+    "LessOrEqual",
+    "Greater",
+    "GreaterOrEqual",
+    "Equal",
+    "Clip",
+    "Min",
+    "Max",
+    "Mod",
+)
+_EVERYWHERE = (0.0, 0.5, 1.0, 2.0)  # numbers of any formula
+_SMALLEST = 3
+_SMALLEST_PRODUCT = 32  # smaller products have the value of other numbers by chance
+_MOST_SIZES = 40
+_MOST_VALUES = 8
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A number at a node, and what it may be."""
+
+    node: ir.Node
+    number: float
+    formula: str
+
+
+def find_suspects(follower: Follower, dims: Iterable[str], independent: Iterable[str] = ()) -> list[Suspect]:
+    """The numbers that these dims explain as well; for independent ones, those that no fixed size explains."""
+    alone = frozenset(independent)
+    strict = list(_formulas(follower, _sizes(follower, frozenset(dims) - alone)))
+    loose = list(_formulas(follower, _sizes(follower, alone))) if alone else []
+    fixed = list(_formulas(follower, _fixed_sizes(follower))) if alone else []
+    found = []
+    for node, number in (*_numbers(follower), *_of_tables(follower)):
+        text = _explained(number, strict)
+        if text is None and _explained(number, fixed) is None:
+            text = _explained(number, loose)
+        if text is not None:
+            found.append(Suspect(node, number, text))
+    return found
+
+
+def _explained(number: float, formulas: Iterable[tuple[float, str]]) -> str | None:
+    return next((text for value, text in formulas if isclose(abs(number), value, rel_tol=2e-7)), None)
+
+
+def _fixed_sizes(follower: Follower) -> list[Expr]:
+    """Sizes of values that follow no dim."""
+    return list(
+        dict.fromkeys(axis for known in follower.known.values() for axis in known.axes if isinstance(axis, Number))
+    )
+
+
+def _numbers(follower: Follower) -> Iterator[tuple[ir.Node, float]]:
+    """Single numbers beside values that are no constants."""
+    nodes = dict.fromkeys(node for value in follower.known if (node := value.producer()) is not None)
+    for node in nodes:
+        if (
+            node.op_type not in _OPERATORS
+            or follower.known[node.outputs[0]].is_constant
+            or _is_arithmetic(follower, node)
+        ):
+            continue
+        for value in node.inputs:
+            known = follower.known.get(value) if value is not None else None
+            if known is not None and known.is_constant and all(axis == Number(1) for axis in known.axes):
+                array = known.array()
+                if array.dtype.kind in "iuf" and abs(float(array.reshape(-1)[0])) not in _EVERYWHERE:
+                    yield node, float(array.reshape(-1)[0])
+
+
+def _of_tables(follower: Follower) -> Iterator[tuple[ir.Node, float]]:
+    """The values of constants that are made at other sizes: `1/n` everywhere is one."""
+    for edit in follower.edits:
+        if isinstance(edit, TableEdit) and edit.array.dtype.kind in "iuf" and not varying_axes(edit.array, edit.axes):
+            values = np.unique(edit.array)
+            yield from (
+                (edit.node, float(value)) for value in values[:_MOST_VALUES] if abs(float(value)) not in _EVERYWHERE
+            )
+
+
+def _is_arithmetic(follower: Follower, node: ir.Node) -> bool:
+    """Whether the node computes a size."""
+    return follower.known[node.outputs[0]].ints is not None
+
+
+def _formulas(follower: Follower, sizes: Iterable[Expr]) -> Iterator[tuple[float, str]]:
+    for expr in sizes:
+        size = follower.at(expr)
+        if size < _SMALLEST:
+            continue
+        text = str(expr)
+        for value, shown in _forms(size, text):
+            if value not in _EVERYWHERE:
+                yield float(value), shown
+                yield 1.0 / value, f"1/({shown})"
+
+
+def _forms(size: int, text: str) -> Iterator[tuple[float, str]]:
+    """What formulas make of a size; the inverse of each is one, too."""
+    yield from ((size, text), (size - 1, f"{text} - 1"), (sqrt(size), f"sqrt({text})"), (log(size), f"log({text})"))
+    yield from (
+        (size / 2, f"{text}/2"),
+        ((size - 1) / 2, f"({text} - 1)/2"),
+        (size / (size - 1), f"{text}/({text} - 1)"),
+    )
+    yield from ((size / pi, f"{text}/pi"), (size / (2 * pi), f"{text}/(2*pi)"))
+
+
+def _sizes(follower: Follower, dims: frozenset[str]) -> list[Expr]:
+    """The sizes that follow these dims, and products of two of them."""
+    counts = [expr for expr in follower.counts if expr in follower.seen or follower.at(expr) >= _SMALLEST_PRODUCT]
+    own = [expr for expr in (*counts, *follower.seen) if dims_in((expr,)) & dims][:_MOST_SIZES]
+    pairs = [product((one, other)) for index, one in enumerate(own[:8]) for other in own[index + 1 : 8]]
+    return list(dict.fromkeys((*own, *(each for each in pairs if follower.at(each) >= _SMALLEST_PRODUCT))))
