@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from anyshape.inputs import flatten_outputs
-from anyshape.modules.replay import Replay
+from anyshape.intercept.replay import Replay
 
 X = torch.ones(3, 8)
 

@@ -13,7 +13,7 @@ import re
 
 from anyshape.diagnose.wording import say_sizes
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
-from anyshape.modules.replay import TORCH
+from anyshape.intercept.replay import TORCH
 from anyshape.records.explored import Repeated
 from anyshape.records.verdict import RowDifference
 

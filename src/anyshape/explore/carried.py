@@ -17,8 +17,8 @@ import torch
 from anyshape.domain import Dim, Expr, Number, Ref, Sizes
 from anyshape.explore.repeated_calls import calling
 from anyshape.inputs import Declared, StateInput, flatten_outputs
+from anyshape.intercept.replay import Replay, Reply
 from anyshape.modules.reach import MISSING
-from anyshape.modules.replay import Replay, Reply
 from anyshape.modules.slots import putting
 from anyshape.records.explored import Kept, Repeated
 

@@ -11,7 +11,7 @@ import torch
 from anyshape.domain import Sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared
-from anyshape.modules.replay import Call, Replay
+from anyshape.intercept.replay import Call, Replay
 from anyshape.modules.slots import changed_slots, read_slots
 
 _USUAL_CALLS = 20

@@ -22,9 +22,9 @@ from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.intercept.replay import Call, Replay, Reply
 from anyshape.modules.line_trace import find_difference, find_writer
 from anyshape.modules.reach import MISSING
-from anyshape.modules.replay import Call, Replay, Reply
 from anyshape.modules.slots import Slot, changed_slots, putting, read_slots
 from anyshape.records.explored import Kept, Repeated
 

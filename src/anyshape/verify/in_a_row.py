@@ -17,7 +17,7 @@ import torch
 from anyshape.domain import Sizes
 from anyshape.inputs import Declared, Inputs, StateInput, flatten_outputs, state_parameter
 from anyshape.inputs.calls import as_array
-from anyshape.modules.replay import Replay
+from anyshape.intercept.replay import Replay
 from anyshape.records.verdict import RowDifference
 from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner

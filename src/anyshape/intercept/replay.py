@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from anyshape.intercept.withheld_draws import WithheldDraws
 from anyshape.modules.state import ModuleState, generator_state
-from anyshape.modules.withheld_draws import WithheldDraws
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 Call = Callable[[torch.nn.Module], Any]

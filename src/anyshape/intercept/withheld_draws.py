@@ -3,17 +3,20 @@
     skip = self.training and torch.rand([]) < 0.1        in eval mode the number is drawn, and nothing reads it
 
 Each operator that moves torch's generator runs, and gives tensors without memory in place of its results. Whatever is done
-with one of these is noted.
+with one of these is noted. torch.cond and its like run in plain Python: dynamo does not run under a dispatch mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, NoReturn
 
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from anyshape.intercept.control_flow import control_flow_in_python
 
 
 class WithheldDraws(TorchDispatchMode):
@@ -24,6 +27,7 @@ class WithheldDraws(TorchDispatchMode):
         self.is_read = False
         self._position = b""
         self._without_memory = _tensors_without_memory(self._note_reading)
+        self._around = ExitStack()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self._note_other_draws()
@@ -37,6 +41,7 @@ class WithheldDraws(TorchDispatchMode):
         return pytree.tree_map_only(torch.Tensor, self._without_memory, result)
 
     def __enter__(self) -> WithheldDraws:
+        self._around.enter_context(control_flow_in_python())
         self._position = _position()
         super().__enter__()
         return self
@@ -44,6 +49,7 @@ class WithheldDraws(TorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         self._note_other_draws()
+        self._around.close()
 
     def _note_other_draws(self) -> None:
         """Other threads, and libraries that call no operator, draw unseen: the generator is not where an operator left it."""
