@@ -20,7 +20,7 @@ from anyshape.leaves.recurrent import recurrent
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")  # eager's own
 
 
-class InputOperand(nn.Module):
+class Given(nn.Module):
     """A network with its initial state as inputs of the model."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -131,7 +131,7 @@ VARIANTS = [
     Variant("gru-no-bias-bidirectional", gru(bias=False, bidirectional=True), batch_first()),
     Variant("gru-time-first-3-layers", gru(batch_first=False, num_layers=3), time_first),
     Variant("gru-unbatched", gru(num_layers=2), unbatched, ((0,),)),
-    Variant("gru-state-given", lambda: InputOperand(gru(**DEEP)()), with_states((4, 6)), STATE),
+    Variant("gru-state-given", lambda: Given(gru(**DEEP)()), with_states((4, 6)), STATE),
     Variant("gru-state-from-size", lambda: MadeFromSize(is_set=False), batch_first()),
     Variant("gru-state-from-size-then-set", lambda: MadeFromSize(is_set=True), batch_first()),
     Variant("lstm", lstm(), batch_first()),
@@ -140,13 +140,13 @@ VARIANTS = [
     Variant("lstm-time-first", lstm(batch_first=False, bidirectional=True), time_first),
     Variant("lstm-unbatched", lstm(**DEEP), unbatched, ((0,),)),
     Variant("lstm-dropout", lstm(dropout=0.5, num_layers=2), batch_first()),
-    Variant("lstm-states-given", lambda: InputOperand(lstm(**DEEP)()), with_states((4, 6), (4, 6)), STATES),
+    Variant("lstm-states-given", lambda: Given(lstm(**DEEP)()), with_states((4, 6), (4, 6)), STATES),
     Variant("lstm-projected", lstm(proj_size=3), batch_first()),
     Variant("lstm-projected-deep", lstm(proj_size=3, **DEEP), batch_first()),
     Variant("lstm-projected-no-bias", lstm(proj_size=2, bias=False), batch_first()),
     Variant(
         "lstm-projected-states-given",
-        lambda: InputOperand(lstm(proj_size=3, **DEEP)()),
+        lambda: Given(lstm(proj_size=3, **DEEP)()),
         with_states((4, 3), (4, 6)),
         STATES,
     ),
@@ -157,7 +157,7 @@ VARIANTS = [
     Variant("float64-lstm-twice", lambda: Twice().double(), batch_first(torch.float64)),
     Variant(
         "float64-gru-state-given",
-        lambda: InputOperand(gru(bias=False)()).double(),
+        lambda: Given(gru(bias=False)()).double(),
         with_states((1, 6), dtype=torch.float64),
         STATE,
     ),
@@ -166,14 +166,14 @@ VARIANTS = [
     Variant("float16-lstm-projected", lambda: lstm(proj_size=3, **DEEP)().half(), batch_first(torch.float16)),
     Variant(
         "float16-lstm-projected-states-given",
-        lambda: InputOperand(lstm(proj_size=3)()).half(),
+        lambda: Given(lstm(proj_size=3)()).half(),
         with_states((1, 3), (1, 6), dtype=torch.float16),
         STATES,
     ),
     Variant("bfloat16-gru", lambda: InBfloat16(gru(**DEEP)()), batch_first(), tolerance=3e-2),
     Variant(
         "bfloat16-lstm-projected-states-given",
-        lambda: InBfloat16(InputOperand(lstm(proj_size=3)())),
+        lambda: InBfloat16(Given(lstm(proj_size=3)())),
         with_states((1, 3), (1, 6)),
         STATES,
         tolerance=3e-2,
@@ -303,7 +303,7 @@ def test_operators_keep_their_word_to_torch(with_lengths: bool) -> None:
 
 def test_states_of_another_batch_size_are_refused_as_in_eager() -> None:
     with pytest.raises(RuntimeError, match="Expected hidden size"):
-        capture(InputOperand(gru()()).eval(), (torch.randn(3, 5, 8), torch.randn(1, 4, 6)), STATE)
+        capture(Given(gru()()).eval(), (torch.randn(3, 5, 8), torch.randn(1, 4, 6)), STATE)
 
 
 def test_one_run_of_the_file_gives_output_and_states() -> None:

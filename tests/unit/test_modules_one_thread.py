@@ -122,8 +122,8 @@ def test_torchs_fused_layers_are_off_in_one_thread() -> None:
 
 
 def test_warnings_are_ignored_in_one_thread_and_filters_survive_interleaving() -> None:
-    def question_found() -> int:
-        with pytest.warns(UserWarning, match="question_found"):
+    def heard() -> int:
+        with pytest.warns(UserWarning, match="heard"):
             warnings.warn("heard", UserWarning, stacklevel=1)
         return 1
 
@@ -133,7 +133,7 @@ def test_warnings_are_ignored_in_one_thread_and_filters_survive_interleaving() -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.warn("not heard: filters here make warnings errors", UserWarning, stacklevel=1)
-            assert elsewhere(question_found) == 1
+            assert elsewhere(heard) == 1
             elsewhere(other.__enter__)  # a thread that enters during ours and leaves after it
         with warnings.catch_warnings(record=True) as recorded:
             warnings.simplefilter("always")

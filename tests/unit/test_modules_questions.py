@@ -139,8 +139,8 @@ def test_a_number_below_zero_is_given_by_its_distance() -> None:
     x = torch.arange(5.0)
     answered = FixedDecisions(Ends(), (Below("value_1"),))
     assert answered(x, torch.tensor(9), value_1=torch.zeros(2)).tolist() == [3.0, 4.0]
-    question_found = find_next_question(Ends(), (x, torch.tensor(-3)), {}, (Below("value_1"),))
-    assert question_found.numbers == {"value_1": 3} and question_found.is_real
+    found = find_next_question(Ends(), (x, torch.tensor(-3)), {}, (Below("value_1"),))
+    assert found.numbers == {"value_1": 3} and found.is_real
     assert not find_next_question(Ends(), (x, torch.tensor(3)), {}, (Below("value_1"),)).is_real
 
 
@@ -164,10 +164,10 @@ def test_hearing_finds_the_real_numbers() -> None:
                 x = x / 2
             return x
 
-    question_found = find_next_question(Halved(), (torch.tensor([5.0]),), {}, (Times("value_1", True), False))
-    assert question_found.asked is None and question_found.numbers == {"value_1": 3}
-    question_found = find_next_question(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
-    assert question_found.asked is None and question_found.numbers == {"value_1": 9}
+    found = find_next_question(Halved(), (torch.tensor([5.0]),), {}, (Times("value_1", True), False))
+    assert found.asked is None and found.numbers == {"value_1": 3}
+    found = find_next_question(Model(), (torch.ones(2), torch.tensor(9)), {}, (True, "value_1"))
+    assert found.asked is None and found.numbers == {"value_1": 9}
 
 
 def test_strictly_an_answer_that_the_values_contradict_is_an_error() -> None:

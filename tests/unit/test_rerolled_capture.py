@@ -209,11 +209,11 @@ def test_a_decoder_is_learned_from_twelve_steps_and_right_at_two_hundred(monkeyp
     lengths: list[int] = []
     trace = Recorder.trace
 
-    def question_found(self: Recorder, sizes: Any) -> Any:
+    def heard(self: Recorder, sizes: Any) -> Any:
         lengths.append(sizes["length"])
         return trace(self, sizes)
 
-    monkeypatch.setattr(Recorder, "trace", question_found)
+    monkeypatch.setattr(Recorder, "trace", heard)
     learned = learn(capture_rerolled, Decoder(), _inputs)
     assert max(lengths) <= 12
     assert learned.differences([{"batch": 2, "length": length} for length in (1, 2, 13, 200)]) == []

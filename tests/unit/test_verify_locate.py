@@ -20,7 +20,7 @@ from anyshape.verify import Answer, Reference, VerifyOptions, annotate_sizes, ve
 from anyshape.verify.locate.find import judge
 from anyshape.verify.locate.module_values import KnownValues, Step, watch
 from anyshape.verify.locate.opened import FileNode
-from anyshape.verify.locate.shown import InputOperand, Stopped, load_named, show
+from anyshape.verify.locate.shown import Given, Stopped, load_named, show
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -248,7 +248,7 @@ def test_inner_values_are_shown_and_the_node_that_stops_is_named(tmp_path: Path)
     model = onnx.parser.parse_model(HEAD + RIGHT_THEN_WRONG)
     onnx.save(model, tmp_path / "m.onnx")
     named = load_named(str(tmp_path / "m.onnx"))
-    given = InputOperand({"x": np.ones((1, 4), np.float32)}, {}, monotonic() + 20)
+    given = Given({"x": np.ones((1, 4), np.float32)}, {}, monotonic() + 20)
     assert np.allclose(show(named, ["e"], given)["e"], np.e)
     stopping = (
         """g (float[b, 4] x) => (float[b, 4] y) { shape = Constant<value_ints = [3, 4]>() y = Reshape(x, shape) }"""
