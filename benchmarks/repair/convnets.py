@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from rows import Row, batches, image, pixels
+from repair_rows import Row, batches, image, pixels
 from torch import Tensor, nn
 from torch.nn import functional as F
 

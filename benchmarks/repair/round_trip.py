@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import torch
 from convnets import ROWS as CONVNETS
-from rows import Row
+from repair_rows import Row
 from sequences import HARD_ROWS
 from sequences import ROWS as SEQUENCES
 from traps import ROWS as TRAPS

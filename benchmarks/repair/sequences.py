@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from rows import Row, batches, image, pixels, sequence, steps, tokens
+from repair_rows import Row, batches, image, pixels, sequence, steps, tokens
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from rows import Row, image, pixels, sequence, steps
+from repair_rows import Row, image, pixels, sequence, steps
 from torch import Tensor, nn
 from torch.nn import functional as F
 
