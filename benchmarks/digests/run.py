@@ -58,7 +58,7 @@ def _zoo() -> Iterator[tuple[str, Callable[[], Any]]]:
     from tests.zoo import ZOO, Row
 
     import anyshape
-    from anyshape.exporting.pipeline import STRATEGIES
+    from anyshape.exporting.ladder import STRATEGIES
 
     def export(row: Row, strategy: str | None) -> Any:
         return anyshape.export(row.module(), row.inputs, where=row.where, strategy=strategy)

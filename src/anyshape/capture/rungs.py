@@ -122,18 +122,15 @@ def _is_pin(guard: Guard) -> bool:
 
 def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     check_growth(context.recorder(), context.declared, context.answers)
-    return capture_generalized(
-        context.module,
-        context.declared,
-        context.answers,
-        context.decompose,
-        context.suspects(),
-        context.traces,
-    )
+    return _from_traces(capture_generalized, context)
 
 
 def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
-    return capture_rerolled(
+    return _from_traces(capture_rerolled, context)
+
+
+def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> Captured:
+    return capture(
         context.module,
         context.declared,
         context.answers,

@@ -16,11 +16,11 @@ import onnx_ir as ir
 
 from anyshape.checking.file_evidence import FilePair, kinds_of
 from anyshape.contract.digest import digest_model
-from anyshape.contract.file_messages import outside_contract
+from anyshape.contract.file_messages import outside_contract, runtime_rejects
 from anyshape.contract.foreign import contract_of_foreign
 from anyshape.contract.metadata import find_contract, write_contract
-from anyshape.domain import Domain, Expr, Number, dims_of, simplify, smallest_point, substitute
-from anyshape.findings import Finding, PromiseBroken, UsageError
+from anyshape.domain import Domain, Expr, Number, dims_of, format_sizes, simplify, smallest_point, substitute
+from anyshape.findings import PromiseBroken, UsageError
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.records.contract import Contract, StatePromise, TensorPromise, Tested
 from anyshape.repair.repair_messages import repair_differs
@@ -174,7 +174,8 @@ def _compare(
                 if difference is not None:
                     raise PromiseBroken(repair_differs(f"the frozen file differs from {str(path)!r}.", difference))
                 return
-    raise UsageError(_never_runs(path, sizes, why))
+    what = f"cannot run {{}} at {format_sizes(sizes)}."
+    raise UsageError(runtime_rejects(str(path), why, what, "freeze it at sizes at which it runs."))
 
 
 def _points(domain: Domain) -> list[dict[str, int]]:
@@ -184,14 +185,3 @@ def _points(domain: Domain) -> list[dict[str, int]]:
     smallest = smallest_point(domain)
     made = [{name: tried[index % 2] for index, name in enumerate(domain.names)} for tried in _TRIED]
     return [*([dict(smallest)] if smallest else []), *(each for each in made if domain.contains(each))]
-
-
-def _never_runs(path: Path, sizes: Mapping[str, int], why: str) -> Finding:
-    given = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return Finding(
-        code="AS047",
-        name="runtime-rejects-file",
-        what=f"onnxruntime cannot run {str(path)!r} at {given}.",
-        why=why,
-        fix="freeze it at sizes at which it runs.",
-    )

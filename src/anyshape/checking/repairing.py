@@ -18,13 +18,13 @@ from pathlib import Path
 import onnx_ir as ir
 
 from anyshape.checking.file_evidence import FilePair, broken_form, kinds_of
+from anyshape.contract.file_messages import runtime_rejects
 from anyshape.findings import Finding, PromiseBroken, UsageError
 from anyshape.repair.declared_words import DeclaredAxes
 from anyshape.repair.followed_graph import Follower
 from anyshape.repair.known_shapes import Axes, Choice, Contradiction, Known, is_same_on, name_of
 from anyshape.repair.repair_messages import (
     may_be_size,
-    original_fails,
     reading_text,
     repair_differs,
     several_readings,
@@ -285,4 +285,5 @@ def _own_sizes(pair: FilePair, path: Path) -> str | None:
     try:
         return pair.difference_at_own_sizes()
     except RunError as error:
-        raise UsageError(original_fails(str(path), str(error))) from error
+        fix = "the original has to run: a repair is compared with it."
+        raise UsageError(runtime_rejects(str(path), str(error), "cannot run {} at its own sizes.", fix)) from error

@@ -111,14 +111,17 @@ def missing_operators(path: str, needs: list[str]) -> Finding:
     )
 
 
-def runtime_rejects(path: str, message: str) -> Finding:
-    """onnxruntime does not take the file."""
+_TRY_ANOTHER = "if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime."
+
+
+def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix: str = _TRY_ANOTHER) -> Finding:
+    """onnxruntime does not take the file, whose name is put into `what`."""
     return Finding(
         code="AS047",
         name="runtime-rejects-file",
-        what=f"onnxruntime cannot load {path!r}.",
+        what=f"onnxruntime {what.format(repr(path))}",
         why=message,
-        fix="if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime.",
+        fix=fix,
     )
 
 

@@ -80,7 +80,7 @@ def _declared(dim: Dim, rules: list[_Rule]) -> Dim:
 
 def _no_size_left(dim: Dim, low: str, high: str, multiple: int, written: bool) -> Finding:
     rules = list(dict.fromkeys([low, high] + ([f"{dim.name} % {multiple} == 0"] if multiple != 1 else [])))
-    why = f"{_listed(rules)} cannot hold together."
+    why = f"{list_quoted(rules)} cannot hold together."
     if written:
         return empty_domain(f"no size is left for dim {dim.name!r}.", why)
     why += " A size is at least 1 unless a rule says otherwise."
@@ -110,10 +110,11 @@ def check_not_empty(domain: Domain) -> None:
     if is_empty(domain) is not Answer.YES:
         return
     texts = [format_condition(rule) for rule in find_contradiction(domain) or domain.conditions()]
-    together = f"{_listed(texts)} cannot hold together." if len(texts) > 1 else f"{texts[0]!r} never holds."
+    together = f"{list_quoted(texts)} cannot hold together." if len(texts) > 1 else f"{texts[0]!r} never holds."
     raise DeclarationError(empty_domain("no sizes keep all of the rules.", together, "drop or widen one of them."))
 
 
-def _listed(texts: list[str]) -> str:
+def list_quoted(texts: Sequence[str]) -> str:
+    """`'a', 'b' and 'c'`."""
     quoted = [repr(text) for text in texts]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 2 else quoted)

@@ -76,11 +76,10 @@ def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, .
         return attempts, narrowings  # the rules are learned again, and all rungs start with other ones
     if context.options.verify.is_skipped or any(each.has(Reason.VALUES_DECIDE_ELSEWHERE) for each in attempts):
         return attempts, narrowings  # further rungs follow one way of the code alone: never proved
-    turn = _turn(context)
     for rung in RUNGS:
         has_time = context.limit.left > 0 or not attempts
         if rung.is_due is not None and has_time and rung.is_due(attempts, context):
-            attempts = (*attempts, _in_time(rung, turn))
+            attempts = (*attempts, _in_time(rung, _turn(context)))
     return attempts, narrowings
 
 

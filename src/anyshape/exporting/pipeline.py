@@ -173,10 +173,17 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> 
         declared = replace(declared, domain=declared.domain.narrowed(pinned_condition(explored)))
     _stop_at_errors(findings)
     context = ExportContext(
-        job.module, declared, explored, job.reference, tried.cost, options, job.tell, limit=job.limit
+        job.module,
+        declared,
+        explored,
+        job.reference,
+        tried.cost,
+        options,
+        job.tell,
+        limit=job.limit,
+        programs=tried.programs,
+        refused_before=tuple(lesson.sizes for lesson in lessons) if learns_again else None,
     )
-    refused_before = tuple(lesson.sizes for lesson in lessons) if learns_again else None
-    context = replace(context, programs=tried.programs, refused_before=refused_before)
     attempts, narrowings = climb(context)
     return _Climbed(context, attempts, (*findings, *narrowings))
 

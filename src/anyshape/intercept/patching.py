@@ -124,7 +124,7 @@ def _put(place: Any, name: str, value: Any) -> None:
 
 
 class StandsFor(type):
-    """A class that stands for another: `isinstance`, `issubclass`, attributes, `==` and `|` mean that one."""
+    """A class that is used in the place of another, `own`: `isinstance`, `issubclass`, attributes, `==` and `|` use `own`."""
 
     own: type
 

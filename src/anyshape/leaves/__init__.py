@@ -53,15 +53,12 @@ def leaves() -> Iterator[None]:
 
 def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `ONNXRegistry.register_op(target, function)` takes, for every operator of a leaf."""
+    from anyshape.leaves.define import without_types
+
     with_operators = [leaf for leaf in _modules() if hasattr(leaf, "translations")]
     found = {operator: written for leaf in with_operators for operator, written in leaf.translations().items()}
-    return {operator: _without_types(written) for operator, written in found.items()}
+    return {operator: without_types(written) for operator, written in found.items()}
 
 
 def _modules() -> list[Any]:
     return [import_module(f"anyshape.leaves.{name}") for name in LEAVES]
-
-
-def _without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
-    # torch.onnx would read the annotations as ONNX types, and warn that it cannot.
-    return lambda *args: translation(*args)

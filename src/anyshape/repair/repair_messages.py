@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from anyshape.domain.domain_text import list_quoted
 from anyshape.findings import Finding
 from anyshape.repair.known_shapes import Axes, Choice, Contradiction, axes_text, name_of, node_text
 from anyshape.repair.suspicious_numbers import Suspect
@@ -15,7 +16,7 @@ def stays_fixed(found: Contradiction, dims: Sequence[str]) -> Finding:
     return Finding(
         code="AS501",
         name="size-stays-fixed",
-        what=f"{_listed(about)} cannot be dynamic: node {node_text(found.node)} stands in the way.",
+        what=f"{list_quoted(about) or 'nothing'} cannot be dynamic: node {node_text(found.node)} stands in the way.",
         why=found.why,
         fix="leave the dims that it fixes as numbers, or export the model anew with `anyshape export`.",
     )
@@ -69,17 +70,6 @@ def repair_differs(what: str, why: str) -> Finding:
     )
 
 
-def original_fails(path: str, message: str) -> Finding:
-    """AS047: there is nothing to compare a repair with."""
-    return Finding(
-        code="AS047",
-        name="runtime-rejects-file",
-        what=f"onnxruntime cannot run {path!r} at its own sizes.",
-        why=message,
-        fix="the original has to run: a repair is compared with it.",
-    )
-
-
 def reading_text(axes: Axes) -> str:
     return str(axes[0]) if len(axes) == 1 else axes_text(axes)
 
@@ -93,7 +83,3 @@ def unknown_reading(name: str, text: str, known: Mapping[str, Sequence[str]]) ->
         what=f"--read {f'{name}: {text}'!r} is no reading of a node of the file.",
         why=f"nodes with several readings: {listed}.",
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(map(repr, names[:-1])), repr(names[-1])))) if names else "nothing"

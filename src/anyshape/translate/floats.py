@@ -42,6 +42,7 @@ from anyshape.leaves.whole import counted, number
 from anyshape.records.export import Exported
 from anyshape.translate.known_values import value_of
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
+from anyshape.translate.wider_types import make_cast
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -166,24 +167,16 @@ def _round(node: ir.Node) -> None:
     if not narrow or node.graph is None:
         return
     for place in narrow:
-        wide = _cast(node, node.inputs[place], ir.DataType.FLOAT, f"input_{place}")
+        wide = make_cast(node, node.inputs[place], ir.DataType.FLOAT, f"input_{place}")
         node.graph.insert_before(node, wide)
         node.replace_input_with(place, wide.outputs[0])
     for place, value in enumerate(node.outputs):
         if value.dtype is _NARROW:
-            rounded = _cast(node, value, _NARROW, f"rounded_{place}")
+            rounded = make_cast(node, value, _NARROW, f"rounded_{place}")
             ir.convenience.replace_all_uses_with(value, rounded.outputs[0], replace_graph_outputs=True)
             rounded.replace_input_with(0, value)
             value.dtype = ir.DataType.FLOAT
             node.graph.insert_after(node, rounded)
-
-
-def _cast(node: ir.Node, value: ir.Value | None, dtype: ir.DataType, name: str) -> ir.Node:
-    cast = ir.node("Cast", [value], {"to": dtype.value}, name=f"{node.name}/{name}")
-    cast.metadata_props.update(node.metadata_props)
-    cast.outputs[0].name = f"{node.outputs[0].name}/{name}"
-    cast.outputs[0].dtype, cast.outputs[0].shape = dtype, value.shape if value is not None else None
-    return cast
 
 
 _aten = torch.ops.aten

@@ -26,6 +26,7 @@ _MARK = "LoopMark"
 
 def loop_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `Translator` takes: the mark of a loop in a graph, and pieces at computed places."""
+    from anyshape.leaves.define import without_types
     from anyshape.leaves.loop import loop
     from anyshape.leaves.tensor_pieces import cut, pick, put, put_slice
     from anyshape.translate.tensor_piece_nodes import translate_cut, translate_pick, translate_put, translate_put_slice
@@ -37,12 +38,7 @@ def loop_translations() -> dict[OpOverload, Callable[..., Any]]:
         put: translate_put,
         put_slice: translate_put_slice,
     }
-    return {target: _without_types(translation) for target, translation in translations.items()}
-
-
-def _without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
-    # torch.onnx would read the annotations as ONNX types, and warn that it cannot.
-    return lambda *args: translation(*args)
+    return {target: without_types(translation) for target, translation in translations.items()}
 
 
 def _translate_mark(

@@ -104,7 +104,7 @@ def _widen(node: ir.Node, schema: onnx.defs.OpSchema, variable: str) -> None:
     if wide is None:
         return
     for place in places:
-        cast = _cast(node, node.inputs[place], wide, f"wide_{place}")
+        cast = make_cast(node, node.inputs[place], wide, f"wide_{place}")
         node.graph.insert_before(node, cast)
         node.replace_input_with(place, cast.outputs[0])
     for place, value in enumerate(results):
@@ -113,7 +113,7 @@ def _widen(node: ir.Node, schema: onnx.defs.OpSchema, variable: str) -> None:
 
 def _cast_back(node: ir.Node, value: ir.Value, wide: ir.DataType, name: str) -> None:
     assert node.graph is not None and value.dtype is not None
-    narrow = _cast(node, value, value.dtype, name)
+    narrow = make_cast(node, value, value.dtype, name)
     ir.convenience.replace_all_uses_with(value, narrow.outputs[0], replace_graph_outputs=True)
     narrow.replace_input_with(0, value)
     value.type = ir.TensorType(wide)  # a new one: values may share theirs
@@ -140,7 +140,8 @@ def _name(dtype: ir.DataType) -> str:
     return dtype.name.lower()
 
 
-def _cast(node: ir.Node, value: ir.Value | None, dtype: ir.DataType, name: str) -> ir.Node:
+def make_cast(node: ir.Node, value: ir.Value | None, dtype: ir.DataType, name: str) -> ir.Node:
+    """A Cast of a value that this node reads or gives, with its line; `name` is added to the names of the node."""
     cast = ir.node("Cast", [value], {"to": dtype.value}, name=f"{node.name}/{name}")
     cast.metadata_props.update(node.metadata_props)
     cast.outputs[0].name = f"{node.outputs[0].name}/{name}"

@@ -3,8 +3,8 @@
 A value that follows from sizes and weights alone is computed from the steps so far. One that depends on an input's
 values is never answered: it would be baked into the file.
 
-An index is recorded as the views it stands for: torch leaves out a slice that happens to take everything (`x[:, :8]` of eight
-columns), so that traces at different sizes would differ. Here every slice with a bound is a slice.
+An index is recorded as views (`select`, `slice`), one for each part of it. torch leaves out a slice that happens to take
+everything (`x[:, :8]` of eight columns), so that traces at different sizes would differ; here every slice with a bound is one.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def fit_part_of_padding(values: Integers, points: Points) -> Expr | None:
 
 
 def roundings(rule: Expr) -> Iterator[tuple[Ref, int]]:
-    """Sizes at which the float that a share stands for, multiplied, rounds to another whole number than the share."""
+    """Sizes at which the user's float (0.29) rounds to another whole number than the fraction that the rule has (29/100)."""
     if not isinstance(rule, Op):
         return
     for part in rule.args:

@@ -171,7 +171,7 @@ class NoTensorForm(Exception):
 
 
 def takes_tensor(target: Any, position: int) -> bool:
-    """Whether the argument at this position is a tensor in the schema, so that a tensor of no axes may stand for it."""
+    """Whether the schema has a tensor at this position: a number can then be passed as a tensor without axes."""
     arguments = target._schema.arguments
     return position < len(arguments) and "Tensor" in str(arguments[position].type)
 
@@ -179,7 +179,7 @@ def takes_tensor(target: Any, position: int) -> bool:
 def call_with_tensors(
     scope: Scope, target: Any, args: Sequence[Any], kwargs: dict[str, Any], shape: Sequence[Any], dtype: torch.dtype
 ) -> Any:
-    """The call where some arguments are tensors that the operator wants as numbers. Raises NoTensorForm.
+    """Write a call in which tensors are given for arguments that the operator takes as numbers. Raises NoTensorForm.
 
     `shape` and `dtype` are those of the result.
     """

@@ -192,7 +192,7 @@ FindSide = Callable[[Declared], Condition | None]
 
 
 def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, depth: int) -> Captured:
-    """`capture` where it serves, else both sides of what `find_side` finds, each cut at most `depth` - 1 times more."""
+    """Call `capture`; if it refuses, split the domain by the condition of `find_side`, `depth` times at most."""
     try:
         return capture(declared)
     except CaptureRefused as refusal:

@@ -6,7 +6,7 @@ Does a trace grow with a dim? Then there is a loop over it, and one program for 
 3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
 4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
 
-A loop whose first steps, or whose steps after some number, are others: the size from which on one form serves.
+Some loops run other operations in their first steps, or after a number of steps. The condition that separates them:
 
     out = [first]; for t in range(1, seq): ...     ->     seq <= 1 by itself, and seq > 1
     if t >= 33: state = state.clamp(-1, 1)         ->     seq <= 33, and seq > 33, where 33 stands in the user's code

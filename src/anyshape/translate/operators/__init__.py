@@ -69,18 +69,20 @@ DECOMPOSED = (
 
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
+    from anyshape.leaves.define import without_types
     from anyshape.leaves.grouped import grouped_mm
 
     table = _collect("TRANSLATIONS")
-    return {**_by_overload(table), grouped_mm: _without_types(table["_grouped_mm"])}
+    return {**_by_overload(table), grouped_mm: without_types(table["_grouped_mm"])}
 
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
+    from anyshape.leaves.define import without_types
     from anyshape.leaves.spectra import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
-    return {**_by_overload(table), istft: _without_types(table["istft"])}
+    return {**_by_overload(table), istft: without_types(table["istft"])}
 
 
 def library_translations() -> dict[OpOverload, Translation]:
@@ -106,19 +108,16 @@ def _unused(*args: Any) -> Any:
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
     import torch
 
+    from anyshape.leaves.define import without_types
+
     found = {}
     for name, translation in table.items():
         packet, _, overload = name.rpartition("::")[2].partition(".")
         namespace = getattr(torch.ops, name.rpartition("::")[0] or "aten")
         operator = getattr(getattr(namespace, packet, None), overload or "default", None)
         if operator is not None:  # every torch has its own set of overloads
-            found[operator] = _without_types(translation)
+            found[operator] = without_types(translation)
     return found
-
-
-def _without_types(translation: Translation) -> Translation:
-    # torch.onnx would read the annotations as ONNX types, and warn that it cannot.
-    return lambda *args, **kwargs: translation(*args, **kwargs)
 
 
 __all__ = ["complex_translations", "decomposed_operators", "library_translations", "operator_translations"]

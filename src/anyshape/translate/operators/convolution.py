@@ -9,7 +9,7 @@ The transposed kind is a plain one over the input with zeros between its element
 Convolutions whose number of groups is a size (modulated convolution), and transposed ones with an open output size.
 
 aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX wants both numbers as constants; torch.onnx (to 2.13)
-gives up. Groups become a matrix product over windows (windows.py); an open output size becomes the longest output, cut.
+gives up. Groups become a matrix product over windows; an open output size becomes the longest output, cut.
 All else goes to ONNX's own operators.
 """
 
