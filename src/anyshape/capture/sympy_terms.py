@@ -1,6 +1,7 @@
 """torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims; a program's outputs.
 
-What cannot be said in integer arithmetic (true division, square roots, sizes that depend on values) gives None: the caller
+Floats of which every value is exact (`ceil(n / 2 - 0.5)`: integers, halves, quarters and so on) are fractions of integers.
+What integer arithmetic cannot say (division by 3, square roots, sizes that depend on values) gives None: the caller
 keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at
 sizes: the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import (
@@ -44,6 +46,8 @@ _COMPARISONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
+_ROUNDINGS = ("CeilToInt", "FloorToInt", "TruncToInt")
+_LARGEST_DENOMINATOR = 2**20  # with it, numerators that float64 has exactly go up to 2**33: more than any size
 _DIVISIONS = {"FloorDiv": "//", "CleanDiv": "//", "Mod": "%", "PythonMod": "%"}
 
 
@@ -75,6 +79,8 @@ def _expression(term: Any, symbols: Mapping[str, Expr]) -> Expr:
             raise _Untranslatable(term.name)
         return symbols[term.name]
     name = type(term).__name__
+    if name in _ROUNDINGS:
+        return _rounded(name, *_fraction(term.args[0], symbols))
     if term.is_Pow and term.exp.is_Integer and int(term.exp) > 0:
         base = _expression(term.base, symbols)
         return reduce(lambda product, _: product * base, range(int(term.exp) - 1), base)
@@ -99,8 +105,10 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "BooleanFalse":
         return FALSE
     if name in _COMPARISONS:
-        left, right = (_expression(side, symbols) for side in term.args)
-        return Compare(_COMPARISONS[name], left, right)
+        (left, below_left), (right, below_right) = (_fraction(side, symbols) for side in term.args)
+        if below_left == below_right:
+            return Compare(_COMPARISONS[name], left, right)
+        return Compare(_COMPARISONS[name], left * below_right, right * below_left)
     if name == "And":
         return all_of(_condition(part, symbols) for part in term.args)
     if name == "Or":
@@ -108,6 +116,50 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "Not":
         return Not(_condition(term.args[0], symbols))
     raise _Untranslatable(name)
+
+
+def _fraction(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, int]:
+    """Numerator and denominator of a term whose value float64 has exactly: the denominator is a power of two."""
+    name = type(term).__name__
+    if getattr(term, "is_Float", False) or getattr(term, "is_Rational", False):
+        numerator, denominator = float(term).as_integer_ratio()
+        return Number(numerator), _checked(denominator)
+    if name == "ToFloat":
+        return _expression(term.args[0], symbols), 1
+    if name in ("FloatTrueDiv", "IntTrueDiv"):
+        above, below = _fraction(term.args[0], symbols)
+        divisor, under = _fraction(term.args[1], symbols)
+        if not isinstance(divisor, Number) or divisor.value <= 0 or divisor.value.bit_count() != 1:
+            raise _Untranslatable(name)
+        return above * under, _checked(below * divisor.value)
+    if getattr(term, "is_Add", False) and not term.is_integer:
+        parts = [_fraction(argument, symbols) for argument in term.args]
+        below = max(divisor for _, divisor in parts)
+        scaled = [above * (below // divisor) for above, divisor in parts]
+        return reduce(lambda left, right: left + right, scaled), below
+    if getattr(term, "is_Mul", False) and not term.is_integer:
+        parts = [_fraction(argument, symbols) for argument in term.args]
+        if sum(not isinstance(above, Number) for above, _ in parts) > 1:  # too large for float64, perhaps
+            raise _Untranslatable(name)
+        factors, divisors = zip(*parts, strict=True)
+        return reduce(lambda left, right: left * right, factors), _checked(prod(divisors))
+    return _expression(term, symbols), 1
+
+
+def _checked(denominator: int) -> int:
+    if denominator.bit_count() != 1 or denominator > _LARGEST_DENOMINATOR:
+        raise _Untranslatable(str(denominator))
+    return denominator
+
+
+def _rounded(name: str, above: Expr, below: int) -> Expr:
+    """CeilToInt, FloorToInt or TruncToInt of a fraction."""
+    floor, ceiling = above // below, -(-above // below)
+    if below == 1:
+        return above
+    if name == "TruncToInt":  # towards zero: of the two, the ceiling where it is not positive
+        return Op("max", (floor, Op("min", (ceiling, Number(0)))))
+    return floor if name == "FloorToInt" else ceiling
 
 
 _SPAN = 512
