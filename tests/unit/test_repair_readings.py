@@ -13,7 +13,7 @@ import pytest
 from anyshape import files
 from anyshape.domain import Number, Ref, parse_expr
 from anyshape.findings import DeclarationError, PromiseBroken, UsageError
-from anyshape.repair.regular_tables import find_counting, find_diagonal, is_regular
+from anyshape.repair.known_constants import find_counting, find_diagonal, is_regular
 from anyshape.repair.reshape_readings import find_readings
 from anyshape.runtime import Session
 

@@ -23,7 +23,7 @@ from anyshape.domain import Domain, Expr, Number, dims_of, format_sizes, simplif
 from anyshape.findings import PromiseBroken, UsageError
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.records.contract import Contract, StatePromise, TensorPromise, Tested
-from anyshape.repair.repair_messages import repair_differs
+from anyshape.repair.repair_findings import repair_differs
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.dtypes import dtype_called
 from anyshape.saving.models import save_to_run

@@ -23,7 +23,8 @@ from anyshape.findings import Finding, PromiseBroken, UsageError
 from anyshape.repair.declared_words import DeclaredAxes
 from anyshape.repair.followed_graph import Follower
 from anyshape.repair.known_shapes import Axes, Choice, Contradiction, Known, is_same_on, name_of
-from anyshape.repair.repair_messages import (
+from anyshape.repair.repair_findings import (
+    find_suspects,
     may_be_size,
     reading_text,
     repair_differs,
@@ -32,9 +33,7 @@ from anyshape.repair.repair_messages import (
     stays_fixed,
     unknown_reading,
 )
-from anyshape.repair.rule_table import RULES
-from anyshape.repair.search_readings import SearchEnded, find_reading, next_decisions
-from anyshape.repair.suspicious_numbers import find_suspects
+from anyshape.repair.search_readings import RULES, SearchEnded, find_reading, next_decisions
 from anyshape.repair.written_sizes import with_edits
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.saving.models import save_to_run

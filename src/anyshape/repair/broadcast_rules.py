@@ -10,9 +10,8 @@ import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, Op, simplify
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product
-from anyshape.repair.number_readings import sizes_like
-from anyshape.repair.regular_tables import has_pattern, is_regular
+from anyshape.repair.known_constants import has_pattern, is_regular
+from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product, sizes_like
 
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "//", "Mod": "%", "Max": "max", "Min": "min"}
 

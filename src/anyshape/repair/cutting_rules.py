@@ -8,8 +8,7 @@ import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, Op, evaluate, simplify
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same
-from anyshape.repair.number_readings import read_number
+from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, read_number
 
 _END = 2**31 - 1
 

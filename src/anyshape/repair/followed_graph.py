@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, simplify
-from anyshape.repair.known_constants import find_constant
+from anyshape.repair.known_constants import find_constant, find_counting, find_sources, is_regular, varying_axes
 from anyshape.repair.known_shapes import (
     Axes,
     Choice,
@@ -24,17 +24,16 @@ from anyshape.repair.known_shapes import (
     Known,
     TableEdit,
     axes_text,
+    check_counting,
     dims_in,
     find_multiples,
     is_open,
     is_same,
     name_of,
+    read_number,
     size_at,
     tensor_known,
 )
-from anyshape.repair.number_readings import check_counting, read_number
-from anyshape.repair.regular_tables import find_counting, is_regular, varying_axes
-from anyshape.repair.table_sources import find_sources
 
 _ACTING = ("Slice", "Pad", "Resize", "Upsample", "TopK", "Gather", "OneHot", "Split")
 _PLAIN = ("FastGelu", "Gelu", "QuickGelu")  # operators of onnxruntime that have the shape of their input

@@ -10,9 +10,18 @@ import onnx_ir as ir
 from anyshape.domain import Expr, Number, simplify
 from anyshape.repair.broadcast_rules import follow_table
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_shapes import Axes, Contradiction, Known, TableEdit, dims_in, is_open, product
-from anyshape.repair.number_readings import read_number, sizes_like
-from anyshape.repair.regular_tables import varying_axes
+from anyshape.repair.known_constants import varying_axes
+from anyshape.repair.known_shapes import (
+    Axes,
+    Contradiction,
+    Known,
+    TableEdit,
+    dims_in,
+    is_open,
+    product,
+    read_number,
+    sizes_like,
+)
 
 _MOST_INDICES = 4
 

@@ -9,8 +9,7 @@ import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, simplify
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product
-from anyshape.repair.number_readings import sizes_like
+from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product, sizes_like
 from anyshape.repair.reshape_readings import find_readings
 
 _END = 2**31 - 1
