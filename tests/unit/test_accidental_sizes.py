@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.capture.accidents import without_accidents
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.rerolled.growth import find_growing
 from anyshape.capture.symbolic import Stopped
+from anyshape.capture.trace_sizes import without_accidents
 from anyshape.domain import parse_condition
 from anyshape.inputs import declare
 from anyshape.records.captured import Captured, Guard, Region

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from anyshape.capture.accidents import copy_program, without_accidents
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
@@ -15,7 +14,7 @@ from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.symbolic import Decompose, Stopped, Traced, Traces, capture_symbolically
-from anyshape.capture.trace_sizes import choose_trace_sizes, empty_sizes_open
+from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
 from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard

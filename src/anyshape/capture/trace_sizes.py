@@ -1,24 +1,38 @@
-"""At which sizes to trace: distinct ones of at least 2, so that an accident of the example is never the file's.
-
-A size of 1 broadcasts, equal sizes look like one dim, and a size that equals a model's constant looks like it; the sizes
-chosen here avoid all three where the domain and the module let them.
-
-torch assumes that sizes are positive, so `if past.shape[1] == 0` is no guard. Within `empty_sizes_open` it is one, and both
-sides are captured. Conditions without effect become guards there, too, which makes larger files: it is entered only after
-a comparison at a size of 0 has failed.
-"""
+"""At which sizes to trace: distinct ones of at least 2; and capture again where one was equal to a number by accident."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undecided, evaluate, holds, smallest_point
+from torch.fx import GraphModule
+
+from anyshape.capture.symbolic import Stopped
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Number,
+    Ref,
+    Sizes,
+    Undecided,
+    dims_of,
+    evaluate,
+    holds,
+    negate,
+    smallest_point,
+)
 from anyshape.inputs import Declared
 from anyshape.intercept.patching import patched
+from anyshape.records.captured import Captured
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 _ELEMENTS = 2_000_000
@@ -110,3 +124,69 @@ def empty_sizes_open() -> AbstractContextManager[None]:
         return make_symbol(prefix, number, **assumed)
 
     return patched([(symbolic_shapes, "make_symbol", make_size)])
+
+
+def without_accidents(
+    first: Captured,
+    declared: Declared,
+    capture: Callable[[Sizes], Captured | Stopped],
+    answers: Callable[[Sizes], bool],
+) -> Captured:
+    """The first capture, or one at other sizes that holds a size inside the program to a number at fewer places."""
+    accidents = _find_accidents(first)
+    if not accidents:
+        return first
+    sizes = choose_trace_sizes(declared, answers, *map(negate, accidents))
+    if sizes is None or any(holds(each, sizes) for each in accidents):
+        return first
+    other = capture(sizes)
+    if isinstance(other, Stopped) or len(_find_accidents(other)) >= len(accidents):
+        return first
+    return other
+
+
+def _find_accidents(captured: Captured) -> list[Condition]:
+    """Conditions of torch's own, not proved, that an expression equals a number; none where the user's code has one as well.
+
+    An expression that equals the number at one size of each dim only is no accident: a loop or a constant is behind it.
+    """
+    pins = [
+        guard
+        for guard in captured.guards
+        if guard.status != "proved"
+        and isinstance(guard.condition, Compare)
+        and guard.condition.op == "=="
+        and isinstance(guard.condition.right, Number)
+    ]
+    traced_at = captured.regions[0].traced_at
+    conditions = [guard.condition for guard in pins if guard.condition is not None]
+    if any(guard.by_user for guard in pins) or not all(_holds_nearby(each, traced_at) for each in conditions):
+        return []
+    return list(dict.fromkeys(conditions))
+
+
+def _holds_nearby(condition: Condition, sizes: Sizes) -> bool:
+    """Whether the condition also holds where one of its dims is larger or smaller by 1."""
+    moved = (
+        {**sizes, name: sizes[name] + step} for name in dims_of(condition) for step in (1, -1) if sizes[name] + step > 0
+    )
+    return any(holds(condition, each) for each in moved)
+
+
+def copy_program(program: ExportedProgram) -> ExportedProgram:
+    """The same program with nodes of its own, those of nested graphs included."""
+    copied = copy.copy(program)
+    copied._graph_module = _copy_graph(program.graph_module)
+    copied._graph_signature = copy.deepcopy(program.graph_signature)
+    copied._state_dict = dict(program.state_dict)
+    copied._constants = dict(program.constants)
+    return copied
+
+
+def _copy_graph(module: GraphModule) -> GraphModule:
+    copied = GraphModule(module, copy.deepcopy(module.graph), class_name=type(module).__name__)
+    copied.meta.update(module.meta)
+    for name, child in module.named_children():
+        if isinstance(child, GraphModule) and hasattr(copied, name):
+            setattr(copied, name, _copy_graph(child))
+    return copied
