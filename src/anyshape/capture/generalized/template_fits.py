@@ -13,8 +13,7 @@ import numpy as np
 
 from anyshape.capture.generalized.fit_forms import Points
 from anyshape.capture.generalized.fit_integers import fit_integers
-from anyshape.capture.generalized.fit_reals import Part, Real, evaluate_real, fit_reals
-from anyshape.capture.generalized.fit_steps import fit_jumps
+from anyshape.capture.generalized.fit_reals import Part, Real, evaluate_real, fit_jumps, fit_reals
 from anyshape.domain import Expr, Number, Op, dims_of, simplify
 
 _MOST_POINTS = 160
