@@ -1,22 +1,157 @@
-"""The generalized rung: concrete traces of one structure -> one program whose numbers are expressions of the dims."""
+"""The generalized rung: concrete traces of one structure -> one program whose numbers are expressions of the dims.
+
+Sizes are read from the inputs, weights from the module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 import torch
+from torch.fx import Node
 
-from anyshape.capture.generalized.built_program import Decompose
-from anyshape.capture.generalized.learn import Learner, Plan
-from anyshape.capture.generalized.learning_sizes import Answers
-from anyshape.capture.generalized.main_program import build_captured
-from anyshape.capture.generalized.record import Recorder, TraceKey
-from anyshape.capture.generalized.template import Template, lay_over
+from anyshape.capture.generalized.built_program import (
+    Decompose,
+    Learned,
+    declared_sizes,
+    export_graph,
+    open_axes,
+    read_dims,
+    symbols_of,
+)
+from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
+from anyshape.capture.generalized.learn import Learner, Lesson, Plan
+from anyshape.capture.generalized.learning_sizes import Answers, accidents
+from anyshape.capture.generalized.not_learned import dim_unreadable
+from anyshape.capture.generalized.operands import InputOperand, Operand, WeightOperand
+from anyshape.capture.generalized.record import Recorder, TraceKey, open_values
+from anyshape.capture.generalized.scope import Scope, Size
+from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
+from anyshape.capture.guards import collect_guards, shape_environment
+from anyshape.capture.sympy_terms import answers_of
 from anyshape.domain import Condition, Sizes
 from anyshape.inputs import Declared
-from anyshape.records.captured import Captured
+from anyshape.modules.state import kept
+from anyshape.records.captured import Captured, Guard, Loop, Region
+
+_EXPORTS = 3
+
+
+class MainFrame(Frame):
+    """The frame of the whole program: its inputs are the open leaves."""
+
+    def __init__(self, module: torch.nn.Module, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None) -> None:
+        self._module = module
+        super().__init__(lesson.explained, declared.domain, (), emit_loop)
+        self._inputs = [
+            self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)
+        ]
+        self._readings = read_dims(declared)
+        self._names: dict[str, Node] = {}
+
+    def read(self, scope: Scope, name: str) -> Size:
+        if name not in self._readings:
+            raise dim_unreadable(name)
+        reading = self._readings[name]
+        size: Size = self._inputs[reading.position]
+        if reading.axis is not None:
+            size = scope.call(torch.ops.aten.sym_size.int, size, reading.axis)
+        rest = scope.size(reading.rest)
+        if rest != 0:
+            size = scope.call(operator.sub, size, rest)
+        return size if reading.factor == 1 else scope.call(operator.floordiv, size, reading.factor)
+
+    def outer(self, operand: Operand) -> Node:
+        if isinstance(operand, InputOperand):
+            return self._inputs[operand.position]
+        assert isinstance(operand, WeightOperand), operand
+        return self._held(operand)
+
+    def _held(self, operand: WeightOperand) -> Node:
+        name = held_name(operand)
+        if not _is_attribute(self._module, name):
+            return self.constant(f"held_{len(self.constants)}", operand.weight.tensor)
+        return self.scope.graph.get_attr(name)
+
+    def constant(self, name: str, tensor: torch.Tensor) -> Node:
+        self.constants[name] = tensor
+        return self.scope.graph.create_node("get_attr", name)
+
+
+def _is_attribute(module: torch.nn.Module, path: str) -> bool:
+    found: Any = module
+    for part in path.split(".")[1:]:
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return isinstance(found, torch.Tensor)
+
+
+class Emitter(Protocol):
+    """What builds loops: see the rerolled rung."""
+
+    guards: list[Guard]
+
+    def emit(self, frame: Frame, loop: Repeated, /) -> None: ...
+    def loops_of(self, frame: Frame, /) -> Mapping[str, Loop]: ...
+
+
+def build_captured(
+    strategy: str,
+    module: torch.nn.Module,
+    declared: Declared,
+    lesson: Lesson,
+    decompose: Decompose,
+    emitter: Emitter | None = None,
+) -> Captured:
+    """The program exported at the sizes of a trace, decomposed, with its guards."""
+    template = lesson.explained.template
+    frame = MainFrame(module, lesson, declared, emitter.emit if emitter is not None else None)
+    with kept(module):
+        frame.emit(template.items)
+    learned = Learned(frame.scope.graph, module, frame.constants)
+    found: list[Region] = []
+    for sizes in _examples(declared, [trace.sizes for trace in template.traces]):
+        with kept(module):
+            program, decomposed = export_graph(learned, open_values(declared, sizes), open_axes(declared), decompose)
+        symbols = symbols_of(program, declared_sizes(declared))
+        environment = shape_environment(decomposed) or shape_environment(program)
+        guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
+        found.append(Region(decomposed, symbols, guards, dict(sizes)))
+        answers = answers_of(program, template.traces[0].output_paths, symbols, declared.domain)
+        if not _refuted(found[-1]):
+            break
+    region = min(found, key=_refuted)
+    inside = tuple(emitter.guards) if emitter is not None else ()
+    loops = emitter.loops_of(frame) if emitter is not None else {}
+    region = replace(region, guards=(*region.guards, *inside, note_of(lesson)), loops=dict(loops))
+    return Captured(strategy, (region,), answers)
+
+
+def _refuted(region: Region) -> int:
+    return sum(1 for guard in region.guards if guard.status != "proved")
+
+
+def _examples(declared: Declared, traced: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    """Traced sizes to export at, the least special first: a size that divides evenly brings conditions of its own."""
+    return sorted(traced, key=lambda sizes: _specialty(declared, sizes))[:_EXPORTS]
+
+
+def _specialty(declared: Declared, sizes: Mapping[str, int]) -> tuple[int, int]:
+    divisors = sum(1 for size in sizes.values() for divisor in (2, 3, 4, 5, 7, 8) if size % divisor == 0)
+    return 10 * accidents(declared, sizes) + divisors, sum(sizes.values())
+
+
+def note_of(lesson: Lesson) -> Guard:
+    """What the program rests on beside its guards: rules that were fitted, not proved."""
+    text = f"fitted from {lesson.traces} traces, predicted {lesson.predicted} unseen ones"
+    return Guard(None, text, None, False, "unknown")
+
 
 _DEEPEST = 3
 _MOST_SUSPECTS = 64
