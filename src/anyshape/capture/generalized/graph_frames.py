@@ -16,8 +16,7 @@ from torch.utils._pytree import tree_unflatten
 
 from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.fit_reals import Real
-from anyshape.capture.generalized.gather import gather
-from anyshape.capture.generalized.lists import Listed
+from anyshape.capture.generalized.lists import Listed, gather
 from anyshape.capture.generalized.not_learned import number_only
 from anyshape.capture.generalized.operands import (
     Collected,

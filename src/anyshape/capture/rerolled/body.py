@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from anyshape.capture.generalized.gather import gather
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame
-from anyshape.capture.generalized.lists import Run
+from anyshape.capture.generalized.lists import Run, gather
 from anyshape.capture.generalized.operands import Carried, Operand, Slot
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Repeated

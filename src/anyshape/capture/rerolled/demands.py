@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from anyshape.capture.generalized.explained_arguments import Explained
-from anyshape.capture.generalized.gather import single_of
-from anyshape.capture.generalized.lists import Listed, Run
+from anyshape.capture.generalized.lists import Listed, Run, single_of
 from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.operands import Element, Operand
 from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
