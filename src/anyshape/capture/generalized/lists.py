@@ -1,4 +1,4 @@
-"""Lists of tensors that `stack` and `cat` take: single tensors, runs of what a loop gave in its repetitions, and their nodes."""
+"""Lists of tensors that `stack` and `cat` take, and their nodes: single tensors, and runs of values of a loop."""
 
 from __future__ import annotations
 
