@@ -23,8 +23,7 @@ from anyshape.capture.generalized.built_program import (
     symbols_of,
 )
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
-from anyshape.capture.generalized.learn import Learner, Lesson, Plan
-from anyshape.capture.generalized.learning_sizes import Answers, accidents
+from anyshape.capture.generalized.learn import Answers, Learner, Lesson, Plan, accidents
 from anyshape.capture.generalized.not_learned import dim_unreadable
 from anyshape.capture.generalized.operands import InputOperand, Operand, WeightOperand
 from anyshape.capture.generalized.record import Recorder, TraceKey, open_values

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from anyshape.capture.generalized.fit_reals import find_break
-from anyshape.capture.generalized.learning_sizes import Answers, first_sizes, telling_sizes
+from anyshape.capture.generalized.learn import Answers, first_sizes, telling_sizes
 from anyshape.capture.generalized.not_learned import CaptureRefused
 from anyshape.capture.generalized.record import Recorder
 from anyshape.domain import (

@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from anyshape.capture.generalized.learning_sizes import Answers, first_sizes
+from anyshape.capture.generalized.learn import Answers, first_sizes
 from anyshape.capture.generalized.not_learned import traces_differ
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Unaligned

@@ -9,8 +9,7 @@ import torch
 
 from anyshape.capture.generalized.built_program import Decompose
 from anyshape.capture.generalized.generalized_rung import build_captured
-from anyshape.capture.generalized.learn import Learner, Lesson, Plan
-from anyshape.capture.generalized.learning_sizes import Answers
+from anyshape.capture.generalized.learn import Answers, Learner, Lesson, Plan
 from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
