@@ -8,8 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape.checking.compare_file import compare_file
-from anyshape.checking.signing import check_file
+from anyshape.checking.compare_file import check_file, compare_file
 from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text

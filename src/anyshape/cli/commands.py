@@ -181,8 +181,7 @@ def check(
 
     anyshape check quantized.onnx --model model.py --rtol 0.02 --sign
     """
-    from anyshape.checking.compare_file import compare_file
-    from anyshape.checking.signing import check_file
+    from anyshape.checking.compare_file import check_file, compare_file
     from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
