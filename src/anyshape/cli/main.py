@@ -18,9 +18,8 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from anyshape.cli.bench_command import bench
 from anyshape.cli.commands import check, explain, export, inspect
-from anyshape.cli.file_commands import fix, freeze
+from anyshape.cli.file_commands import bench, fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
 from anyshape.findings import AnyshapeError, Finding, InternalError
 from anyshape.report.github import tell_github
