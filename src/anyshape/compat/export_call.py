@@ -12,8 +12,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import export as export_model
-from anyshape.compat.artifacts import Artifacts, NotHonoured, StageTimes
-from anyshape.compat.not_supported import WEIGHTS_ARE_VERIFIED, not_honoured
+from anyshape.compat.artifacts import WEIGHTS_ARE_VERIFIED, Artifacts, NotHonoured, StageTimes, not_honoured
 from anyshape.compat.onnx_program import ONNXProgram
 from anyshape.findings import UsageError
 from anyshape.inputs import Inputs

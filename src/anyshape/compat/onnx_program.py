@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from anyshape.compat.not_supported import (
+from anyshape.compat.artifacts import (
     AXES_ARE_DECLARED,
     WEIGHTS_ARE_VERIFIED,
     not_honoured,
