@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anyshape.diagnose.comparison_notes import diagnose_lowest, diagnose_nan, diagnose_rounding
-from anyshape.diagnose.unverified import not_verified
+from anyshape.diagnose.consent import not_verified
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source

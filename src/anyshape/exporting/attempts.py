@@ -16,10 +16,10 @@ from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.diagnose.captures import QUESTIONS, diagnose_translation_error, name_exporting_question
+from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
 from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
-from anyshape.diagnose.unverified import needs_comparing
 from anyshape.exporting.bounded import keep_exact
 from anyshape.exporting.compared import Promised, plan_comparisons
 from anyshape.exporting.context import ExportContext

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
-from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition
+from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition, with_need_of_comparing
 from anyshape.diagnose.limits_reached import diagnose_time
-from anyshape.diagnose.unverified import with_need_of_comparing
 from anyshape.exporting.capture_attempts import attempt_capture
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
