@@ -14,8 +14,8 @@ from anyshape.contract.build import build_contract
 from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_training
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
-from anyshape.diagnose.left_out_axes import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.limits_reached import diagnose_out_of_time
+from anyshape.diagnose.one_size import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
