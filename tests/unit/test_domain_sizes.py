@@ -6,8 +6,7 @@ from itertools import combinations
 import pytest
 
 from anyshape.domain import Condition, Dim, Domain, choose_sizes, declare_domain, holds, negate, parse_condition
-from anyshape.domain.levels import levels_of
-from anyshape.domain.telling_points import Covering
+from anyshape.domain.telling_points import Covering, levels_of
 from anyshape.findings import DeclarationError
 
 Sizes = Mapping[str, int]

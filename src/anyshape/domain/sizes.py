@@ -15,10 +15,9 @@ from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
 from anyshape.domain.dims import Domain, all_points, empty_domain, is_small
 from anyshape.domain.expr import Number, Ref
-from anyshape.domain.levels import Levels, levels_of, reach
 from anyshape.domain.solver_answers import Answer, Undecided
 from anyshape.domain.solver_questions import find_point, range_of, smallest_point
-from anyshape.domain.telling_points import Covering
+from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
 
 Sizes = dict[str, int]
