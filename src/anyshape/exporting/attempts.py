@@ -20,8 +20,7 @@ from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
 from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
-from anyshape.exporting.bounded import keep_exact
-from anyshape.exporting.compared import Promised, plan_comparisons
+from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken

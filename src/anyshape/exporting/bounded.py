@@ -1,4 +1,4 @@
-"""Between capture and translation: end the domain where the integers of a file end, or report that it cannot be."""
+"""Smaller domains: where the integers of a file end, and where a capture without proof was compared."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.overflow import Overflow, find_overflows
+from anyshape.diagnose.comparison_notes import diagnose_ends
 from anyshape.diagnose.limits_reached import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
-from anyshape.domain import dims_of
+from anyshape.domain import Compare, Condition, Number, Ref, Sizes, dims_of, is_about
 from anyshape.domain.intervals import MOST_ELEMENTS, limits_of
+from anyshape.domain.telling_points import choose_telling, find_corner
+from anyshape.explore import Costing, find_extent, spread_sizes
 from anyshape.findings import Finding
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.contract import Rule
-from anyshape.records.explored import Explored
+from anyshape.records.explored import Explored, Extent
+from anyshape.verify.asking import Cost, SizePlan, plan_sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,3 +90,83 @@ def _promised(declared: Declared, explored: Explored) -> set[str]:
     related = {name for relation in own for name in dims_of(relation)}
     ends = limits_of(domain).ends if related else {}
     return ranged | {name for name in related if ends[name][1] < MOST_ELEMENTS}
+
+
+_MOST_ANSWERED = 40
+_MOST_REFUSED = 200
+_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
+_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
+
+
+@dataclass(frozen=True)
+class Promised:
+    """What a file can promise: the declaration up to the extent, and the findings about it."""
+
+    declared: Declared
+    extent: Extent | None = None
+    findings: tuple[Finding, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+def end_where_compared(
+    captured: Captured, declared: Declared, explored: Explored, cost: Costing, *, accept_narrower: bool
+) -> Promised:
+    """The whole declaration for a proved capture; for another one as much of it as can be compared."""
+    if captured.is_seen_whole:
+        return Promised(declared)
+    added = [rule.condition for rule in explored.rules if rule.origin == "model"]
+    if not explored.is_explained:  # no rule says where the module answers: as far as it was seen to
+        seen = _ends_of(explored.answered)
+        declared, added = replace(declared, domain=declared.domain.narrowed(*seen)), [*added, *seen]
+    extent = find_extent(declared, cost, added)
+    return Promised(
+        replace(declared, domain=extent.domain),
+        extent,
+        diagnose_ends(extent.ends, accept_narrower=accept_narrower),
+        tuple(Rule(condition, "compared") for condition in extent.conditions),
+    )
+
+
+def _ends_of(answered: Sequence[Sizes]) -> list[Condition]:
+    """Each dim up to the largest of these sizes."""
+    names = answered[0] if answered else ()
+    return [Compare("<=", Ref(name), Number(max(sizes[name] for sizes in answered))) for name in names]
+
+
+def plan_comparisons(
+    captured: Captured, promised: Promised, explored: Explored, suspects: Sequence[Sizes], cost: Costing, seed: int
+) -> SizePlan:
+    """All sizes to compare, and those that are left out."""
+    declared, extent = promised.declared, promised.extent
+    limits = Cost(cost, cost.cheap, cost.affordable)
+    plan = plan_sizes(declared, captured.guards, limits, seed)
+    seen = [*(region.traced_at for region in captured.regions), *(part.sizes for part in captured.refused)]
+    inside = [sizes for sizes in seen if set(sizes) == set(declared.domain.names) and declared.domain.contains(sizes)]
+    plan = plan.with_once(sizes for sizes in inside if not cost.excess(sizes))
+    plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)
+    if not explored.is_explained:
+        plan = plan.with_once(explored.refused_in(declared.domain)[:_MOST_REFUSED])
+    if explored.refused:  # few of the sizes that are proposed may be such as the module takes
+        inside = [sizes for sizes in explored.answered if declared.domain.contains(sizes)]
+        plan = plan.with_once(inside[: max(0, _MOST_ANSWERED - len(plan.sizes))])
+    conditions = [guard.condition for guard in captured.guards if guard.status != "proved"]
+    conditions += [region.condition for region in captured.regions]
+    about = [each for each in conditions if each is not None and is_about(each, declared.domain.names)]
+    plan = _with_decisive(plan, declared, about, cost)
+    if captured.is_seen_whole:
+        return plan
+    if extent is not None:
+        plan = plan.with_once(extent.points).with_left_out(extent.left_out).with_decisive(extent.points)
+        plan = plan.with_once(spread_sizes(declared, extent, cost))
+    inside = [point for point in suspects if declared.domain.contains(point)]
+    return plan.with_affordable(inside, cost.excess, limits, cost.all_work // _SHARE_OF_NUMBERS)
+
+
+def _with_decisive(plan: SizePlan, declared: Declared, about: Sequence[Condition], cost: Costing) -> SizePlan:
+    """The plan with the sizes that no budget leaves out; if not all are in proportion to the export, with a large corner."""
+    points = (*plan.sizes, *plan.once)
+    plan = plan.with_decisive(choose_telling(points, declared.domain, about, cost.operations))
+    if sum(map(cost.operations, points)) <= cost.in_proportion:
+        return plan
+    corner = find_corner(declared.domain, cost.operations, cost.in_proportion // _SHARE_OF_CORNER)
+    return plan.with_once(corner).with_decisive(corner)

@@ -12,7 +12,7 @@ from anyshape.capture.symbolic import Traces
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, find_extent, sizes_at_numbers
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
-from anyshape.exporting.compared import Promised, end_where_compared
+from anyshape.exporting.bounded import Promised, end_where_compared
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
 from anyshape.modules.registered import Translation
