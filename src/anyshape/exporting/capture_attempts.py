@@ -1,18 +1,27 @@
-"""The attempts of the rungs that capture: each learns from the sizes at which its own file was wrong."""
+"""The attempts of the rungs: a capture learns from the sizes at which its own file was wrong; TorchScript is tried last."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, first_alone
 from anyshape.capture.rungs import CaptureContext, CaptureMethod
-from anyshape.diagnose.captures import diagnose_capture_error, diagnose_endless_regions, find_scripted
+from anyshape.diagnose.captures import (
+    diagnose_capture_error,
+    diagnose_endless_regions,
+    diagnose_translation_error,
+    find_scripted,
+)
 from anyshape.diagnose.operators import find_missing_fake
-from anyshape.exporting.attempts import judge_capture
+from anyshape.exporting.attempts import judge, judge_capture
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import AnyshapeError, Reason
+from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
+from anyshape.translate.legacy import export_legacy
+from anyshape.translate.opsets import convert_opset
 from anyshape.translate.registry import Translator
 
 _MORE_REGIONS = 3
@@ -92,3 +101,31 @@ def _capture(method: CaptureMethod, captures: CaptureContext, way: _Way) -> Capt
     except Exception as error:  # whatever torch raises; Ctrl-C goes through
         missing = find_scripted(captures.module) or find_missing_fake(error)
         return Attempt(method.name, (missing or diagnose_capture_error(error),))
+
+
+LEGACY = "legacy"
+
+
+def needs_legacy(attempts: Sequence[Attempt], context: ExportContext) -> bool:
+    """Whether the last rung is tried. It can use neither the user's translations nor the sizes of an output's axes."""
+    if context.options.strategy is not None:
+        return context.options.strategy == LEGACY
+    is_right = any(attempt.is_right or attempt.is_right_but_declared_otherwise for attempt in attempts)
+    is_translated = bool(context.options.translations) and any(attempt.captured is not None for attempt in attempts)
+    is_named = any(attempt.has(Reason.OUTPUT_AXIS) for attempt in attempts)
+    return not (is_right or is_translated or is_named)
+
+
+def attempt_legacy(context: ExportContext) -> Attempt:
+    """The last rung: torch's TorchScript exporter, which gives a file without a program that we could look into."""
+    context.tell(f"exporting ({LEGACY})", 0, 0)
+    try:
+        exported = export_legacy(context.module, context.declared)
+        exported = optimize(exported) if context.options.optimize else exported
+        exported = convert_opset(exported, context.options.opset)
+        captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
+        return judge(captured, exported, context)
+    except AnyshapeError as error:
+        return Attempt(LEGACY, error.findings)
+    except Exception as error:  # a rung that crashes is a note, not the end
+        return Attempt(LEGACY, (diagnose_translation_error(error),))

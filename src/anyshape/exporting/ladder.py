@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
 from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition, with_need_of_comparing
 from anyshape.diagnose.limits_reached import diagnose_time
-from anyshape.exporting.capture_attempts import attempt_capture
+from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
-from anyshape.exporting.legacy_rung import attempt_legacy, needs_legacy
 from anyshape.exporting.module_trials import trying
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
