@@ -1,12 +1,16 @@
-"""The custom nodes of a model: what a runtime needs beside ONNX's own operators and onnxruntime's."""
+"""Custom nodes of a model, and the bytes of its tensors as a file holds them."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
+
+from anyshape.runtime.dtypes import raw
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
+
 
 _RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
@@ -39,3 +43,13 @@ def find_needs_of_proto(model: onnx.ModelProto) -> tuple[str, ...]:
         if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own:
             needed.add(f"{node.domain}::{node.op_type}")
     return tuple(sorted(needed))
+
+
+def bytes_of(tensor: ir.TensorProtocol) -> bytes | memoryview:
+    """Little-endian, row after row: a view of the tensor's own memory if it is contiguous. Not for strings.
+
+    Elements of less than a byte are packed, which takes a copy.
+    """
+    if tensor.dtype.bitwidth < 8 or sys.byteorder == "big":
+        return tensor.tobytes()
+    return raw(tensor.numpy()).data

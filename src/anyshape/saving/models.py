@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from anyshape.findings import UsageError
-from anyshape.graphs.tensor_bytes import bytes_of
+from anyshape.graphs.needs import bytes_of
 from anyshape.saving.atomic import Writer, fill, replace, reporting, resolve, temporary, too_large, write_atomically
 from anyshape.saving.streamed import Streamed, replaced_weights, stream_model
 

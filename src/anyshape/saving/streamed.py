@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from anyshape.graphs.tensor_bytes import bytes_of
+from anyshape.graphs.needs import bytes_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
