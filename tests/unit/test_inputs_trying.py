@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from anyshape.inputs import bind_call, declare
-from anyshape.inputs.trying import Trial
+from anyshape.inputs.by_trying import Trial
 
 
 class Remembers(nn.Module):
