@@ -21,7 +21,7 @@ import torch
 from torch import SymFloat, SymInt
 from torch.utils._pytree import tree_leaves, tree_map
 
-from anyshape.intercept.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 
 torch_numpy: Any = importlib.import_module("torch._numpy")  # numpy in torch's operators; it has no types of its own
 _SIZES = (SymInt, SymFloat)

@@ -21,7 +21,6 @@ from torch import SymFloat, SymInt
 
 from anyshape.intercept.call_sites import redirected_calls
 from anyshape.intercept.open_arrays import open_numpy
-from anyshape.intercept.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.intercept.patching import (
     Patch,
     capturing,
@@ -31,7 +30,17 @@ from anyshape.intercept.patching import (
     uncached,
     uncached_functions,
 )
-from anyshape.intercept.real_numbers import is_python_number, larger, real_number, smaller, whole_number
+from anyshape.intercept.real_numbers import (
+    OPEN_EXP,
+    OPEN_LOG,
+    OPEN_LOG2,
+    OPEN_LOG10,
+    is_python_number,
+    larger,
+    real_number,
+    smaller,
+    whole_number,
+)
 from anyshape.intercept.torch_array_functions import ArraysAsTensors, open_torch
 from anyshape.modules.user_code import functions_beside
 

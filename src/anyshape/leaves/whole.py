@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from anyshape.intercept.open_math import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
