@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from anyshape.findings import UsageError
 from anyshape.graphs.needs import bytes_of
-from anyshape.saving.atomic import Writer, fill, replace, reporting, resolve, temporary, too_large, write_atomically
-from anyshape.saving.streamed import Streamed, replaced_weights, stream_model
+from anyshape.saving.atomic import (
+    Streamed,
+    Writer,
+    fill,
+    replace,
+    replaced_weights,
+    reporting,
+    resolve,
+    stream_model,
+    temporary,
+    too_large,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     import onnx
