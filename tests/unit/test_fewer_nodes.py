@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.optimize.plain_nodes import simplify_nodes
-from anyshape.optimize.reshapes import fixed_sizes
+from anyshape.optimize.plain_nodes import fixed_sizes, simplify_nodes
 from anyshape.runtime.session import Session
 
 

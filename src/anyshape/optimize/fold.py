@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from anyshape.intercept.quiet import quiet_libraries
-from anyshape.optimize.plain_nodes import simplify_nodes
-from anyshape.optimize.reshapes import count_axes_from_the_front
+from anyshape.optimize.plain_nodes import count_axes_from_the_front, simplify_nodes
 from anyshape.records.export import Exported
 
 _LARGEST_FOLDED_INPUT = 64 * 1024
