@@ -17,7 +17,7 @@ from anyshape.domain import Sizes
 from anyshape.explore import costing
 from anyshape.exporting.context import Tell
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.records.benched import Benched, BenchRow
+from anyshape.records.stripping import Benched, BenchRow
 from anyshape.runtime.child_messages import RuntimeFailed
 from anyshape.runtime.timing import TimingRequest, time_calls
 from anyshape.verify import Reference

@@ -1,4 +1,6 @@
-"""Records without lines of the user's code: for files and reports that leave the house.
+"""Latency and memory of a file over sizes.
+
+Records without lines of the user's code: for files and reports that leave the house.
 
 What is found, at which sizes and by which rule stays; where it stands in the code, and code to paste, is left out.
 """
@@ -6,12 +8,36 @@ What is found, at which sizes and by which rule stays; where it stands in the co
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from anyshape.findings import Finding
 from anyshape.records.contract import Contract
 from anyshape.records.export import Export
 from anyshape.records.verdict import Failure, Verdict
+from anyshape.runtime.timing import Timing
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchRow:
+    """The figures at one assignment of sizes. `eager_ms` is the module itself, `error` why the file has no figures."""
+
+    sizes: Mapping[str, int] = field(hash=False)
+    elements: int
+    eager_ms: float
+    timing: Timing | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benched:
+    """What `anyshape bench` measured, in the order of the work of one call."""
+
+    path: str
+    rows: tuple[BenchRow, ...]
+    providers: tuple[str, ...]
+    threads: int
+
 
 _SOURCE_FILE = re.compile(r"[\w./\\-]+\.py(?::\d+)?")
 _LEFT_OUT = "(source left out)"

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from anyshape.domain import format_sizes
-from anyshape.records.benched import Benched, BenchRow
+from anyshape.records.stripping import Benched, BenchRow
 from anyshape.runtime.timing import as_plain_timing
 
 _WIDTH, _HEIGHT = 640, 360
