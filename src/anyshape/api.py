@@ -26,7 +26,7 @@ from anyshape.modules.callables import as_module
 from anyshape.modules.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
-from anyshape.runtime.providers import check_providers
+from anyshape.runtime.session import check_providers
 from anyshape.saving import check_writable, save_model
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions

@@ -189,7 +189,7 @@ def check(
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
-    from anyshape.runtime.providers import check_providers
+    from anyshape.runtime.session import check_providers
     from anyshape.verify import VerifyOptions
 
     show_details(verbose)

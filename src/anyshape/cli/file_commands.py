@@ -39,7 +39,7 @@ def bench(
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
-    from anyshape.runtime.providers import check_providers
+    from anyshape.runtime.session import check_providers
     from anyshape.saving import write_atomically
 
     providers, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")

@@ -23,7 +23,7 @@ from anyshape.loading.call_checks import CallChecker
 from anyshape.modules.registered import collect_operators
 from anyshape.records.contract import Contract
 from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
-from anyshape.runtime.providers import check_providers
+from anyshape.runtime.session import check_providers
 
 
 class Answers(tuple[Any, ...]):
