@@ -23,7 +23,7 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import Answer
 from anyshape.records.export import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
-from anyshape.translate.number_inputs import replace_length
+from anyshape.translate.fewer_nodes import replace_length
 from anyshape.translate.program import written_axis
 
 

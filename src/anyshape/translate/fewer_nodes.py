@@ -1,29 +1,92 @@
-"""Operations of a captured program that give back their input, taken out before the program is translated.
-
-    slice(x, axis, 0, end of x)             ->  x
-    expand(x, its own shape)                ->  x
-    x + 0, x * 1                            ->  x                       integers; floats for x * 1 alone
-    mask & True                             ->  mask
-    mask[arange(batch)[:, None], arange(n)] ->  mask, with axes of 1 between its own
-    attention(q, k, v, expand(mask))        ->  attention(q, k, v, mask)
-    attention(q, k, v, True)                ->  attention(q, k, v)
-
-Each rule asks for the same shape and dtype on both sides. What the program gives back keeps its own node: the signature
-of the program has its name.
+"""Passes on a captured program before it is translated: casts of type promotion written out, nodes that give back their input
+taken out, the length of an input that is only read as a length taken as a number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import onnx_ir as ir
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.onnx._internal.fx.passes import type_promotion
 
+from anyshape.translate.decomposed_nodes import name_outputs
 from anyshape.translate.known_values import ANDS, find_count, is_true_everywhere, same_shape, same_size, value_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+
+
+class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
+    """torch's interpreter, which takes the values of nodes that stay as they are from the capture."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if n.op != "call_function" or "val" not in n.meta:
+            return super().run_node(n)
+        if n.target is torch.ops.aten.clamp.default:
+            n.args = _with_like_bounds(n.args)
+        rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
+        if rule is not None:
+            with self._set_current_node(n):
+                self._maybe_promote_node(n, rule)
+        return n.meta["val"]
+
+
+def _with_like_bounds(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """clamp(x, 0, 0.5)  ->  clamp(x, 0.0, 0.5): torch's pass (to 2.13) makes a tensor of one bound, and finds no overload."""
+    if not any(isinstance(bound, float) for bound in args[1:]):
+        return args
+    return (args[0], *(float(bound) if isinstance(bound, int) else bound for bound in args[1:]))
+
+
+@lru_cache(maxsize=1)
+def _rules() -> Any:
+    return type_promotion.TypePromotionTable()
+
+
+def insert_promotions(program: ExportedProgram) -> None:
+    """In place, through nested modules: explicit casts where an operator promotes its inputs."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            promotion = type_promotion.InsertTypePromotion(module, _rules())
+            promotion.interpreter = _PromotingInterpreter(module, _rules())
+            promotion.run()
+    # A sum in float16 is cast to float32 and back: where it is an output, the cast back is the output.
+    name_outputs(program)
+
+
+def replace_length(given: ir.Value, number: ir.Value) -> None:
+    """Put `number`, an int64 vector of one, wherever a graph reads the length of its input `given`.
+
+    Raises TypeError where the graph reads anything else of it.
+    """
+    pending = [(given, number)]
+    while pending:
+        value, length = pending.pop()
+        for use in tuple(value.uses()):
+            node = use.node
+            output = node.outputs[0]
+            if node.op_type == "Shape":
+                _rewrite(node, "Identity", length)
+            elif node.op_type == "Identity" and not output.is_graph_output():
+                pending.append((output, length))
+            elif node.op_type == "Reshape" and use.idx == 0:
+                _rewrite(node, "Add", length)
+                pending.append((output, output))
+            else:
+                raise TypeError(f"a number is read as a tensor by {node.op_type}")
+
+
+def _rewrite(node: ir.Node, op_type: str, number: ir.Value) -> None:
+    node.op_type = op_type
+    node.attributes.clear()
+    node.replace_input_with(0, number)
+    node.outputs[0].type, node.outputs[0].shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+
 
 _aten = torch.ops.aten
 _END = 2**63 - 1

@@ -22,7 +22,7 @@ from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
 from anyshape.translate.custom import find_overloads, resolve_translations
 from anyshape.translate.decomposed_nodes import decompose_nodes
-from anyshape.translate.fewer_nodes import take_out_idle_nodes
+from anyshape.translate.fewer_nodes import insert_promotions, take_out_idle_nodes
 from anyshape.translate.floats import (
     WITH_ATTRIBUTES,
     constants_in_double,
@@ -39,7 +39,6 @@ from anyshape.translate.operators import (
     operator_translations,
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.promotions import insert_promotions
 from anyshape.translate.size_numbers import mark_floors, size_translations
 from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
 
