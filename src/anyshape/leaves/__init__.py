@@ -41,7 +41,7 @@ _ONLY_FLAT_WEIGHTS = (
 @contextmanager
 def leaves() -> Iterator[None]:
     """Enter around `torch.export.export(..., strict=False)`. Each entry starts afresh and leaves nothing behind."""
-    from anyshape.leaves.mode import LeafMode
+    from anyshape.leaves.define import LeafMode
 
     answers = {function: answer for leaf in _modules() for function, answer in leaf.answers().items()}
     with warnings.catch_warnings():

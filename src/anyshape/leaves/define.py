@@ -1,14 +1,13 @@
-"""One operator of ours, registered with torch: its schema, the kernel that runs it, the one that knows its shapes. How its
-translation is handed to torch.onnx.
-"""
+"""One operator of ours, registered with torch, and the torch function mode that calls the functions of leaves in torch's place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.overrides import TorchFunctionMode
 
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
@@ -21,3 +20,28 @@ def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., 
 def without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
     """The same function without annotations: torch.onnx would read them as ONNX types, and warn that it cannot."""
     return lambda *args, **kwargs: translation(*args, **kwargs)
+
+
+__only_passes_on__ = True
+
+Answer = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+
+
+class LeafMode(TorchFunctionMode):
+    """One capture's worth of leaves."""
+
+    def __init__(self, answers: Mapping[Any, Answer]) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        answer = self._answers.get(func)
+        if answer is None or torch.compiler.is_dynamo_compiling():
+            return func(*args, **(kwargs or {}))
+        return answer(func, args, kwargs or {})
