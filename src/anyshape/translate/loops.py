@@ -27,8 +27,7 @@ _MARK = "LoopMark"
 def loop_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `Translator` takes: the mark of a loop in a graph, and pieces at computed places."""
     from anyshape.leaves.define import without_types
-    from anyshape.leaves.loop import loop
-    from anyshape.leaves.tensor_pieces import cut, pick, put, put_slice
+    from anyshape.leaves.loop import cut, loop, pick, put, put_slice
     from anyshape.translate.tensor_piece_nodes import translate_cut, translate_pick, translate_put, translate_put_slice
 
     translations: dict[OpOverload, Callable[..., Any]] = {

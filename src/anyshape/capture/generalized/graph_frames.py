@@ -40,7 +40,7 @@ from anyshape.capture.generalized.scope import (
 from anyshape.capture.generalized.template import Item, Place, Repeated
 from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
 from anyshape.domain import Domain, Expr, Number, Op
-from anyshape.leaves.tensor_pieces import cut, pick
+from anyshape.leaves.loop import cut, pick
 
 EmitLoop = Callable[["Frame", Repeated], None]
 
