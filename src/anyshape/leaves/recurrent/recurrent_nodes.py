@@ -21,9 +21,8 @@ from dataclasses import replace
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.leaves.recurrent.native import native_layer
 from anyshape.leaves.recurrent.network import Kind, Network, State, cast_network, concat, is_zero, make_network
-from anyshape.leaves.recurrent.step import scan_layer
+from anyshape.leaves.recurrent.step import native_layer, scan_layer
 
 _DOUBLE, _FLOAT, _HALF = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOAT16
 
