@@ -9,7 +9,7 @@ import torch
 
 import anyshape
 from anyshape.findings import UsageError
-from anyshape.runtime import providers
+from anyshape.runtime import session as providers
 from anyshape.runtime.child_messages import RuntimeRejected
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.session import CPU, started_providers

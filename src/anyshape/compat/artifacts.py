@@ -1,4 +1,4 @@
-"""The files that torch.onnx.export writes beside the model: a report, a profile, the captured program; what is not supported."""
+"""The files that torch.onnx.export writes beside a model (report, profile, captured program), and what is not supported."""
 
 from __future__ import annotations
 

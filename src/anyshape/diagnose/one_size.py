@@ -1,16 +1,10 @@
-"""An axis that the declaration leaves static, and that keeps a dynamic one from varying.
+"""A dim at which the module works at one size only  ->  AS102, with the cause of it and an edit where there is one.
+
+An axis that the declaration leaves static, and that keeps a dynamic one from varying:
 
 the model answers at the example's size of the dim alone, or no rule is found   ->  AS153, an error
 the same, a rule is found, and the axes of the dim were declared without a name  ->  AS153, a warning
 the model answers at some sizes of the dim, by a rule in the contract           ->  AS153, a warning
-
-A dim at which the module answers at one size only  ->  AS102, with the cause of it and an edit where there is one.
-
-the line shows the number                     x.view(3, 10)            the edit x.view(x.shape[0], 10)
-a tensor of that size is used there           x + self.pos             the edit self.pos[: x.shape[1]]
-a layer or a factor has that width            self.head(x)             the layer, its in_features and the line that makes it
-
-Only an edit that parses and changes exactly one literal is offered; otherwise none, never a guess.
 """
 
 from __future__ import annotations

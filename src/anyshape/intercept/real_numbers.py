@@ -1,14 +1,13 @@
-"""Functions of math on open sizes: a logarithm of a size is a number that still follows the size.
+"""Real numbers that stay open during capture: functions of math on open sizes, and floats that Python reads from tensors.
 
-torch has such functions for roots and angles, and for others only the terms in which it would think of them (seen to torch
-2.13). A higher-order operator is the one kind of callable of ours that a captured program may hold.
-
-Floats that Python asked of values: each goes on as a tensor without axes, and counts as the Python float it stands for.
+torch has symbolic functions for roots and angles, for others only sympy terms (seen to torch 2.13). A higher-order operator
+is the one kind of callable of ours that a captured program may hold. A float read from a tensor goes on as a tensor without
+axes, in double precision, and is promoted like a Python float:
 
     scale = float(x.abs().max())     ->     scale is x.abs().max() in double precision
     x / scale                        ->     of x's dtype, as with a float, and not of the wider one
 
-Whoever compares such a number asks a question of truth, like any other.
+A comparison of such a number is recorded as a question, like any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One operator of ours, registered with torch, and the torch function mode that calls the functions of leaves in torch's place."""
+"""Define one operator of ours in torch, and the torch function mode that calls leaves in the place of torch's functions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Latency and memory of a file over sizes.
-
-Records without lines of the user's code: for files and reports that leave the house.
+"""Records for reports: latency and memory of a file over sizes, and results without lines of the user's code.
 
 What is found, at which sizes and by which rule stays; where it stands in the code, and code to paste, is left out.
 """

@@ -1,8 +1,6 @@
-"""Execution providers of onnxruntime: the devices that run a file.
+"""onnxruntime and its execution providers: the only module of the package that imports it, and that lazily.
 
-onnxruntime behind our own words: the only module of the package that imports it, and that lazily.
-
-Its exceptions are translated here, once; whoever catches `RuntimeRejected` and `RuntimeFailed` has caught them all.
+Its exceptions are translated here, once, into `RuntimeRejected` and `RuntimeFailed`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""A recorded fx graph -> steps: dead ones left out, and lists of pieces turned into the pieces that are used.
-
-`x.unbind(1)`, `x.split(4, 1)` and `x.chunk(3)` give as many tensors as a size says. Each piece is cut where it is used,
-so that a loop over pieces is a loop whose body cuts its own.
-
-The module at given sizes -> a trace, by make_fx on fake tensors above the dispatcher.
+"""The module at given sizes -> a trace of steps, by make_fx on fake tensors above the dispatcher.
 
 Operators are recorded as the user called them (`linear`, `reshape`, `matmul`), since what they come down to depends on
-sizes: a reshape is a view or a copy, a matmul folds or not, and a size of 1 changes both.
+sizes: a reshape is a view or a copy, a matmul folds or not, and a size of 1 changes both. Dead steps are left out.
+`x.unbind(1)`, `x.split(4, 1)` and `x.chunk(3)` give as many tensors as a size says: each piece is cut where it is used, so
+that a loop over pieces is a loop whose body cuts its own.
 """
 
 from __future__ import annotations

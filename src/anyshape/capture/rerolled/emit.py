@@ -1,6 +1,6 @@
-"""A loop's body as a graph of its own: counter, sizes and tensors in, carried and collected values out.
+"""Loops of a template -> a node in the graph around, and the body as a program of its own.
 
-Loops of a template -> a node in the graph around, and the body as a program of its own.
+A body takes a counter, sizes and tensors; carried and collected values come out.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""One layer by ONNX's own `LSTM`, `GRU` or `RNN`.
+"""One recurrent layer in ONNX: by `LSTM`, `GRU` or `RNN`, or by a `Scan` over single steps in torch's own arithmetic.
 
-torch has the gates of an LSTM as i f g o and of a GRU as r z n; ONNX as i o f c and z r h. What is done to weights here
-are nodes like any other; `fold_leaf_weights` makes initializers of them.
+torch has the gates of an LSTM as i f g o and of a GRU as r z n; ONNX as i o f c and z r h. Nodes that rearrange weights are
+nodes like any other; `fold_leaf_weights` makes initializers of them. The body of a `Scan` takes states and one step's
+features; weights are values of the graph around it, shared by all steps, with the gates in torch's order.
 
-One step of a recurrent cell as the body of an ONNX `Scan`: states and one step's features in, states and output out.
-
-Weights are values of the graph around it, shared by all steps. The gates stand in torch's order.
-
-One layer by ONNX's `Scan`: torch's own arithmetic, step by step, in any precision.
-
-A sequence that has ended keeps its state, so that the last state is that of its last step; run backwards, it keeps its
-initial state until its own end. The input is multiplied step by step, not all at once before the scan: onnxruntime 1.31
-dies of `MatMul(Cast(Transpose(x)))`, which that would be for a batch-first network in bfloat16.
+In a `Scan` a sequence that has ended keeps its state, so that the last state is that of its last step; run backwards, it
+keeps its initial state until its own end. The input is multiplied step by step, not all at once before the scan:
+onnxruntime 1.31 dies of `MatMul(Cast(Transpose(x)))`, which that would be for a batch-first network in bfloat16.
 """
 
 from __future__ import annotations
