@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.optimize.constants import add_weight
+from anyshape.optimize.plain_nodes import add_weight
 
 _CHANNEL_OF_WEIGHT = {"Conv": 0, "ConvTranspose": 1}
 _STATISTICS = 4
