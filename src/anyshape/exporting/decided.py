@@ -39,7 +39,7 @@ from anyshape.intercept.answered import (
 from anyshape.intercept.questions import Asked
 from anyshape.modules.state import kept
 from anyshape.optimize import fold_norms
-from anyshape.optimize.shared import share_outer_values
+from anyshape.optimize.fold import share_outer_values
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
