@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.contract.matching import match_file
-from anyshape.contract.metadata import find_contract
+from anyshape.contract.metadata import find_contract, match_file
 from anyshape.domain import Sizes
 from anyshape.explore import costing
 from anyshape.exporting.context import Tell

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract
-from anyshape.contract.matching import match_file
-from anyshape.contract.metadata import find_contract, read_model, write_contract
+from anyshape.contract.metadata import find_contract, match_file, read_model, write_contract
 from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.domain import Sizes

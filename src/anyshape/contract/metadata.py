@@ -11,7 +11,8 @@ Every way in which a file can be no ONNX model becomes a UsageError here, once.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,8 +21,58 @@ from anyshape.contract.file_messages import cut_short, missing_file, not_a_file,
 from anyshape.contract.foreign import contract_of_foreign
 from anyshape.contract.from_json import parse_contract
 from anyshape.contract.to_json import format_contract
-from anyshape.findings import UsageError
+from anyshape.findings import Finding, UsageError
+from anyshape.graphs.needs import find_needs_of_proto
+from anyshape.inputs import Declared
 from anyshape.records.contract import Contract
+from anyshape.runtime.dtypes import Array
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+
+    Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The file's name of each leaf that the file takes, the file's outputs in order, and its custom nodes."""
+
+    inputs: dict[str, str]
+    outputs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+    def rename(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Feeds by the file's own names; what the file does not take is left out."""
+        return {self.inputs[leaf]: array for leaf, array in feeds.items() if leaf in self.inputs}
+
+
+def match_file(path: Path, declared: Declared) -> Matched:
+    """Raises UsageError where the file's inputs are not those of the model."""
+
+    model = read_model(path)
+    graph, needs = model.graph, find_needs_of_proto(model)
+    weights = {tensor.name for tensor in graph.initializer}
+    names = [value.name for value in graph.input if value.name not in weights]
+    leaves = declared.open_leaves
+    outputs = tuple(value.name for value in graph.output)
+    known = {leaf.name: leaf.name for leaf in leaves} | {leaf.path: leaf.name for leaf in leaves}
+    if all(name in known for name in names):
+        return Matched({known[name]: name for name in names}, outputs, needs)
+    if len(names) == len(leaves):
+        return Matched({leaf.name: name for leaf, name in zip(leaves, names, strict=True)}, outputs, needs)
+    raise UsageError(_no_match(path, names, [leaf.name for leaf in leaves]))
+
+
+def _no_match(path: Path, names: list[str], leaves: list[str]) -> Finding:
+    return Finding(
+        code="AS039",
+        name="inputs-do-not-match",
+        what=f"the inputs of {str(path)!r} are not those of the model.",
+        why=f"the file takes {', '.join(names) or 'nothing'}; the model takes {', '.join(leaves) or 'nothing'}.",
+        fix="give the model, and the inputs, from which the file was exported.",
+    )
+
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -120,12 +171,6 @@ def _entry(payload: bytes) -> tuple[str, str]:
     except (_BeyondEndError, UnicodeDecodeError) as error:
         raise NotOnnx from error
 
-
-if TYPE_CHECKING:
-    import onnx
-    import onnx_ir as ir
-
-    Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 
 KEY = "anyshape.contract"
 SOURCE_KEY = "anyshape.source"
