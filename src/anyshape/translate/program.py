@@ -19,7 +19,7 @@ from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
 from anyshape.records.captured import Answer, Region
 from anyshape.records.export import Exported
 from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
-from anyshape.translate.empty_means import admit_empty_means
+from anyshape.translate.known_values import admit_empty_means
 from anyshape.translate.loops import build_loops
 from anyshape.translate.names import keep_sources, name_dims, name_inputs, name_outputs, name_weights
 from anyshape.translate.opsets import WRITTEN_OPSET
