@@ -28,7 +28,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.intercept.real_numbers import whole_number
-from anyshape.leaves.recurrent.packed import pack, pad, repack, unpack
+from anyshape.leaves.recurrent.recurrent import pack, pad, repack, unpack
 from anyshape.modules.frames import is_ours, source_of_running_code
 
 # mypy: disable-error-code="no-untyped-call"
