@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from anyshape.findings import PromiseBroken
-from anyshape.leaves.recurrent import packed
+from anyshape.leaves.recurrent import recurrent
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")  # eager's own
 
@@ -269,12 +269,12 @@ def test_operators_keep_their_word_to_torch(name: str) -> None:
     x, lengths = torch.randn(5, 3, 8), torch.tensor([5, 3, 2])
     args = {"pack": (x, lengths), "repack": (x, lengths, 10), "unpack": (torch.randn(10, 8), lengths, 5)}
     args["pad"] = (x, lengths, -1.5, 7)
-    torch.library.opcheck(getattr(packed, name), args[name], test_utils=("test_schema", "test_faketensor"))
+    torch.library.opcheck(getattr(recurrent, name), args[name], test_utils=("test_schema", "test_faketensor"))
 
 
 def test_packing_and_unpacking_are_inverses() -> None:
     x, lengths = torch.randn(5, 3, 8), torch.tensor([5, 3, 2])
-    data, batch_sizes = packed.pack(x, lengths)
-    assert torch.equal(data, packed.repack(x, lengths, data.shape[0]))
+    data, batch_sizes = recurrent.pack(x, lengths)
+    assert torch.equal(data, recurrent.repack(x, lengths, data.shape[0]))
     assert torch.equal(batch_sizes, torch.tensor([3, 3, 2, 1, 1]))
-    assert torch.equal(packed.unpack(data, lengths, 5), packed.pad(x, lengths, 0.0, None))
+    assert torch.equal(recurrent.unpack(data, lengths, 5), recurrent.pad(x, lengths, 0.0, None))

@@ -9,6 +9,10 @@ import torch
 from torch._ops import OpOverload
 from torch.overrides import TorchFunctionMode
 
+__only_passes_on__ = True
+
+Answer = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
     """Register `anyshape::name`, which changes none of its arguments."""
@@ -20,11 +24,6 @@ def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., 
 def without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
     """The same function without annotations: torch.onnx would read them as ONNX types, and warn that it cannot."""
     return lambda *args, **kwargs: translation(*args, **kwargs)
-
-
-__only_passes_on__ = True
-
-Answer = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
 
 
 class LeafMode(TorchFunctionMode):

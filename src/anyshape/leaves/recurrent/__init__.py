@@ -1,6 +1,6 @@
 """Recurrent networks, padded or packed, as one operator each: kept whole in a capture, written as ONNX's LSTM, GRU and RNN.
 
-`recurrent` and `packed` define the operators, `*_capture` records them, `*_nodes` and what they import write them.
+`recurrent` defines the operators, `*_capture` records them, `*_nodes` and what they import write them.
 `fold_leaf_weights` and `admit_empty_batch` are for the whole model, after translation.
 """
 
@@ -25,7 +25,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
 
 def translations() -> dict[OpOverload, Callable[..., Any]]:
     """The ONNX nodes of each operator."""
-    from anyshape.leaves.recurrent import packed, recurrent
+    from anyshape.leaves.recurrent import recurrent
     from anyshape.leaves.recurrent import recurrent_nodes as nodes
 
     return {
@@ -33,10 +33,10 @@ def translations() -> dict[OpOverload, Callable[..., Any]]:
         recurrent.gru: nodes.translate_gru,
         recurrent.rnn_tanh: nodes.translate_rnn_tanh,
         recurrent.rnn_relu: nodes.translate_rnn_relu,
-        packed.pack: nodes.translate_pack,
-        packed.repack: nodes.translate_repack,
-        packed.unpack: nodes.translate_unpack,
-        packed.pad: nodes.translate_pad,
+        recurrent.pack: nodes.translate_pack,
+        recurrent.repack: nodes.translate_repack,
+        recurrent.unpack: nodes.translate_unpack,
+        recurrent.pad: nodes.translate_pad,
     }
 
 
