@@ -91,7 +91,7 @@ def find_table_limits(region: Region) -> Iterator[Condition]:
     """What keeps each counted position inside the table from which it takes a row."""
     counts: dict[Node, Expr] = {}  # of tensors with positions: one more than their largest
     for node in region.program.graph.nodes:
-        kind = _kind(node)
+        kind = str(getattr(node.target, "_opname", ""))
         count = _count(node, kind, counts, region)
         if count is not None:
             counts[node] = count
@@ -99,10 +99,6 @@ def find_table_limits(region: Region) -> Iterator[Condition]:
             rows = _size(table.meta["val"].shape[axis], region)
             if positions in counts and rows is not None:
                 yield Compare("<=", counts[positions], rows)
-
-
-def _kind(node: Node) -> str:
-    return str(getattr(node.target, "_opname", ""))
 
 
 def _count(node: Node, kind: str, counts: dict[Node, Expr], region: Region) -> Expr | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
 from anyshape.findings import Finding, Source
-from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, StatePromise, TensorPromise, Tested
+from anyshape.records.contract import Contract, Digest, Opaque, Rule, StatePromise, TensorPromise, Tested
 from anyshape.records.verdict import Untried
 
 VERSION = 1
@@ -37,7 +37,7 @@ def contract_as_plain(contract: Contract) -> Json:
         "rules": [_rule(rule) for rule in contract.rules],
         "inputs": [_tensor(tensor) for tensor in contract.inputs],
         "outputs": [_tensor(tensor) for tensor in contract.outputs],
-        "constants": [_constant(constant) for constant in contract.constants],
+        "constants": [{"path": constant.path, "value": _value(constant.value)} for constant in contract.constants],
         "parameters": list(contract.parameters),
         **({"needs": list(contract.needs)} if contract.needs else {}),
         **({"values": _sorted(contract.values)} if contract.values else {}),
@@ -98,10 +98,6 @@ def _axis(axis: Expr | None) -> int | str | None:
     if axis is None:
         return None
     return axis.value if isinstance(axis, Number) else format_expr(axis)
-
-
-def _constant(constant: Constant) -> Json:
-    return {"path": constant.path, "value": _value(constant.value)}
 
 
 def _value(value: Any) -> Any:

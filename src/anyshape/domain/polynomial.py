@@ -37,7 +37,7 @@ class Polynomial:
     def __mul__(self, other: Polynomial) -> Polynomial:
         return _collect(
             [
-                (_sorted(one + two), one_factor * two_factor)
+                (tuple(sorted(one + two, key=_rank)), one_factor * two_factor)
                 for one, one_factor in self.terms.items()
                 for two, two_factor in other.terms.items()
             ]
@@ -130,10 +130,6 @@ def _collect(terms: list[tuple[Monomial, int]]) -> Polynomial:
     for monomial, factor in terms:
         collected[monomial] = collected.get(monomial, 0) + factor
     return Polynomial({monomial: factor for monomial, factor in collected.items() if factor})
-
-
-def _sorted(monomial: Monomial) -> Monomial:
-    return tuple(sorted(monomial, key=_rank))
 
 
 def _rank(atom: Expr) -> tuple[bool, str]:

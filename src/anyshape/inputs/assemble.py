@@ -28,7 +28,7 @@ from anyshape.domain import (
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import outside_domain
 from anyshape.inputs.call_messages import duplicate_name, too_many_names, unknown_input
-from anyshape.inputs.calls import BoundCall, Inputs
+from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import Declared, InputLeaf, Make, ValueParameter, Way
 
 Rule = str | Condition
@@ -75,7 +75,7 @@ def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, .
     return Declared(
         domain=domain,
         leaves=leaves,
-        example=_example(parts, make, sizes),
+        example=make(sizes, 0) if parts.source == "function" else parts.bound.rebuild(parts.bound.values),
         example_sizes=sizes,
         make=make,
         source=parts.source,
@@ -95,10 +95,6 @@ def _with_zeros(domain: Domain, sizes: Mapping[str, int]) -> Domain:
     for dim in empty:
         domain = domain.with_dim(replace(dim, min=0))
     return domain
-
-
-def _example(parts: Parts, make: Make, sizes: Mapping[str, int]) -> Inputs:
-    return make(sizes, 0) if parts.source == "function" else parts.bound.rebuild(parts.bound.values)
 
 
 def canonical_domain(leaves: Sequence[InputLeaf], dims: Sequence[Dim], rules: Sequence[Rule]) -> Domain:

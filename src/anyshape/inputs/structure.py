@@ -74,8 +74,8 @@ class Absent(Structure):
 
 
 @dataclass(frozen=True)
-class Items(Structure):
-    """A tuple, a list, a named tuple or one of torch's own named answers."""
+class Named(Structure):
+    """A value of some class whose children have names."""
 
     kind: type[Any]
     names: tuple[str, ...]
@@ -83,6 +83,11 @@ class Items(Structure):
 
     def items(self) -> tuple[tuple[str, Structure], ...]:
         return tuple(zip(self.names, self.children, strict=True))
+
+
+@dataclass(frozen=True)
+class Items(Named):
+    """A tuple, a list, a named tuple or one of torch's own named answers."""
 
     def build(self, leaves: Iterator[Any]) -> Any:
         values = [child.build(leaves) for child in self.children]
@@ -114,15 +119,8 @@ class Keyed(Structure):
 
 
 @dataclass(frozen=True)
-class Record(Structure):
+class Record(Named):
     """A dataclass; built without its `__init__`, whose parameters may not be its fields."""
-
-    kind: type[Any]
-    names: tuple[str, ...]
-    children: tuple[Structure, ...]
-
-    def items(self) -> tuple[tuple[str, Structure], ...]:
-        return tuple(zip(self.names, self.children, strict=True))
 
     def build(self, leaves: Iterator[Any]) -> Any:
         record = object.__new__(self.kind)
@@ -132,16 +130,10 @@ class Record(Structure):
 
 
 @dataclass(frozen=True)
-class Registered(Structure):
+class Registered(Named):
     """A class that the user registered with torch's pytree."""
 
-    kind: type[Any]
-    names: tuple[str, ...]
-    children: tuple[Structure, ...]
     unflatten: Callable[[list[Any]], Any] = field(compare=False)
-
-    def items(self) -> tuple[tuple[str, Structure], ...]:
-        return tuple(zip(self.names, self.children, strict=True))
 
     def build(self, leaves: Iterator[Any]) -> Any:
         return self.unflatten([child.build(leaves) for child in self.children])

@@ -57,7 +57,7 @@ class ForeseenRefusals:
         foreseen = _foresee(function, args, kwargs)
         if foreseen is None:
             return compiled(*args, **kwargs)
-        kind = _kind(foreseen)
+        kind = (type(foreseen), _NUMBER.sub("0", str(foreseen)), source_of_error(foreseen))
         if self._confirmed.get(kind):
             raise foreseen
         try:
@@ -67,11 +67,6 @@ class ForeseenRefusals:
             raise (foreseen if self._confirmed[kind] else error) from error
         self._confirmed[kind] = False
         return answer
-
-
-def _kind(error: Exception) -> Kind:
-    """What errors of one cause have in common: the type, the message without its numbers, and the user's line."""
-    return type(error), _NUMBER.sub("0", str(error)), source_of_error(error)
 
 
 def _foresee(function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:

@@ -73,7 +73,7 @@ def computed(name: str, operands: tuple[Any, ...], decide: Decide) -> torch.Tens
     operands = tuple(_without_bool(each) for each in operands)
     if name in COMPARISONS:
         return _compared(name, operands)
-    if name == "div" or any(_is_float(each) for each in operands):
+    if name == "div" or any(is_float(each) for each in operands):
         return _of_floats(name, operands)
     if len(operands) == 1:
         return _of_one(name, operands[0])
@@ -88,7 +88,7 @@ def _of_one(name: str, number: torch.Tensor) -> torch.Tensor:
 
 
 def _compared(name: str, operands: tuple[Any, ...]) -> torch.Tensor:
-    if any(_is_float(each) for each in operands):
+    if any(is_float(each) for each in operands):
         operands = tuple(as_double(each) for each in operands)
     return COMPARISONS[name](*operands)  # type: ignore[no-any-return]
 
@@ -162,7 +162,8 @@ def _without_bool(value: Any) -> Any:
     return value.to(torch.int64) if isinstance(value, torch.Tensor) and value.dtype == torch.bool else value
 
 
-def _is_float(value: Any) -> bool:
+def is_float(value: Any) -> bool:
+    """Whether a Python number or a tensor is of a floating-point type."""
     return isinstance(value, (float, SymFloat)) or (isinstance(value, torch.Tensor) and value.is_floating_point())
 
 

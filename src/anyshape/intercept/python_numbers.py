@@ -28,6 +28,7 @@ from anyshape.intercept.int_arithmetic import (
     as_double,
     computed,
     fitting,
+    is_float,
     plain_call,
     raising_where,
 )
@@ -155,7 +156,7 @@ class PythonNumbers(RealNumbers):
             result = self._register(computed(name, operands, self._decide))
             self._terms[id(result)] = (name, operands)
             return result
-        is_float = any(_is_float(leaf) for leaf in tree_leaves((args, kwargs)))
+        is_float = any(is_float(leaf) for leaf in tree_leaves((args, kwargs)))
         if is_float:
             args, kwargs = tree_map(lambda leaf: as_double(leaf) if self.has(leaf) else leaf, (args, dict(kwargs)))
         result = func(*args, **kwargs)
@@ -223,7 +224,3 @@ def no_hash_of_numbers() -> Iterator[None]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (torch.Tensor, int, float, SymInt, SymFloat))
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, (float, SymFloat)) or (isinstance(value, torch.Tensor) and value.is_floating_point())

@@ -38,7 +38,7 @@ class ModuleState:
     def __init__(self, module: torch.nn.Module) -> None:
         found = _Walk(module)
         self._containers, self._undo = found.containers, found.undo
-        size = sum(_bytes(parameter) for parameter in module.parameters())
+        size = sum(parameter.numel() * parameter.element_size() for parameter in module.parameters())
         copied = size <= _ALWAYS_COPIED_BYTES
         names = {id(parameter): name for name, parameter in module.named_parameters()}
         self._tensors = [
@@ -251,10 +251,6 @@ def _address(tensor: torch.Tensor) -> int:
         return tensor.data_ptr()
     except RuntimeError:  # no storage: fake, sparse and meta tensors
         return 0
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

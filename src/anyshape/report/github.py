@@ -47,7 +47,8 @@ def format_summary(done: str, findings: Iterable[Finding], evidence: str = "") -
     if found:
         lines += ["| finding | what | where |", "|---|---|---|"]
         lines += [
-            f"| {_cell(f'{each.code} {each.name}')} | {_cell(each.what)} | {_cell(_place(each))} |" for each in found
+            f"| {_cell(f'{each.code} {each.name}')} | {_cell(each.what)} | {_cell(str(each.where or each.source or ''))} |"
+            for each in found
         ]
         lines += ["", "<details><summary>In full</summary>", "", "```text", "\n\n".join(map(str, found)), "```", ""]
         lines += ["</details>", ""]
@@ -57,10 +58,6 @@ def format_summary(done: str, findings: Iterable[Finding], evidence: str = "") -
 def _sentence(finding: Finding) -> str:
     label = "Fix (not tried)" if finding.is_fix_untried else "Fix"
     return "\n".join(filter(None, [finding.what, finding.why, finding.fix and f"{label}: {finding.fix}"]))
-
-
-def _place(finding: Finding) -> str:
-    return str(finding.where or finding.source or "")
 
 
 def _cell(text: str) -> str:

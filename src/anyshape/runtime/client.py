@@ -125,7 +125,7 @@ class ChildRunner:
                 "path": str(Path(fspath(path)).absolute()),
                 "threads": threads,
                 "optimize": optimize,
-                "memory_limit": _address_space(memory_limit, providers),
+                "memory_limit": physical_memory() if memory_limit is None and set(providers) == {CPU} else memory_limit,
                 "providers": list(providers),
                 "operators": list(self._operators),
             },
@@ -186,11 +186,6 @@ class ChildRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _address_space(limit: int | None, providers: Sequence[str]) -> int | None:
-    """The limit of the child; none by default beside a device, whose driver reserves addresses without memory."""
-    return physical_memory() if limit is None and set(providers) == {CPU} else limit
 
 
 def _outputs(process: ChildProcess, reply: Message | Exception | None) -> list[Array]:

@@ -71,7 +71,7 @@ def _widen_graph(graph: Any, names: set[str]) -> None:
     for tensor in graph.initializer:
         _widen_tensor(tensor)
     nodes = [new for node in graph.node for new in _widened_node(node, names)]
-    copies = [_copied(node) for node in nodes]
+    copies = [copied(node) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
 
@@ -108,7 +108,8 @@ def _wide(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def _copied(node: Any) -> Any:
+def copied(node: Any) -> Any:
+    """A copy of a node."""
     import onnx
 
     fresh = onnx.NodeProto()

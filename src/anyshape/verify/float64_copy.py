@@ -119,7 +119,7 @@ class Doubled:
 
     def run(self, feeds: Mapping[str, Array], limit_s: float) -> list[Array] | None:
         """What the file answers when it computes in doubles."""
-        wide = {name: _widened(array) for name, array in feeds.items()}
+        wide = {name: array.astype(np.float64) if array.dtype == np.float32 else array for name, array in feeds.items()}
         try:
             return None if self._is_hopeless else self._run(wide, limit_s)
         except (RunError, ValueError):
@@ -251,7 +251,3 @@ def _double_type(kind: Any) -> None:
         _double_type(kind.optional_type.elem_type)
     elif kind.tensor_type.elem_type == _FLOAT:
         kind.tensor_type.elem_type = _DOUBLE
-
-
-def _widened(array: Array) -> Array:
-    return array.astype(np.float64) if array.dtype == np.float32 else array

@@ -135,7 +135,7 @@ class AskedValues(TorchFunctionMode):
 def _real_value(tensor: torch.Tensor, func: Callable[..., Any]) -> torch.Tensor:
     tracer = _tracer()
     slot = get_proxy_slot(tensor, tracer, None) if tracer is not None else None
-    if tracer is None or (slot is None and not _is_traced(tensor, tracer)):
+    if tracer is None or (slot is None and not _mentions(tensor, tracer)):
         with _disable_current_modes():
             return tensor.detach().clone()
     nodes = [slot.proxy.node] if slot is not None else _mentions(tensor, tracer)
@@ -157,11 +157,6 @@ def _mentions(tensor: torch.Tensor, tracer: Any) -> list[Node]:
         for node in tracer.graph.nodes
         if node.op == "get_attr" and getattr(tracer.root, node.target, None) is tensor
     ]
-
-
-def _is_traced(tensor: torch.Tensor, tracer: Any) -> bool:
-    """Whether the run so far may have written into a tensor that the module holds."""
-    return bool(_mentions(tensor, tracer))
 
 
 def _ancestors(wanted: list[Node], nodes: list[Node]) -> list[Node]:

@@ -11,7 +11,7 @@ from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.lists import Listed, resolve_list
 from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.resolver import Resolver, Unresolved
-from anyshape.capture.generalized.template import Place, Repeated, Template, walk
+from anyshape.capture.generalized.template import Place, Repeated, Template, first_step, walk
 from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
 from anyshape.domain import Expr, Number, Op
@@ -60,13 +60,9 @@ def explain(template: Template) -> Explained:
             found = fits.integers([(seen.point, count) for seen, count in item.trips])
             if found is None:
                 counts = [(seen.point, count) for seen, count in item.trips]
-                raise number_without_rule(_first_step(item), counts)
+                raise number_without_rule(first_step(item), counts)
             trips[item] = found
     return Explained(template, resolver, fits, arguments, trips)
-
-
-def _first_step(loop: Repeated) -> Any:
-    return next(item.step for item in walk(loop.body) if isinstance(item, Place))
 
 
 def _explain(place: Place, index: int, resolver: Resolver) -> Any:

@@ -44,14 +44,6 @@ FUNCTIONS = {
 }
 
 
-class Unreadable(Exception):
-    """No axis of the inputs tells the size of a dim."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
 class Scope:
     """One graph, and where it gets the sizes of names from."""
 

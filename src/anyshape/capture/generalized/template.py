@@ -94,6 +94,11 @@ def walk(items: Iterable[Item]) -> Iterator[Item]:
             yield from walk(item.body)
 
 
+def first_step(loop: Repeated) -> Step:
+    """The first step of a loop's body."""
+    return next(item.step for item in walk(loop.body) if isinstance(item, Place))
+
+
 @dataclass(frozen=True)
 class Address:
     """Where a step of a trace stands in the template."""

@@ -12,8 +12,7 @@ from anyshape.capture.generalized.explained_arguments import Explained
 from anyshape.capture.generalized.lists import Listed, Run, single_of
 from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.operands import Element, Operand
-from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
-from anyshape.capture.generalized.trace import Step
+from anyshape.capture.generalized.template import Place, Repeated, Seen, first_step
 from anyshape.capture.rerolled.observed import Observed, observe
 from anyshape.domain import Expr, Number, dims_of, simplify
 
@@ -115,7 +114,7 @@ def demanded_shape(explained: Explained, demand: Demand, loop: Repeated) -> tupl
     else:
         shape = joined_shape(explained, demand.content, demand.axis, demand.is_stack)
     if any(loop.counter in dims_of(size) for size in shape):
-        raise edge_without_rule(_first_step(loop))
+        raise edge_without_rule(first_step(loop))
     return shape
 
 
@@ -129,13 +128,9 @@ def grown_shape(explained: Explained, demand: Many, loop: Repeated) -> tuple[Any
         totals.append((outer.point, sum(each.at(seen)[demand.axis] for seen in inside for each in observed)))
     total = explained.fits.integers(totals)
     if total is None:
-        raise number_without_rule(_first_step(loop), totals)
+        raise number_without_rule(first_step(loop), totals)
     sizes[demand.axis] = total
     return tuple(sizes)
-
-
-def _first_step(loop: Repeated) -> Step:
-    return next(item.step for item in walk(loop.body) if isinstance(item, Place))
 
 
 def joined_shape(explained: Explained, listed: Listed, axis: int, is_stack: bool) -> tuple[Expr, ...]:

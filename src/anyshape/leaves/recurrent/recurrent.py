@@ -10,6 +10,7 @@ steps. Packed rows stand in torch's own order: all sequences' first steps, then 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -122,59 +123,21 @@ def _shapes(
     return output, *(inputs.new_empty(state.shape) for state in states)
 
 
-def _define_with_one_state(name: str, function: Function) -> OpOverload:
-    def run(
-        inputs: Tensor,
-        h0: Tensor,
-        weights: Sequence[Tensor],
-        lengths: Tensor | None,
-        has_biases: bool,
-        layers: int,
-        bidirectional: bool,
-    ) -> tuple[Tensor, ...]:
-        return _run(function, inputs, (h0,), lengths, (weights, has_biases, layers, bidirectional))
+def _define(name: str, function: Function, schema: str, states: int) -> OpOverload:
+    """The operator of a function of torch that takes this number of states."""
 
-    def fake(
-        inputs: Tensor,
-        h0: Tensor,
-        weights: Sequence[Tensor],
-        lengths: Tensor | None,
-        has_biases: bool,
-        layers: int,
-        bidirectional: bool,
-    ) -> tuple[Tensor, ...]:
-        return _shapes(inputs, (h0,), lengths, layers, bidirectional)
+    def run(inputs: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        weights, lengths, *network = given[states:]
+        return _run(function, inputs, given[:states], lengths, (weights, *network))
 
-    return define(name, _ONE_STATE, run, fake)
+    def fake(inputs: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        _, lengths, _, layers, bidirectional = given[states:]
+        return _shapes(inputs, given[:states], lengths, layers, bidirectional)
+
+    return define(name, schema, run, fake)
 
 
-def _run_lstm(
-    inputs: Tensor,
-    h0: Tensor,
-    c0: Tensor,
-    weights: Sequence[Tensor],
-    lengths: Tensor | None,
-    has_biases: bool,
-    layers: int,
-    bidirectional: bool,
-) -> tuple[Tensor, ...]:
-    return _run(torch.lstm, inputs, (h0, c0), lengths, (weights, has_biases, layers, bidirectional))
-
-
-def _fake_lstm(
-    inputs: Tensor,
-    h0: Tensor,
-    c0: Tensor,
-    weights: Sequence[Tensor],
-    lengths: Tensor | None,
-    has_biases: bool,
-    layers: int,
-    bidirectional: bool,
-) -> tuple[Tensor, ...]:
-    return _shapes(inputs, (h0, c0), lengths, layers, bidirectional)
-
-
-lstm = define("lstm", _TWO_STATES, _run_lstm, _fake_lstm)
-gru = _define_with_one_state("gru", torch.gru)
-rnn_tanh = _define_with_one_state("rnn_tanh", torch.rnn_tanh)
-rnn_relu = _define_with_one_state("rnn_relu", torch.rnn_relu)
+lstm = _define("lstm", torch.lstm, _TWO_STATES, 2)
+gru = _define("gru", torch.gru, _ONE_STATE, 1)
+rnn_tanh = _define("rnn_tanh", torch.rnn_tanh, _ONE_STATE, 1)
+rnn_relu = _define("rnn_relu", torch.rnn_relu, _ONE_STATE, 1)

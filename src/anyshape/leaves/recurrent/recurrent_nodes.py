@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
@@ -27,38 +28,19 @@ from anyshape.leaves.recurrent.step import native_layer, scan_layer
 _DOUBLE, _FLOAT, _HALF = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOAT16
 
 
-def translate_lstm(
-    inputs: ir.Value,
-    h0: ir.Value,
-    c0: ir.Value,
-    weights: Sequence[ir.Value],
-    lengths: ir.Value | None,
-    has_biases: bool,
-    layers: int,
-    bidirectional: bool,
-) -> Sequence[ir.Value]:
-    network = make_network(Kind.LSTM, weights, lengths, has_biases, layers, bidirectional)
-    return _translate(network, inputs, (h0, c0))
+def _translation(kind: Kind, states: int = 1) -> Callable[..., Sequence[ir.Value]]:
+    """The nodes of an operator: inputs, its states, weights, lengths, has_biases, layers, bidirectional."""
 
-
-def _translate_one_state(kind: Kind) -> Callable[..., Sequence[ir.Value]]:
-    def translate(
-        inputs: ir.Value,
-        h0: ir.Value,
-        weights: Sequence[ir.Value],
-        lengths: ir.Value | None,
-        has_biases: bool,
-        layers: int,
-        bidirectional: bool,
-    ) -> Sequence[ir.Value]:
-        return _translate(make_network(kind, weights, lengths, has_biases, layers, bidirectional), inputs, (h0,))
+    def translate(inputs: ir.Value, *given: Any) -> Sequence[ir.Value]:
+        return _translate(make_network(kind, *given[states:]), inputs, given[:states])
 
     return translate
 
 
-translate_gru = _translate_one_state(Kind.GRU)
-translate_rnn_tanh = _translate_one_state(Kind.RNN_TANH)
-translate_rnn_relu = _translate_one_state(Kind.RNN_RELU)
+translate_lstm = _translation(Kind.LSTM, states=2)
+translate_gru = _translation(Kind.GRU)
+translate_rnn_tanh = _translation(Kind.RNN_TANH)
+translate_rnn_relu = _translation(Kind.RNN_RELU)
 
 
 def _translate(network: Network, inputs: ir.Value, initial: Sequence[ir.Value]) -> Sequence[ir.Value]:

@@ -32,6 +32,7 @@ from anyshape.translate.operators.size_values import (
     constant,
     count_up,
     dtype_of,
+    flattened,
     highest,
     ints,
     lowest,
@@ -49,15 +50,9 @@ def translate_scatter_reduce(
 ) -> ir.Value:
     if rank(x) == 0:
         shape = op.Shape(x)
-        x, index, src = (_vector(value) for value in (x, index, src))
+        x, index, src = (flattened(value) for value in (x, index, src))
         return op.Reshape(_reduce(x, 0, index, src, reduce, include_self), shape)
     return _reduce(x, dim, index, _cover(src, index), reduce, include_self)
-
-
-def _vector(value: ir.Value) -> ir.Value:
-    vector = op.Reshape(value, ints(-1))
-    vector.type, vector.shape = value.type, ir.Shape([None])
-    return vector
 
 
 def _cover(src: ir.Value, index: ir.Value) -> ir.Value:
@@ -109,7 +104,7 @@ def _divide(
 def translate_scatter(x: ir.Value, dim: int, index: ir.Value, src: ir.Value) -> ir.Value:
     if rank(x) == 0:
         shape = op.Shape(x)
-        x, index, src = (_vector(value) for value in (x, index, src))
+        x, index, src = (flattened(value) for value in (x, index, src))
         return op.Reshape(op.ScatterElements(x, index, src, axis=0), shape)
     return op.ScatterElements(x, index, _cover(src, index), axis=dim)
 

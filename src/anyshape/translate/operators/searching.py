@@ -30,6 +30,7 @@ from anyshape.translate.operators.size_values import (
     constant,
     count_halvings,
     dtype_of,
+    flattened,
     ints,
     positive,
     rank,
@@ -155,17 +156,11 @@ def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pai
 
 
 def translate_median(x: ir.Value) -> ir.Value:
-    return translate_median_dim(_flat(x), 0)[0]
+    return translate_median_dim(flattened(x), 0)[0]
 
 
 def translate_nanmedian(x: ir.Value) -> ir.Value:
-    return translate_nanmedian_dim(_flat(x), 0)[0]
-
-
-def _flat(x: ir.Value) -> ir.Value:
-    flat = op.Reshape(x, ints(-1))
-    flat.type, flat.shape = x.type, ir.Shape([None])
-    return flat
+    return translate_nanmedian_dim(flattened(x), 0)[0]
 
 
 def translate_mode(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Pair:

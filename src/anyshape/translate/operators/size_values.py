@@ -71,6 +71,13 @@ def as_vector(size: Size) -> ir.Value:
     return constant([size], ir.DataType.INT64) if isinstance(size, int) else op.Reshape(size, ints(1))
 
 
+def flattened(value: ir.Value) -> ir.Value:
+    """All elements along one axis."""
+    flat = op.Reshape(value, ints(-1))
+    flat.type, flat.shape = value.type, ir.Shape([None])
+    return flat
+
+
 def as_scalar(size: Size) -> ir.Value:
     """int64, without axes."""
     return constant(size, ir.DataType.INT64) if isinstance(size, int) else op.Reshape(size, _no_axes())
@@ -124,10 +131,6 @@ def count_halvings(size: Size) -> ir.Value:
     """How often a doubling width, from 1, stays below `size`: the rounds of a binary search or of a doubling scan."""
     below = op.Less(ints(*POWERS_OF_TWO), as_vector(size))
     return op.ReduceSum(op.Cast(below, to=ir.DataType.INT64), ints(0), keepdims=0)
-
-
-def is_floating(dtype: ir.DataType) -> bool:
-    return dtype.is_floating_point()
 
 
 def lowest(dtype: ir.DataType) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.runtime.dtypes import Array
+from anyshape.verify.bfloat16_copy import copied
 from anyshape.verify.locate.shown import Given, Stopped, gives_tensors, names_used, show
 
 _DEEPEST = 6
@@ -56,7 +57,7 @@ def open_branches(model: Any, given: Given) -> dict[str, str]:
                 inside = _taken(model, node, bool(shown[node.input[0]].reshape(-1)[0]), taken_names)
                 origin.update({inner.name: origin.get(node.name, node.name) for inner in inside})
             nodes += inside
-        copies = [_copied(node) for node in nodes]
+        copies = [copied(node) for node in nodes]
         del model.graph.node[:]
         model.graph.node.extend(copies)
     return origin
@@ -68,14 +69,6 @@ def take_other_side(model: Any, name: str) -> None:
         if node.name == name and node.op_type == "If":
             one, other = (each for each in node.attribute if each.name.endswith("_branch"))
             one.name, other.name = other.name, one.name
-
-
-def _copied(node: Any) -> Any:
-    import onnx
-
-    fresh = onnx.NodeProto()
-    fresh.CopyFrom(node)
-    return fresh
 
 
 def _taken(model: Any, node: Any, condition: bool, taken: set[str]) -> list[Any]:
