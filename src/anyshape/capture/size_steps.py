@@ -270,7 +270,7 @@ def fits(steps: Sequence[Step], limits: Limits) -> bool:
 
 def first_overflow(steps: Sequence[Step], limits: Limits) -> Step | None:
     """The first step, in the program's order, that can leave what the file computes exactly."""
-    from anyshape.capture.step_intervals import Intervals
+    from anyshape.capture.overflow import Intervals
 
     intervals = Intervals(limits)
     for step in steps:
