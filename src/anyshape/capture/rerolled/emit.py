@@ -25,6 +25,7 @@ from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.demands import (
     Demand,
     Many,
+    Observed,
     One,
     demanded_dtype,
     demanded_shape,
@@ -32,8 +33,8 @@ from anyshape.capture.rerolled.demands import (
     fitted_shape,
     grown_shape,
     joined_shape,
+    observe,
 )
-from anyshape.capture.rerolled.observed import Observed, observe
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.leaves.loop import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
