@@ -12,7 +12,7 @@ from tests.verify_calls import Call
 from torch import nn
 
 from anyshape.verify import Reference
-from anyshape.verify.precision import SINGLE_FACTOR, roundings, roundings_of_file, roundings_of_module
+from anyshape.verify.tolerance import SINGLE_FACTOR, roundings, roundings_of_file, roundings_of_module
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 HALF, BRAIN, SINGLE = 2.0**-10, 2.0**-7, 2.0**-23

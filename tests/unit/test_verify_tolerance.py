@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from anyshape.verify.noise import NoiseFloor, Yardstick, nudged, relative_noise
-from anyshape.verify.precision import SINGLE_FACTOR
 from anyshape.verify.reference import Answer, Reference
-from anyshape.verify.tolerance import FACTOR, Tolerance, default_noise, magnitudes, most_noise
+from anyshape.verify.tolerance import FACTOR, SINGLE_FACTOR, Tolerance, default_noise, magnitudes, most_noise
 
 EPS = float(np.finfo(np.float32).eps)
 

@@ -35,11 +35,11 @@ from anyshape.verify.float64_copy import Doubled
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread
-from anyshape.verify.precision import roundings
 from anyshape.verify.prefetch import Prefetcher
 from anyshape.verify.request import VerifyOptions, VerifyRequest
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
+from anyshape.verify.tolerance import roundings
 from anyshape.verify.trial_runner import Read, Trial, TrialRunner, Unanswered
 
 

@@ -5,15 +5,160 @@
 `noise` is measured (see `noise.py`) relative to the magnitude, but never below a few ulps: the noise of one draw can be
 0, and a file may come to the same result by another formula. The magnitude of an element is the largest among its
 peers, elements without a wide gap between them: so a mask filled with -1e9 does not blur the scores beside it.
+
+The precision of an output is the narrowest that values pass through on the way to it: a float32 output may be what is left
+of bfloat16 arithmetic. File and module must both show it, so that a file which rounds where the module does not stays wrong.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from anyshape.runtime.dtypes import Array
+from anyshape.verify.reference import CallInputs, Reference
+
+SINGLE_FACTOR = 2.0**-28
+"""The epsilon of doubles that are multiplied by a number in single precision: attributes of ONNX operators are such numbers,
+and onnxruntime makes them of the factors of a matrix product, whose rounding counts once."""
+
+_EPSILONS = {1: 2.0**-23, 10: 2.0**-10, 16: 2.0**-7}  # by ONNX's numbers of float, float16 and bfloat16
+_DOUBLE, _FLOAT_ATTRIBUTES = 11, (1, 6)
+_WITH_FACTORS = frozenset({"MatMul", "Gemm"})
+_MOVING = frozenset(
+    {"Cast", "CastLike", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"}
+    | {"Pad", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+)
+_MOST_BYTES = 1 << 30  # types are told by way of a message, which has its limit
+_OF_SHAPES = frozenset({"Shape", "Size", "Constant"})
+Epsilons = dict[str, float]
+
+
+def roundings_of_file(path: str) -> tuple[float, ...]:
+    """For each output the largest epsilon of what was rounded on the way to it, 0 for none above its own; () if unknown."""
+    import onnx
+
+    try:
+        model = onnx.load(path, load_external_data=False)
+        if model.ByteSize() > _MOST_BYTES:
+            return ()
+        known = onnx.shape_inference.infer_shapes(model)
+    except Exception:  # whatever is wrong with the file, running it tells better
+        return ()
+    found = _follow(known.graph, {}, {})
+    outputs = [(found.get(name, 0.0), _EPSILONS.get(dtype, 0.0)) for name, dtype in _types(known.graph.output).items()]
+    return tuple(rounding if rounding > own else 0.0 for rounding, own in outputs)
+
+
+def _follow(graph: Any, outer: Epsilons, outer_types: Mapping[str, int]) -> Epsilons:
+    """The epsilon of each value of a graph; inputs and weights are what they are for both sides."""
+    types = {**outer_types, **_types([*graph.input, *graph.output, *graph.value_info])}
+    found = dict(outer)
+    for node in graph.node:
+        reaching = max((found.get(name, 0.0) for name in node.input), default=0.0)
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs] if attribute.type in (5, 10) else ():
+                reaching = max([reaching, *_follow(inner, found, types).values()])
+        for name in node.output:
+            found[name] = _epsilon(node, reaching, types.get(name))
+    return found
+
+
+def _epsilon(node: Any, reaching: float, dtype: int | None) -> float:
+    if node.op_type in _OF_SHAPES or (node.op_type in _MOVING and reaching == 0.0):
+        return 0.0
+    own = _EPSILONS.get(dtype or 0, 0.0)
+    has_factors = node.op_type in _WITH_FACTORS or any(each.type in _FLOAT_ATTRIBUTES for each in node.attribute)
+    return max(reaching, own, SINGLE_FACTOR if dtype == _DOUBLE and has_factors else 0.0)
+
+
+def _types(values: Iterable[Any]) -> dict[str, int]:
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+def roundings_of_module(reference: Reference, inputs: CallInputs) -> tuple[float, ...]:
+    """For each output the largest epsilon among the values that the module computes on the way to it."""
+    return _look(reference, inputs).of_outputs
+
+
+def computes_in_double(reference: Reference, inputs: CallInputs) -> bool:
+    """Whether the module computes something in double precision: a file that does not has lost it."""
+    return any(epsilon <= torch.finfo(torch.float64).eps for epsilon in _look(reference, inputs).epsilons)
+
+
+def _look(reference: Reference, inputs: CallInputs) -> _Looking:
+    looking = _Looking()
+    watched = copy.copy(reference)
+
+    def flatten(outputs: Any) -> Sequence[tuple[str, Any]]:
+        leaves = reference.flatten(outputs)
+        looking.of_outputs = tuple(looking.reaching(leaf) for _, leaf in leaves if leaf is not None)
+        return leaves
+
+    watched.flatten = flatten
+    with looking:
+        watched.run(inputs)
+    return looking
+
+
+class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps for each piece of memory the largest epsilon of what was computed on the way to its values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epsilons: set[float] = set()
+        self.of_outputs: tuple[float, ...] = ()
+        self._reaching: dict[int, tuple[StorageWeakRef, float]] = {}
+
+    def reaching(self, value: Any) -> float:
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            return max(self.epsilons, default=0.0)
+        return self._reaching.get(value.untyped_storage()._cdata, (None, 0.0))[1]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        reaching = max(map(self.reaching, given), default=0.0)
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                self._note(value, reaching)
+        return result
+
+    def _note(self, value: torch.Tensor, reaching: float) -> None:
+        own = torch.finfo(value.dtype).eps if value.is_floating_point() else 0.0
+        if own:
+            self.epsilons.add(own)
+        if value.layout is torch.strided:
+            storage = value.untyped_storage()
+            # The reference keeps the address from being used again for other memory.
+            found = max(own, reaching, self.reaching(value))
+            self._reaching[storage._cdata] = (StorageWeakRef(storage), found)
+
+
+def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) -> tuple[float, ...]:
+    """For each output of the file the epsilon that both witnesses allow for this output; () where nothing is to be told.
+
+    What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
+    """
+    told = roundings_of_file(path)
+    if all(rounding <= SINGLE_FACTOR for rounding in told) or not samples:
+        return told
+    module = roundings_of_module(reference, samples[0])
+    if len(module) != len(told):
+        return told
+    return tuple(
+        rounding if rounding <= SINGLE_FACTOR else min(rounding, own)
+        for rounding, own in zip(told, module, strict=True)
+    )
+
 
 FACTOR = 8.0
 _GAP_BITS = 10

@@ -21,12 +21,11 @@ from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both,
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Doubled, rounding_of_file
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
-from anyshape.verify.precision import computes_in_double
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.tensors import total_elements
 from anyshape.verify.ties import look_at_choices, other_orders
-from anyshape.verify.tolerance import Tolerance
+from anyshape.verify.tolerance import Tolerance, computes_in_double
 
 _SLOWER_THAN_EAGER = 30.0
 _REPEATS = 3
