@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from anyshape.explore import costing, explore
-from anyshape.explore.probed_ends import is_climb_dear
+from anyshape.explore.limits import is_climb_dear
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import raises_early
 from anyshape.records.verdict import Refusal

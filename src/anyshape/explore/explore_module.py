@@ -13,8 +13,7 @@ from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, hol
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
-from anyshape.explore.limits import bisect_bounds, climb, upper_corners
-from anyshape.explore.probed_ends import LITTLE, SPARED, climb_by_probes, is_climb_dear
+from anyshape.explore.limits import LITTLE, SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
 from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
 from anyshape.findings import Source
 from anyshape.inputs import Declared
