@@ -18,7 +18,7 @@ from anyshape.explore import Costing, costing, sizes_at_numbers
 from anyshape.exporting.constancy import make_constant, ways_of
 from anyshape.exporting.context import Tell
 from anyshape.findings import Finding, Severity, UsageError
-from anyshape.findings.paths import quoted
+from anyshape.findings.finding import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.making import promised_values
 from anyshape.loading.loaded import needed_operators

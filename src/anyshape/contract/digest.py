@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from anyshape.findings import Finding, Severity
-from anyshape.findings.paths import quoted
+from anyshape.findings.finding import quoted
 from anyshape.graphs.needs import bytes_of
 from anyshape.records.contract import Contract, Digest
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anyshape.domain import Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding
-from anyshape.findings.paths import quoted
+from anyshape.findings.finding import quoted
 
 
 def missing_file(path: str) -> Finding:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from anyshape.findings.errors import UsageError
-from anyshape.findings.finding import Finding
-from anyshape.findings.paths import PACKAGE_FOLDER
+from anyshape.findings.finding import PACKAGE_FOLDER, Finding
 
 
 def read_page(wanted: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from anyshape.findings import Source
-from anyshape.findings.paths import PACKAGE_FOLDER, shorten
+from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 
 _TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
-from anyshape.findings.paths import PACKAGE_FOLDER
+from anyshape.findings.finding import PACKAGE_FOLDER
 from anyshape.intercept.quiet import LOG
 from anyshape.runtime.child_messages import ChildDied, Death, Message, answer_call, read_message, write_message
 from anyshape.runtime.session import TensorInfo

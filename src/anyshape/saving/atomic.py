@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from anyshape.findings import Finding, UsageError
-from anyshape.findings.paths import quoted
+from anyshape.findings.finding import quoted
 from anyshape.graphs.needs import bytes_of
 
 if TYPE_CHECKING:
