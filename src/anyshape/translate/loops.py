@@ -1,4 +1,4 @@
-"""Marks of loops in a translated program -> ONNX `Loop`, with the body's nodes inside, and pieces of tensors at computed places.
+"""Marks of loops in a translated program -> ONNX `Loop`, with the body's nodes inside; pieces of tensors at computed places.
 
     anyshape.Loop(trips, carried..., tensors..., numbers...)  ->  Loop(trips, "", carried...) { counter, condition, carried... }
 

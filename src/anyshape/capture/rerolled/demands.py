@@ -1,4 +1,4 @@
-"""Values of loops that the rest of a program needs (of single repetitions, runs of many): their shapes at all points, their dtypes."""
+"""Values of loops that the rest of a program needs, of single repetitions or runs of many: their shapes and dtypes."""
 
 from __future__ import annotations
 

@@ -1,21 +1,14 @@
 """Bessel functions, and the Chebyshev series by which they and other smooth functions are computed.
 
-Smooth functions as Chebyshev series, fitted to torch's own function in float64 when it is translated.
+A series is fitted to torch's own function in float64 when it is translated. It is right to 1e-12 where the function is
+analytic on its interval; the caller takes poles, logarithms and waves out first. Values are float64 throughout.
 
-A series is right to 1e-12 where the function is analytic on its interval; the caller takes poles, logarithms and waves out
-first. Values are float64 throughout.
-
-Bessel functions: aten::i0, special_i0e, i1, i1e, bessel_j0, j1, y0, y1, (scaled_)modified_bessel_*, spherical_bessel_j0.
-
-Near 0 a series in x, beside the logarithm that k and y have; far out a series in 1 / x, beside the exponential or the wave.
-torch.onnx (to 2.13) takes them apart into `prims` that it cannot write.
-
-The Bessel functions that are waves: aten::special_bessel_j0, j1, y0 and y1.
+Near 0 a series in x, beside the logarithm that k and y have; far out a series in 1 / x, beside the exponential or the wave:
 
     j = sqrt(2 / (pi x)) (P cos t - Q sin t),  y = sqrt(2 / (pi x)) (P sin t + Q cos t),  t = x - (order / 2 + 1 / 4) pi
 
 Beyond 8, P and Q are series in 8 / x, found from torch's j and y; up to 8, series in x beside the logarithm that y has.
-torch.onnx (to 2.13) has none of these.
+torch.onnx (to 2.13) takes all of these apart into `prims` that it cannot write.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -25,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -93,25 +86,25 @@ def _near_far(x: ir.Value, far: float, near: Function, beyond: Function) -> tupl
     return is_near, inside, outside
 
 
-def _i0e_far(u: torch.Tensor) -> torch.Tensor:
-    return (_FAR / u).sqrt() * _special.i0e(_FAR / u)
-
-
 def _i1e_near(x: torch.Tensor) -> torch.Tensor:
     return _special.i1e(x) / x
 
 
-def _i1e_far(u: torch.Tensor) -> torch.Tensor:
-    return (_FAR / u).sqrt() * _special.i1e(_FAR / u)
+def _decay(function: Function, far: float) -> Function:
+    """The function of far / u, without its decay by 1 / sqrt(x)."""
+    return lambda u: (far / u).sqrt() * function(far / u)
+
+
+_I0E_FAR, _I1E_FAR = _decay(_special.i0e, _FAR), _decay(_special.i1e, _FAR)
 
 
 def i0e(x: ir.Value) -> ir.Value:
-    is_near, inside, outside = _near_far(x, _FAR, _special.i0e, _i0e_far)
+    is_near, inside, outside = _near_far(x, _FAR, _special.i0e, _I0E_FAR)
     return op.Where(is_near, inside, op.Div(outside, op.Sqrt(op.Abs(x))))
 
 
 def i1e(x: ir.Value) -> ir.Value:
-    is_near, inside, outside = _near_far(x, _FAR, _i1e_near, _i1e_far)
+    is_near, inside, outside = _near_far(x, _FAR, _i1e_near, _I1E_FAR)
     return op.Where(is_near, op.Mul(x, inside), op.Mul(op.Sign(x), op.Div(outside, op.Sqrt(op.Abs(x)))))
 
 
@@ -127,21 +120,18 @@ def _k0_near(x: torch.Tensor) -> torch.Tensor:
     return _special.modified_bessel_k0(x) + torch.log(x / 2) * _special.i0(x)
 
 
-def _k0_far(u: torch.Tensor) -> torch.Tensor:
-    return (_FAR_K / u).sqrt() * _special.scaled_modified_bessel_k0(_FAR_K / u)
-
-
 def _k1_near(x: torch.Tensor) -> torch.Tensor:
     return x * (_special.modified_bessel_k1(x) - torch.log(x / 2) * _special.i1(x))
 
 
-def _k1_far(u: torch.Tensor) -> torch.Tensor:
-    return (_FAR_K / u).sqrt() * _special.scaled_modified_bessel_k1(_FAR_K / u)
+_K_NEAR = (_k0_near, _k1_near)
+_K_FAR = tuple(
+    _decay(each, _FAR_K) for each in (_special.scaled_modified_bessel_k0, _special.scaled_modified_bessel_k1)
+)
 
 
 def _k(x: ir.Value, order: int, *, is_scaled: bool) -> ir.Value:
-    near, beyond = ((_k0_near, _k0_far), (_k1_near, _k1_far))[order]
-    is_near, inside, outside = _near_far(x, _FAR_K, near, beyond)
+    is_near, inside, outside = _near_far(x, _FAR_K, _K_NEAR[order], _K_FAR[order])
     log = op.Log(op.Div(x, number(2)))
     if order == 0:
         inside = op.Sub(inside, op.Mul(log, i0(x)))
@@ -162,22 +152,6 @@ def _positive_alone(x: ir.Value, value: ir.Value, at_zero: float) -> ir.Value:
     return op.Where(op.Less(x, zero), number(math.nan), value)
 
 
-def k0(x: ir.Value) -> ir.Value:
-    return _k(x, 0, is_scaled=False)
-
-
-def k1(x: ir.Value) -> ir.Value:
-    return _k(x, 1, is_scaled=False)
-
-
-def scaled_k0(x: ir.Value) -> ir.Value:
-    return _k(x, 0, is_scaled=True)
-
-
-def scaled_k1(x: ir.Value) -> ir.Value:
-    return _k(x, 1, is_scaled=True)
-
-
 def spherical_j0(x: ir.Value) -> ir.Value:
     """sin(x) / x."""
     square = op.Mul(x, x)
@@ -196,28 +170,16 @@ def _phase(order: int) -> float:
     return (order / 2 + 1 / 4) * math.pi
 
 
-def _amplitudes(order: int, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _amplitude(order: int, part: int, u: torch.Tensor) -> torch.Tensor:
+    """P (part 0) or Q (part 1)."""
     x = _FAR / u
     angle = x - _phase(order)
     j, y = _J[order](x), _Y[order](x)
-    scale = (math.pi * x / 2).sqrt()
-    return scale * (j * angle.cos() + y * angle.sin()), scale * (y * angle.cos() - j * angle.sin())
+    one, other = ((j, y), (y, -j))[part]
+    return (math.pi * x / 2).sqrt() * (one * angle.cos() + other * angle.sin())
 
 
-def _p0(u: torch.Tensor) -> torch.Tensor:
-    return _amplitudes(0, u)[0]
-
-
-def _q0(u: torch.Tensor) -> torch.Tensor:
-    return _amplitudes(0, u)[1]
-
-
-def _p1(u: torch.Tensor) -> torch.Tensor:
-    return _amplitudes(1, u)[0]
-
-
-def _q1(u: torch.Tensor) -> torch.Tensor:
-    return _amplitudes(1, u)[1]
+_AMPLITUDES = tuple(tuple(partial(_amplitude, order, part) for part in (0, 1)) for order in (0, 1))
 
 
 def _y0_near(x: torch.Tensor) -> torch.Tensor:
@@ -230,8 +192,7 @@ def _y1_near(x: torch.Tensor) -> torch.Tensor:
 
 def _far(size: ir.Value, order: int, *, is_j: bool) -> ir.Value:
     u = op.Div(number(_FAR), op.Max(size, number(_FAR)))
-    shapes: tuple[Function, Function] = ((_p0, _q0), (_p1, _q1))[order]
-    p, q = (fit(shape, 0.0, 1.0, u) for shape in shapes)
+    p, q = (fit(amplitude, 0.0, 1.0, u) for amplitude in _AMPLITUDES[order])
     angle = op.Sub(size, number(_phase(order)))
     cosine, sine = op.Cos(angle), op.Sin(angle)
     wave = op.Sub(op.Mul(p, cosine), op.Mul(q, sine)) if is_j else op.Add(op.Mul(p, sine), op.Mul(q, cosine))
@@ -256,22 +217,6 @@ def _y(x: ir.Value, order: int) -> ir.Value:
     return op.Where(op.Less(x, number(0)), number(math.nan), value)
 
 
-def j0(x: ir.Value) -> ir.Value:
-    return _j(x, 0)
-
-
-def j1(x: ir.Value) -> ir.Value:
-    return _j(x, 1)
-
-
-def y0(x: ir.Value) -> ir.Value:
-    return _y(x, 0)
-
-
-def y1(x: ir.Value) -> ir.Value:
-    return _y(x, 1)
-
-
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "i0": on_doubles(i0),
     "special_i0e": on_doubles(i0e),
@@ -279,13 +224,13 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "special_i1e": on_doubles(i1e),
     "special_modified_bessel_i0": on_doubles(i0),
     "special_modified_bessel_i1": on_doubles(i1),
-    "special_modified_bessel_k0": on_doubles(k0),
-    "special_modified_bessel_k1": on_doubles(k1),
-    "special_scaled_modified_bessel_k0": on_doubles(scaled_k0),
-    "special_scaled_modified_bessel_k1": on_doubles(scaled_k1),
+    "special_modified_bessel_k0": on_doubles(partial(_k, order=0, is_scaled=False)),
+    "special_modified_bessel_k1": on_doubles(partial(_k, order=1, is_scaled=False)),
+    "special_scaled_modified_bessel_k0": on_doubles(partial(_k, order=0, is_scaled=True)),
+    "special_scaled_modified_bessel_k1": on_doubles(partial(_k, order=1, is_scaled=True)),
     "special_spherical_bessel_j0": on_doubles(spherical_j0),
-    "special_bessel_j0": on_doubles(j0),
-    "special_bessel_j1": on_doubles(j1),
-    "special_bessel_y0": on_doubles(y0),
-    "special_bessel_y1": on_doubles(y1),
+    "special_bessel_j0": on_doubles(partial(_j, order=0)),
+    "special_bessel_j1": on_doubles(partial(_j, order=1)),
+    "special_bessel_y0": on_doubles(partial(_y, order=0)),
+    "special_bessel_y1": on_doubles(partial(_y, order=1)),
 }
