@@ -36,124 +36,140 @@ def at(sizes: Sizes) -> str:
     return format_sizes(sizes)
 
 
-def _refused(**facts: Any) -> CaptureRefused:
-    return CaptureRefused(Finding(**facts))
-
-
 def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRefused:
     shown = "; ".join(f"{value:g} at {at(point)}" for point, value in seen[:4])
-    refused = _refused(
-        where=where(step),
-        code="AS120",
-        name="number-without-rule",
-        reason=Reason.NUMBER_WITHOUT_RULE,
-        what=f"a number in {name_of(step)} follows no rule of the sizes that anyshape knows.",
-        why=f"it was {shown}.",
-        fix="compute it from x.shape with + - * // % min max, or sqrt and log for floats.",
+    refused = CaptureRefused(
+        Finding(
+            code="AS120",
+            name="number-without-rule",
+            reason=Reason.NUMBER_WITHOUT_RULE,
+            what=f"a number in {name_of(step)} follows no rule of the sizes that anyshape knows.",
+            where=where(step),
+            why=f"it was {shown}.",
+            fix="compute it from x.shape with + - * // % min max, or sqrt and log for floats.",
+        )
     )
     refused.seen = seen
     return refused
 
 
 def value_asked(source: Source | None, asked: str) -> CaptureRefused:
-    return _refused(
-        code="AS121",
-        name="value-asked",
-        reason=Reason.VALUES_DECIDE,
-        what="Python asks for a value that depends on the values of the inputs.",
-        where=source,
-        why=f"{asked.strip('_')}() of a tensor decides what runs; a trace would bake in what one input gave.",
-        fix="compute with tensors instead: torch.where for a choice, a mask for a length.",
+    return CaptureRefused(
+        Finding(
+            code="AS121",
+            name="value-asked",
+            reason=Reason.VALUES_DECIDE,
+            what="Python asks for a value that depends on the values of the inputs.",
+            where=source,
+            why=f"{asked.strip('_')}() of a tensor decides what runs; a trace would bake in what one input gave.",
+            fix="compute with tensors instead: torch.where for a choice, a mask for a length.",
+        )
     )
 
 
 def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others: Sizes) -> CaptureRefused:
     step = second or first
-    return _refused(
-        where=where(step),
-        code="AS122",
-        name="path-depends-on-size",
-        reason=Reason.PATH_DEPENDS_ON_SIZES,
-        what=f"the model does other things at {at(sizes)} than at {at(others)}.",
-        why=f"one runs {name_of(first)}, the other {name_of(second)}.",
-        fix="let the same operations run at all sizes, or declare a domain on which they do.",
-        sizes=dict(sizes),
+    return CaptureRefused(
+        Finding(
+            code="AS122",
+            name="path-depends-on-size",
+            reason=Reason.PATH_DEPENDS_ON_SIZES,
+            what=f"the model does other things at {at(sizes)} than at {at(others)}.",
+            where=where(step),
+            why=f"one runs {name_of(first)}, the other {name_of(second)}.",
+            fix="let the same operations run at all sizes, or declare a domain on which they do.",
+            sizes=dict(sizes),
+        )
     )
 
 
 def constant_without_rule(step: Step | None) -> CaptureRefused:
-    return _refused(
-        where=where(step),
-        code="AS123",
-        name="constant-without-rule",
-        what="a tensor made from Python values changes with the sizes by no rule that anyshape knows.",
-        why="it is neither arange, full, triangular, diagonal nor an outer combination of these.",
-        fix="make it with torch operations on x.shape: torch.arange, torch.full, torch.tril.",
+    return CaptureRefused(
+        Finding(
+            code="AS123",
+            name="constant-without-rule",
+            what="a tensor made from Python values changes with the sizes by no rule that anyshape knows.",
+            where=where(step),
+            why="it is neither arange, full, triangular, diagonal nor an outer combination of these.",
+            fix="make it with torch operations on x.shape: torch.arange, torch.full, torch.tril.",
+        )
     )
 
 
 def not_traceable(error: BaseException, sizes: Sizes) -> CaptureRefused:
     first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return _refused(
-        code="AS124",
-        name="not-traceable",
-        what=f"the model cannot be run step by step at {at(sizes)}.",
-        where=source_of_error(error),
-        why=f"{type(error).__name__}: {first_line[:200]}",
-        fix="keep to torch operations; what numpy or other libraries do with values of tensors is not seen.",
-        sizes=dict(sizes),
+    return CaptureRefused(
+        Finding(
+            code="AS124",
+            name="not-traceable",
+            what=f"the model cannot be run step by step at {at(sizes)}.",
+            where=source_of_error(error),
+            why=f"{type(error).__name__}: {first_line[:200]}",
+            fix="keep to torch operations; what numpy or other libraries do with values of tensors is not seen.",
+            sizes=dict(sizes),
+        )
     )
 
 
 def not_predicted(step: Step | None, rounds: int) -> CaptureRefused:
-    return _refused(
-        where=where(step),
-        code="AS125",
-        name="rule-not-found",
-        what=f"the rule for a number changed with every new trace, {rounds} times over.",
-        why="what explains the traces so far does not predict the next ones.",
-        fix="declare a smaller domain, or compute the number from x.shape in torch.",
+    return CaptureRefused(
+        Finding(
+            code="AS125",
+            name="rule-not-found",
+            what=f"the rule for a number changed with every new trace, {rounds} times over.",
+            where=where(step),
+            why="what explains the traces so far does not predict the next ones.",
+            fix="declare a smaller domain, or compute the number from x.shape in torch.",
+        )
     )
 
 
 def dim_unreadable(name: str) -> CaptureRefused:
-    return _refused(
-        code="AS126",
-        name="dim-unreadable",
-        what=f"no input tells the size of dim {name!r} when the file runs.",
-        why="no axis of an input can be solved for it.",
-        fix=f"give an input an axis of size {name!r}.",
+    return CaptureRefused(
+        Finding(
+            code="AS126",
+            name="dim-unreadable",
+            what=f"no input tells the size of dim {name!r} when the file runs.",
+            why="no axis of an input can be solved for it.",
+            fix=f"give an input an axis of size {name!r}.",
+        )
     )
 
 
 def edge_without_rule(step: Step) -> CaptureRefused:
-    return _refused(
-        where=where(step),
-        code="AS127",
-        name="argument-without-rule",
-        what=f"what {name_of(step)} takes comes from another place at every size or repetition.",
-        why="it is neither the value of the repetition before nor one of a list that the loop collects.",
-        fix="carry one value from step to step, or collect one value in every step.",
+    return CaptureRefused(
+        Finding(
+            code="AS127",
+            name="argument-without-rule",
+            what=f"what {name_of(step)} takes comes from another place at every size or repetition.",
+            where=where(step),
+            why="it is neither the value of the repetition before nor one of a list that the loop collects.",
+            fix="carry one value from step to step, or collect one value in every step.",
+        )
     )
 
 
 def number_only(step: Step, formula: str) -> CaptureRefused:
-    return _refused(
-        where=where(step),
-        code="AS128",
-        name="number-only",
-        what=f"{name_of(step)} takes a number of Python where the file would compute {formula}.",
-        why="ONNX has no form of it in which that number is computed.",
-        fix="multiply or add a tensor instead.",
+    return CaptureRefused(
+        Finding(
+            code="AS128",
+            name="number-only",
+            what=f"{name_of(step)} takes a number of Python where the file would compute {formula}.",
+            where=where(step),
+            why="ONNX has no form of it in which that number is computed.",
+            fix="multiply or add a tensor instead.",
+        )
     )
 
 
 def write_in_loop(step: Step) -> CaptureRefused:
-    return _refused(
-        where=where(step),
-        code="AS129",
-        name="write-in-loop",
-        what=f"{name_of(step)} writes into a tensor through a view, in a model with a loop.",
-        why="which later steps see what it wrote cannot be told for this kind of view.",
-        fix="collect the values in a list and stack it, or write by x[:, t] = value.",
+    return CaptureRefused(
+        Finding(
+            code="AS129",
+            name="write-in-loop",
+            what=f"{name_of(step)} writes into a tensor through a view, in a model with a loop.",
+            where=where(step),
+            why="which later steps see what it wrote cannot be told for this kind of view.",
+            fix="collect the values in a list and stack it, or write by x[:, t] = value.",
+        )
     )
