@@ -6,6 +6,7 @@ Nothing is guessed: a key that is missing, or a value of the wrong kind, makes t
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any, cast
 
 from anyshape.contract.to_json import VERSION
@@ -28,6 +29,7 @@ from anyshape.records.verdict import Untried
 Json = dict[str, Any]
 
 _STATUSES = ("kept", "broken", "unverified", "unknown")
+_KINDS = {"str": str, "int": int, "bool": bool}
 _ORIGINS = ("declared", "model", "found by trying", "compared")
 
 
@@ -59,7 +61,7 @@ def _contract(data: Json) -> Contract:
     return Contract(
         status=cast(Status, _one_of(data, "status", _STATUSES)),
         domain=Domain(
-            tuple(_dim(item) for item in _list(data, "dims")),
+            tuple(_flat(Dim, item) for item in _list(data, "dims")),
             tuple(_condition(item, "relations") for item in _list(data, "relations")),
         ),
         rules=tuple(_rule(item) for item in _list(data, "rules")),
@@ -78,22 +80,14 @@ def _contract(data: Json) -> Contract:
         target=_get(data, "target", str) if "target" in data else "",
         findings=tuple(_finding(item) for item in _list(data, "findings")),
         versions=_mapping(_get(data, "versions", dict), str, "versions"),
-        digest=_digest(_get(data, "digest", dict)) if "digest" in data else None,
+        digest=_flat(Digest, _get(data, "digest", dict)) if "digest" in data else None,
     )
 
 
-def _digest(data: Any) -> Digest:
-    return Digest(_get(data, "graph", str), _get(data, "weights", str))
-
-
-def _dim(data: Any) -> Dim:
-    return Dim(
-        _get(data, "name", str),
-        min=_get(data, "min", int),
-        max=_get(data, "max", int, none=True),
-        multiple=_get(data, "multiple", int),
-        declared=_get(data, "declared", bool),
-    )
+def _flat(kind: Any, data: Any) -> Any:
+    """A record whose fields are texts, numbers and truth values, each under its own name."""
+    types = {each.name: str(each.type).partition(" | ") for each in fields(kind)}
+    return kind(**{name: _get(data, name, _KINDS[own], none=bool(other)) for name, (own, _, other) in types.items()})
 
 
 def _rule(data: Any) -> Rule:
@@ -101,13 +95,7 @@ def _rule(data: Any) -> Rule:
     return Rule(
         _condition(_get(data, "condition", str), "rules"),
         cast(Origin, _one_of(data, "origin", _ORIGINS)),
-        None if source is None else _source(source),
-    )
-
-
-def _source(data: Any) -> Source:
-    return Source(
-        _get(data, "file", str), _get(data, "line", int), _get(data, "function", str), _get(data, "text", str)
+        None if source is None else _flat(Source, source),
     )
 
 
@@ -175,7 +163,7 @@ def _finding(data: Any) -> Finding:
     return Finding(
         **{key: _get(data, key, str) for key in texts},
         severity=Severity(severity),
-        where=_source(where) if isinstance(where, dict) else where,
+        where=_flat(Source, where) if isinstance(where, dict) else where,
         sizes=None if sizes is None else _mapping(sizes, int, "sizes"),
         is_fix_untried=data.get("is_fix_untried") is True,
     )

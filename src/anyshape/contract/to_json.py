@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from anyshape.domain import Dim, Expr, Number, format_condition, format_expr
+from anyshape.domain import Expr, Number, format_condition, format_expr
 from anyshape.findings import Finding, Source
-from anyshape.records.contract import Contract, Digest, Opaque, Rule, StatePromise, TensorPromise, Tested
-from anyshape.records.verdict import Untried
+from anyshape.records.contract import Contract, Opaque, Rule, TensorPromise, Tested
 
 VERSION = 1
 
@@ -32,7 +32,7 @@ def contract_as_plain(contract: Contract) -> Json:
     return {
         "version": VERSION,
         "status": contract.status,
-        "dims": [_dim(dim) for dim in contract.domain.dims],
+        "dims": [asdict(dim) for dim in contract.domain.dims],
         "relations": [format_condition(relation) for relation in contract.domain.relations],
         "rules": [_rule(rule) for rule in contract.rules],
         "inputs": [_tensor(tensor) for tensor in contract.inputs],
@@ -42,7 +42,11 @@ def contract_as_plain(contract: Contract) -> Json:
         **({"needs": list(contract.needs)} if contract.needs else {}),
         **({"values": _sorted(contract.values)} if contract.values else {}),
         **({"rule": "unknown", "refused": list(map(_sorted, contract.refused))} if contract.refused else {}),
-        **({"state": [_state(state) for state in contract.state]} if contract.state else {}),
+        **(
+            {"state": [{**asdict(state), "shape": list(state.shape)} for state in contract.state]}
+            if contract.state
+            else {}
+        ),
         **({"random": True} if contract.random else {}),
         "tested": _tested(contract.tested),
         "strategy": contract.strategy,
@@ -50,47 +54,18 @@ def contract_as_plain(contract: Contract) -> Json:
         **({"target": contract.target} if contract.target else {}),
         "findings": [_finding(finding) for finding in contract.findings],
         "versions": _sorted(contract.versions),
-        **_digest(contract.digest),
-    }
-
-
-def _digest(digest: Digest | None) -> Json:
-    return {} if digest is None else {"digest": {"graph": digest.graph, "weights": digest.weights}}
-
-
-def _dim(dim: Dim) -> Json:
-    return {
-        "name": dim.name,
-        "min": dim.min,
-        "max": dim.max,
-        "multiple": dim.multiple,
-        "declared": dim.declared,
+        **({"digest": asdict(contract.digest)} if contract.digest else {}),
     }
 
 
 def _rule(rule: Rule) -> Json:
-    source = None if rule.source is None else _source(rule.source)
+    source = None if rule.source is None else asdict(rule.source)
     return {"condition": format_condition(rule.condition), "origin": rule.origin, "source": source}
-
-
-def _source(source: Source) -> Json:
-    return {"file": source.file, "line": source.line, "function": source.function, "text": source.text}
 
 
 def _tensor(tensor: TensorPromise) -> Json:
     axes = None if tensor.any_rank else [_axis(axis) for axis in tensor.axes]
     return {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
-
-
-def _state(state: StatePromise) -> Json:
-    return {
-        "name": state.name,
-        "input": state.input,
-        "output": state.output,
-        "dtype": state.dtype,
-        "shape": list(state.shape),
-        "data": state.data,
-    }
 
 
 def _axis(axis: Expr | None) -> int | str | None:
@@ -125,12 +100,12 @@ def _tested(tested: Tested) -> Json:
         "largest": _sorted(tested.largest),
         "worst_error": {name: _number(error) for name, error in sorted(tested.worst_error.items())},
         "against_guards": tested.against_guards,
-        **({"untried": [_untried(each) for each in tested.untried]} if tested.untried else {}),
+        **(
+            {"untried": [{"sizes": _sorted(each.sizes), "why": each.why} for each in tested.untried]}
+            if tested.untried
+            else {}
+        ),
     }
-
-
-def _untried(untried: Untried) -> Json:
-    return {"sizes": _sorted(untried.sizes), "why": untried.why}
 
 
 def _number(value: float) -> float | str:
@@ -139,7 +114,7 @@ def _number(value: float) -> float | str:
 
 
 def _finding(finding: Finding) -> Json:
-    where = _source(finding.where) if isinstance(finding.where, Source) else finding.where
+    where = asdict(finding.where) if isinstance(finding.where, Source) else finding.where
     return {
         "code": finding.code,
         "name": finding.name,

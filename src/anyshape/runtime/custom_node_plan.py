@@ -72,7 +72,7 @@ class _Planner:
         self._model = model
         self._operators = operators
         self._types = _types_of(model)
-        self._weights = {tensor.name: tensor for graph in _graphs(model.graph) for tensor in graph.initializer}
+        self._weights = {tensor.name: tensor for graph in graphs_inside(model.graph) for tensor in graph.initializer}
 
     def plan(self, graph: onnx.GraphProto) -> Plan:
         levels = self._levels(graph)
@@ -102,7 +102,7 @@ class _Planner:
     def _is_apart(self, node: onnx.NodeProto) -> bool:
         """Whether a node is, or has inside, what onnxruntime cannot run."""
         return operator_of(node) in self._operators or any(
-            self._is_apart(inner) for graph in _subgraphs(node) for inner in graph.node
+            self._is_apart(inner) for graph in subgraphs(node) for inner in graph.node
         )
 
     def _step(self, node: onnx.NodeProto) -> Call | Choice:
@@ -156,7 +156,7 @@ class _Planner:
 def names_read(node: onnx.NodeProto) -> set[str]:
     """What a node takes from the graph that it stands in, its subgraphs' readings included."""
     read = {name for name in node.input if name}
-    for graph in _subgraphs(node):
+    for graph in subgraphs(node):
         made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
         made |= set(_given(graph.node))
         read |= {value.name for value in graph.output}.union(*map(names_read, graph.node)) - made
@@ -167,7 +167,8 @@ def _given(nodes: Sequence[onnx.NodeProto]) -> list[str]:
     return [name for node in nodes for name in node.output if name]
 
 
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that a node holds."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -175,18 +176,18 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def _nodes_inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    for graph in _subgraphs(node):
+    for graph in subgraphs(node):
         for inner in graph.node:
             yield inner
             yield from _nodes_inside(inner)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def graphs_inside(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """The graph and all graphs inside its nodes."""
     yield graph
     for node in graph.node:
-        for inner in _subgraphs(node):
-            yield from _graphs(inner)
+        for inner in subgraphs(node):
+            yield from graphs_inside(inner)
 
 
 def _types_of(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
@@ -198,7 +199,7 @@ def _types_of(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
         known = onnx.shape_inference.infer_shapes(model)
     except Exception:  # more than 2 GB, or an operator that it does not know: what the file says must do
         known = model
-    for graph in _graphs(known.graph):
+    for graph in graphs_inside(known.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.WhichOneof("value") is not None:
                 types[value.name] = value.type

@@ -11,6 +11,7 @@ from anyshape.domain import Sizes, choose_sizes, is_about, sizes_near
 from anyshape.inputs import Declared
 from anyshape.records.captured import Guard
 from anyshape.records.verdict import Untried
+from anyshape.runtime.custom_node_plan import graphs_inside
 from anyshape.verify.reference import Reference
 from anyshape.verify.request import VerifyRequest
 
@@ -32,15 +33,7 @@ def file_bytes(path: str) -> int:
 
 def graphs_of(model: Any) -> Iterator[Any]:
     """Every graph and function of a model, those inside of nodes too."""
-    return _with_inner([model.graph, *model.functions])
-
-
-def _with_inner(graphs: Iterable[Any]) -> Iterator[Any]:
-    for graph in graphs:
-        yield graph
-        for node in graph.node:
-            yield from _with_inner([attribute.g for attribute in node.attribute if attribute.HasField("g")])
-            yield from _with_inner([inner for attribute in node.attribute for inner in attribute.graphs])
+    return (inner for graph in (model.graph, *model.functions) for inner in graphs_inside(graph))
 
 
 _SIZES = 30

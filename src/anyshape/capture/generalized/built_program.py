@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +16,8 @@ from torch.export import Dim, ExportedProgram
 from torch.fx import Graph, Interpreter, traceback
 
 from anyshape.capture.guards import user_lines
-from anyshape.domain import Expr, Number, Ref, dims_of, simplify, substitute
+from anyshape.domain import Expr, Number
+from anyshape.graphs.size_places import Place
 from anyshape.inputs import Declared
 
 
@@ -92,43 +92,12 @@ def symbolic_sizes() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Reading:
-    """dim = (size - rest) // factor, where size is that of the axis, or the number itself where axis is None."""
-
-    position: int
-    axis: int | None
-    factor: int
-    rest: Expr
-
-
-def read_dims(declared: Declared) -> dict[str, Reading]:
-    """How to read each dim; one that no axis can be solved for is missing."""
-    readings: dict[str, Reading] = {}
-    places = sorted(_places(declared), key=lambda place: len(dims_of(place[2])))
-    for _ in declared.domain.names:
-        for position, axis, size in places:
-            unknown = [name for name in dims_of(size) if name not in readings]
-            if len(unknown) == 1:
-                solved = _solve(size, unknown[0])
-                if solved is not None:
-                    readings[unknown[0]] = Reading(position, axis, *solved)
-    return readings
-
-
-def _places(declared: Declared) -> Iterator[tuple[int, int | None, Expr]]:
-    for position, leaf in enumerate(declared.open_leaves):
-        if leaf.number is not None:
-            yield position, None, leaf.number
-        for axis, size in enumerate(leaf.axes):
-            yield position, axis, size
-
-
-def _solve(size: Expr, name: str) -> tuple[int, Expr] | None:
-    rest = simplify(substitute(size, {name: Number(0)}))
-    factor = simplify(substitute(size, {name: Number(1)}) - rest)
-    if not isinstance(factor, Number) or factor.value == 0:
-        return None
-    if simplify(size - (Ref(name) * factor + rest)) != Number(0):
-        return None
-    return factor.value, rest
+def places_of_dims(declared: Declared) -> tuple[Place, ...]:
+    """Every axis of every open leaf, and every number, that depends on dims; `input` is the position of the leaf."""
+    longer = "_" * max(map(len, declared.domain.names), default=1)  # than any dim's name: keys are no dims
+    return tuple(
+        Place(str(position), axis, size, f"leaf_{position}_{axis}{longer}")
+        for position, sizes in enumerate(declared_sizes(declared))
+        for axis, size in enumerate(sizes)
+        if size is not None and not isinstance(size, Number)
+    )

@@ -19,7 +19,7 @@ from anyshape.capture.generalized.built_program import (
     declared_sizes,
     export_graph,
     open_axes,
-    read_dims,
+    places_of_dims,
     symbols_of,
 )
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
@@ -33,7 +33,8 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.sympy_terms import answers_of
-from anyshape.domain import Condition, Sizes
+from anyshape.domain import Condition, Op, Sizes
+from anyshape.graphs.size_places import readings_of
 from anyshape.inputs import Declared
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
@@ -50,20 +51,23 @@ class MainFrame(Frame):
         self._inputs = [
             self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)
         ]
-        self._readings = read_dims(declared)
+        places = places_of_dims(declared)
+        self._places = {place.key: place for place in places}
+        self._numbers = {str(index) for index, leaf in enumerate(declared.open_leaves) if leaf.number is not None}
+        self._readings = {reading.dim: reading.value for reading in readings_of(declared.domain, places)}
         self._names: dict[str, Node] = {}
 
     def read(self, scope: Scope, name: str) -> Size:
+        if name in self._places:
+            place = self._places[name]
+            leaf = self._inputs[int(place.input)]
+            return leaf if place.input in self._numbers else scope.call(torch.ops.aten.sym_size.int, leaf, place.axis)
         if name not in self._readings:
             raise dim_unreadable(name)
-        reading = self._readings[name]
-        size: Size = self._inputs[reading.position]
-        if reading.axis is not None:
-            size = scope.call(torch.ops.aten.sym_size.int, size, reading.axis)
-        rest = scope.size(reading.rest)
-        if rest != 0:
-            size = scope.call(operator.sub, size, rest)
-        return size if reading.factor == 1 else scope.call(operator.floordiv, size, reading.factor)
+        value = self._readings[name]
+        if isinstance(value, Op) and value.symbol == "//":  # without a rest
+            return scope.call(operator.floordiv, *map(scope.size, value.args))
+        return scope.size(value)
 
     def outer(self, operand: Operand) -> Node:
         if isinstance(operand, InputOperand):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
+from anyshape.runtime.custom_node_plan import subgraphs
 from anyshape.runtime.dtypes import Array
 from anyshape.verify.asking import file_bytes
 from anyshape.verify.compare import compare_arrays
@@ -37,7 +38,7 @@ from anyshape.verify.locate.opened import (
     open_loops,
     take_other_side,
 )
-from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show, subgraphs
+from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
 from anyshape.verify.locate.size_facts import (
     Roles,
     Told,

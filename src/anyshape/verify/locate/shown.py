@@ -15,6 +15,7 @@ from typing import Any
 
 from anyshape.runtime.child_messages import RunError
 from anyshape.runtime.client import ChildRunner
+from anyshape.runtime.custom_node_plan import subgraphs
 from anyshape.runtime.dtypes import Array
 
 _NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
@@ -54,14 +55,6 @@ def every_node(graph: Any) -> Iterator[Any]:
         yield node
         for inner in subgraphs(node):
             yield from every_node(inner)
-
-
-def subgraphs(node: Any) -> Iterator[Any]:
-    """The graphs that a node holds."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def names_used(node: Any) -> Iterator[str]:
