@@ -193,12 +193,12 @@ def blamed(case: Case, module: torch.nn.Module, path: Path, error: anyshape.Anys
 def agrees(case: Case, module: torch.nn.Module, path: Path) -> bool:
     from anyshape.inputs import declare, flatten_outputs
     from anyshape.runtime import RunError, Session
-    from anyshape.verify.bfloat16_copy import widen_file
+    from anyshape.verify.bfloat16_copy import copy_bfloat16_file
     from anyshape.verify.tensors import to_array
 
     declared = declare(module, case.inputs, where=case.where)
     with tempfile.TemporaryDirectory() as folder:
-        widened = widen_file(str(path), folder)
+        widened = copy_bfloat16_file(str(path), folder)
         session = Session(widened.path if widened else path)
     for seed in range(5):
         inputs = declared.make(declared.example_sizes, seed)

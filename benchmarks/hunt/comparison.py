@@ -76,9 +76,9 @@ def answers(value: Any) -> list[np.ndarray]:
 
 
 def difference(
-    expected: list[np.ndarray], actual: list[np.ndarray], strays: list[np.ndarray] | None = None
+    expected: list[np.ndarray], actual: list[np.ndarray], sensitivities: list[np.ndarray] | None = None
 ) -> str | None:
-    """What differs, in words, or None. `strays` has the distance of eager's own answers from those in float64."""
+    """What differs, in words, or None. `sensitivities` has the distance of eager's own answers from those in float64."""
     if len(expected) != len(actual):
         return f"{len(expected)} outputs expected, {len(actual)} given"
     for number, (want, have) in enumerate(zip(expected, actual, strict=True)):
@@ -87,7 +87,7 @@ def difference(
             return f"output {number}: shape {want.shape} expected, {have.shape} given"
         if want.dtype != have.dtype:
             return f"output {number}: {want.dtype} expected, {have.dtype} given"
-        close = _close(want, have, strays[number] if strays else None)
+        close = _close(want, have, sensitivities[number] if sensitivities else None)
         if not close.all():
             at = tuple(int(index) for index in np.argwhere(~close)[0])
             return f"output {number} at {list(at)}: {want[at]} expected, {have[at]} given; {int((~close).sum())} differ"

@@ -232,14 +232,14 @@ class Judge:
         words = difference(expected, actual)
         if words is None or self._depends_on_calls(inputs, expected):
             return words  # eager's distance from float64 would be that between two random or two later answers
-        return difference(expected, actual, self._strays(inputs, expected))
+        return difference(expected, actual, self._sensitivities(inputs, expected))
 
     def _depends_on_calls(self, inputs: Any, expected: list[np.ndarray]) -> bool:
         """Whether a fresh module answers otherwise than this one, which was called before."""
         fresh = self._eager(self.model.module(), inputs)
         return fresh is None or difference(expected, fresh) is not None
 
-    def _strays(self, inputs: Any, expected: list[np.ndarray]) -> list[np.ndarray] | None:
+    def _sensitivities(self, inputs: Any, expected: list[np.ndarray]) -> list[np.ndarray] | None:
         """How far eager's own answers are from those with wider floats: there a float32 answer is free to vary."""
         wide = map_tensors(lambda _, tensor: tensor.to(_WIDER.get(tensor.dtype, tensor.dtype)), inputs)
         exact = self._eager(self.model.module().double(), wide)

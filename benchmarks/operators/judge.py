@@ -115,7 +115,7 @@ def _is_wrong(
     from anyshape.verify.reference import Reference
     from anyshape.verify.ties import look_at_choices, other_orders
 
-    if _compare(expected, actual, _strays(module, inputs, expected)) is None:
+    if _compare(expected, actual, _sensitivities(module, inputs, expected)) is None:
         return False
     arrays = [_array(tensor) for tensor in expected]
     with Reference(module, lambda outputs: [(str(place), each) for place, each in enumerate(outputs)]) as reference:
@@ -145,7 +145,7 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
     return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).numpy()
 
 
-def _strays(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], expected: Any) -> list[np.ndarray]:
+def _sensitivities(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], expected: Any) -> list[np.ndarray]:
     """How far eager's own answers are from those in float64: a matrix may be such that no float32 answer is near."""
     wide = {torch.float32: torch.float64, torch.complex64: torch.complex128}
     try:
@@ -160,7 +160,7 @@ def _strays(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], expected:
         return []
 
 
-def _compare(expected: Any, actual: list[np.ndarray], strays: Sequence[np.ndarray] = ()) -> str | None:
+def _compare(expected: Any, actual: list[np.ndarray], sensitivities: Sequence[np.ndarray] = ()) -> str | None:
     arrays = [_array(tensor) for tensor in expected]
     if len(arrays) != len(actual):
         return f"{len(arrays)} outputs expected, {len(actual)} given"
@@ -172,7 +172,7 @@ def _compare(expected: Any, actual: list[np.ndarray], strays: Sequence[np.ndarra
         if want.dtype.kind != "f":
             if not np.array_equal(want, have):
                 return f"output {number}: values differ"
-        elif not _are_close(want, have, strays[number] if strays else None):
+        elif not _are_close(want, have, sensitivities[number] if sensitivities else None):
             return f"output {number}: values differ"
     return None
 

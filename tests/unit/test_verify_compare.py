@@ -188,11 +188,11 @@ def test_what_is_left_of_a_cancellation_is_noise() -> None:
 
 
 def test_known_straying_widens_only_its_own_elements() -> None:
-    stray = np.zeros((3, 5))
-    stray[1, 1] = 1.0
+    sensitivity = np.zeros((3, 5))
+    sensitivity[1, 1] = 1.0
     moved = changed(GOOD, (1, 1), GOOD[1, 1] + 0.9 * FACTOR)
-    assert compare_in_full([GOOD], [moved], [RULE], [stray]).difference is None
-    assert compare_in_full([GOOD], [changed(moved, (0, 0), 9)], [RULE], [stray]).difference is not None
+    assert compare_in_full([GOOD], [moved], [RULE], [sensitivity]).difference is None
+    assert compare_in_full([GOOD], [changed(moved, (0, 0), 9)], [RULE], [sensitivity]).difference is not None
     index, tie = np.array([3, 4]), np.array([np.inf, 0.0])
     assert compare_in_full([index], [np.array([2, 4])], [RULE], [tie]).difference is None
     assert compare_in_full([index], [np.array([2, 5])], [RULE], [tie]).difference is not None

@@ -18,7 +18,7 @@ from anyshape.findings import UsageError
 from anyshape.modules import state
 from anyshape.modules.slots import is_same, tensor_bytes
 from anyshape.verify.reference import Answer, Reference, Refused
-from anyshape.verify.tensors import cloned, fingerprint, map_tensors, to_array, total_elements, widened
+from anyshape.verify.tensors import as_float64, cloned, fingerprint, map_tensors, to_array, total_elements
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class Pair(NamedTuple):
 def test_tensors_are_reached_in_any_nesting() -> None:
     box = Box()
     value = (Pair(torch.ones(2), [torch.arange(3)]), {"k": box}, Call((torch.ones(4),)))
-    wide = map_tensors(value, widened)
+    wide = map_tensors(value, as_float64)
     assert wide[0].a.dtype is torch.float64
     assert wide[0].b[0].dtype is torch.int64
     assert wide[1]["k"].values[0].dtype is torch.float64

@@ -133,7 +133,7 @@ def test_the_default_dtype_is_as_before() -> None:
     assert torch.get_default_dtype() is torch.float32
 
 
-def test_an_index_strays_where_two_values_are_equal_and_only_there() -> None:
+def test_an_index_is_sensitive_where_two_values_are_equal_and_only_there() -> None:
     class Pick(nn.Module):
         def forward(self, x: torch.Tensor) -> Any:
             return x.argmax(-1)
@@ -142,9 +142,9 @@ def test_an_index_strays_where_two_values_are_equal_and_only_there() -> None:
     with Reference(Pick(), flatten) as reference:
         answer = reference.run(Call((x,)))
         assert isinstance(answer, Answer)
-        *_, (stray,) = Yardstick(reference).strays(Call((x,)), answer, seed=0)
-    assert stray[0] > 0
-    assert stray[1] == 0
+        *_, (sensitivity,) = Yardstick(reference).sensitivities(Call((x,)), answer, seed=0)
+    assert sensitivity[0] > 0
+    assert sensitivity[1] == 0
 
 
 def test_a_nudge_is_a_rounding_error_and_leaves_zeros_and_integers() -> None:

@@ -38,8 +38,8 @@ class Ending:
         """Write the words to stderr, and JSON to stdout if that was asked for; the status comes back."""
         sys.stderr.write(self.words.rstrip() + "\n")
         if as_json:
-            told = str(self.findings[0]) if self.findings else self.words
-            error = told.strip().partition("\n")[0]
+            message = str(self.findings[0]) if self.findings else self.words
+            error = message.strip().partition("\n")[0]
             plain = findings_as_plain(self.findings)
             show({"kept": False, "status": self.status, "error": error, "findings": plain})
         return self.status

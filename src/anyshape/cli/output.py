@@ -59,7 +59,7 @@ class ProgressLine:
         self._is_terminal = sys.stderr.isatty()
         self._status: Any = None
         self._stage = ""
-        self._told = 0.0
+        self._shown_at = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         if self._quiet:
@@ -67,9 +67,9 @@ class ProgressLine:
         text = f"{stage} {done}/{total}" if total else stage
         if self._is_terminal:
             self._draw(text)
-        elif stage != self._stage or time.monotonic() - self._told > _EVERY_SECONDS:
+        elif stage != self._stage or time.monotonic() - self._shown_at > _EVERY_SECONDS:
             sys.stderr.write(f"anyshape: {text}\n")
-            self._told = time.monotonic()
+            self._shown_at = time.monotonic()
         self._stage = stage
 
     def _draw(self, text: str) -> None:

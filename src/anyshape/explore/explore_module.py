@@ -171,10 +171,10 @@ def _learn(
         rules = explain(trial_log.answered, trial_log.refused_sizes, captured)
         if rules is None:
             return None
-        told = len(trial_log.refused)
+        seen = len(trial_log.refused)
         allowed.expect_refusals(rules)
         if _predict(rules, fresh_points(domain, rules, trial_log.answered, allowed, turn), trial_log):
-            is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[told:])
+            is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[seen:])
             return rules if is_tested and _admits_more(domain, rules, trial_log) else None
     return None
 

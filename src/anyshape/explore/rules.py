@@ -75,7 +75,9 @@ def fresh_points(
     random = Random(seed)
     names = list(dict.fromkeys(name for rule in rules for name in dims_of(rule)))
     seen = {tuple(sizes.items()) for sizes in answered}
-    told = {tuple(sizes[name] for name in names) for sizes in answered}  # a point like these says nothing new inside
+    answered_keys = {
+        tuple(sizes[name] for name in names) for sizes in answered
+    }  # a point like these says nothing new inside
     wanted = {True: _FRESH // 2, False: _FRESH // 2}
     pools = {name: _pool(name, rules, answered) for name in domain.names}
     at_random = (_random_point(domain, rules, answered, pools, random) for _ in range(_ATTEMPTS))
@@ -89,10 +91,10 @@ def fresh_points(
             continue
         key = tuple(point[name] for name in names)
         broken = sum(not holds(rule, point) for rule in rules)
-        if is_edge or (broken == 0 and wanted[True] and key not in told) or (broken == 1 and wanted[False]):
+        if is_edge or (broken == 0 and wanted[True] and key not in answered_keys) or (broken == 1 and wanted[False]):
             wanted[broken == 0] -= not is_edge
             seen.add(tuple(point.items()))
-            told.add(key)
+            answered_keys.add(key)
             yield point
 
 

@@ -204,9 +204,9 @@ def _best(attempts: tuple[Attempt, ...]) -> Attempt:
     right = next((attempt for attempt in attempts if attempt.is_right), None)
     short = next((attempt for attempt in attempts if attempt.is_right_but_declared_otherwise), None)
     reasons = (Reason.INTEGERS_TOO_LARGE, Reason.NEEDS_COMPARING)
-    told = next((attempt for attempt in attempts if any(map(attempt.has, reasons))), None)
+    explained = next((attempt for attempt in attempts if any(map(attempt.has, reasons))), None)
     closest = max(attempts, key=lambda attempt: attempt.share_right)
-    return right or short or told or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
+    return right or short or explained or (closest if closest.share_right >= _NEARLY_ALL else attempts[0])
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:

@@ -23,7 +23,7 @@ _KEPT = ("Cast", "CastLike", "Shape", "Size")
 
 
 @dataclass(frozen=True)
-class Widened:
+class Bfloat16Copy:
     """The copy's path, and which of its outputs the file itself gives in bfloat16."""
 
     path: str
@@ -40,7 +40,7 @@ class Widened:
         return [array.astype(narrow) if is_narrow else array for array, is_narrow in pairs]
 
 
-def widen_file(path: str, folder: str) -> Widened | None:
+def copy_bfloat16_file(path: str, folder: str) -> Bfloat16Copy | None:
     """Write the copy into the folder; None for a file that has no bfloat16, or is not to be read."""
     import onnx
 
@@ -58,9 +58,9 @@ def widen_file(path: str, folder: str) -> Widened | None:
     }
     for graph in _graphs(model.graph):
         _widen_graph(graph, names)
-    target = Path(folder) / "widened.onnx"
+    target = Path(folder) / "float32.onnx"
     onnx.save(model, target)
-    return Widened(str(target), narrow)
+    return Bfloat16Copy(str(target), narrow)
 
 
 def _widen_graph(graph: Any, names: set[str]) -> None:

@@ -53,16 +53,16 @@ def compare_in_full(
     expected: Sequence[Array],
     actual: Sequence[Array],
     rules: Sequence[OutputRule],
-    strays: Sequence[Array] | None = None,
+    sensitivities: Sequence[Array] | None = None,
 ) -> Comparison:
     """The same, with the errors of those outputs that are equal within their tolerance as well.
 
-    `strays` widens the tolerance element by element: how far each value is known to stray on these very inputs.
+    `sensitivities` widens the tolerance element by element: how far each value moves by rounding on these very inputs.
     """
     if len(expected) != len(actual):
         what = Difference(Mismatch.STRUCTURE, "", _count(len(expected)), _count(len(actual)))
         return Comparison(what, tuple(math.inf for _ in expected))
-    slacks = [None] * len(expected) if strays is None else strays
+    slacks = [None] * len(expected) if sensitivities is None else sensitivities
     results = [
         compare_arrays(one, other, rule, slack)
         for one, other, rule, slack in zip(expected, actual, rules, slacks, strict=True)
@@ -73,7 +73,7 @@ def compare_in_full(
 
 
 def compare_arrays(
-    expected: Array, actual: Array, rule: OutputRule, stray: Array | None = None
+    expected: Array, actual: Array, rule: OutputRule, sensitivity: Array | None = None
 ) -> tuple[Difference | None, float]:
     """The difference between two arrays, or None; and the worst error as a multiple of the tolerance."""
     if expected.shape != actual.shape:  # first: numpy would broadcast and hide it
@@ -83,11 +83,11 @@ def compare_arrays(
     if expected.size == 0:
         return None, 0.0
     if not is_float(expected):
-        return _compare_exactly(expected, actual, rule, stray)
+        return _compare_exactly(expected, actual, rule, sensitivity)
     eps = max(rule.rounding, _SINGLE if rule.any_float else epsilon(expected))
     limit = rule.tolerance.limit(widen(expected), eps)
-    if stray is not None:
-        limit = limit + FACTOR * stray
+    if sensitivity is not None:
+        limit = limit + FACTOR * sensitivity
     return _compare_floats(widen(expected), widen(actual), rule, limit)
 
 
@@ -125,11 +125,11 @@ def _is_any_float(expected: Array, actual: Array, rule: OutputRule) -> bool:
 
 
 def _compare_exactly(
-    expected: Array, actual: Array, rule: OutputRule, stray: Array | None
+    expected: Array, actual: Array, rule: OutputRule, sensitivity: Array | None
 ) -> tuple[Difference | None, float]:
     unequal = expected != actual  # never a subtraction: unsigned numbers wrap around
-    if stray is not None:
-        unequal = unequal & (stray == 0)
+    if sensitivity is not None:
+        unequal = unequal & (sensitivity == 0)
     if not unequal.any():
         return None, 0.0
     return _difference(Mismatch.VALUE, rule, expected, actual, unequal, None), math.inf

@@ -103,7 +103,7 @@ SLIGHT = 100.0
 """In tolerances: a difference that may be rounding."""
 
 
-class Doubled:
+class Float64Copy:
     """Made and started when it is first asked; a file that has none (too large, not to be run in doubles) answers None.
 
     Where onnxruntime has no kernel for doubles, onnx's own reference evaluator answers to inputs that are not large.
@@ -152,7 +152,7 @@ class Doubled:
         return self._runner
 
     def _copy(self) -> Path:
-        return Path(self._folder.name if self._folder is not None else "") / "doubled.onnx"
+        return Path(self._folder.name if self._folder is not None else "") / "float64.onnx"
 
     def close(self) -> None:
         """End the child and remove the copy."""
@@ -161,7 +161,7 @@ class Doubled:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def __enter__(self) -> Doubled:
+    def __enter__(self) -> Float64Copy:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -183,7 +183,7 @@ def rounding_of_file(
     doubles: tuple[Sequence[Array], Sequence[Array]],
     rules: Sequence[OutputRule],
 ) -> list[Array]:
-    """How far the file's rounding alone leads each element astray; `doubles` are the module's and the file's answers.
+    """How far the file's rounding alone moves each element; `doubles` are the module's and the file's answers.
 
     Zeros for an output that is not of single precision, and for one of which the two answers in doubles differ anywhere.
     """
@@ -191,13 +191,13 @@ def rounding_of_file(
     return [_rounding(*each) for each in outputs]
 
 
-def _rounding(expected: Array, actual: Array, exact: Array, doubled: Array, rule: OutputRule) -> Array:
+def _rounding(expected: Array, actual: Array, exact: Array, float64_copy: Array, rule: OutputRule) -> Array:
     nothing = np.zeros(expected.shape)
-    arrays = (expected, actual, exact, doubled)
+    arrays = (expected, actual, exact, float64_copy)
     if expected.dtype != np.float32 or any(each.shape != expected.shape or each.dtype.kind != "f" for each in arrays):
         return nothing
     limit = rule.tolerance.limit(widen(expected), epsilon(expected))
-    if not np.isfinite(exact).all() or not (np.abs(exact - widen(doubled)) <= limit / FACTOR).all():
+    if not np.isfinite(exact).all() or not (np.abs(exact - widen(float64_copy)) <= limit / FACTOR).all():
         return nothing
     distance = np.abs(widen(actual) - widen(expected))
     return np.where(distance <= SLIGHT * limit, distance, 0.0)

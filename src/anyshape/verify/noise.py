@@ -1,4 +1,4 @@
-"""The noise floor: how far the module's own precision lets its answer stray, measured on the module itself.
+"""The noise floor: how far the module's own precision moves its answer, measured on the module itself.
 
 Double precision is the yardstick. Where the module cannot run in it, the same precision in another order of summation
 stands in. Two sizes are measured and the larger relative noise is kept; towards more elements than were
@@ -20,7 +20,7 @@ from anyshape.runtime.dtypes import Array
 from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
-from anyshape.verify.tensors import map_tensors, total_elements, widened
+from anyshape.verify.tensors import as_float64, map_tensors, total_elements
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
 MEASURED_SIZES = 2
@@ -69,7 +69,7 @@ class Yardstick:
         if self._double is None:
             return None
         with double_by_default():
-            answer = self._double.run(map_tensors(inputs, widened))
+            answer = self._double.run(map_tensors(inputs, as_float64))
         if isinstance(answer, Refused):
             self._double = None
             return None
@@ -84,7 +84,7 @@ class Yardstick:
             answer = self._reference.run(inputs)
         return answer if isinstance(answer, Answer) else None
 
-    def strays(
+    def sensitivities(
         self,
         inputs: CallInputs,
         answer: Answer,
@@ -93,18 +93,18 @@ class Yardstick:
         roundings: Sequence[float] = (),
         keeps_ties: bool = False,
     ) -> Iterator[tuple[Array, ...]]:
-        """How far each element of the answer strays in other precision, and when inputs change by a rounding error.
+        """Per-element sensitivity: how far the answer moves in another precision, or when inputs change by a rounding error.
 
         First zeros, then after each further answer the largest distances so far: a caller stops when it has seen enough.
-        Infinite where even the shape does. Integers stray too: an argmax that flips between two equal values does. With
+        Infinite where even the shape does. Integers change too: an argmax that flips between two equal values does. With
         `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding. Outputs
         that `roundings` names are looked at when inputs change by a rounding error of that precision, too. With `keeps_ties`
         equal inputs stay equal.
         """
-        strays = [np.zeros(array.shape) for array in answer.arrays]
-        narrow = max(roundings, default=0.0) if len(roundings) == len(strays) else 0.0
+        sensitivities = [np.zeros(array.shape) for array in answer.arrays]
+        narrow = max(roundings, default=0.0) if len(roundings) == len(sensitivities) else 0.0
         scale = _largest_input(ordinary) if ordinary is not None else 0.0
-        yield tuple(strays)
+        yield tuple(sensitivities)
         for zeros, rounding, other in self._others(inputs, seed, (scale, narrow), keeps_ties):
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
                 if rounding and roundings[position] < rounding:
@@ -113,8 +113,8 @@ class Yardstick:
                 if zeros:  # rounding falls anywhere; a branch that asks for zeros goes another way, which is no noise
                     distance = np.where(distance <= _SLIGHT, distance, 0.0)
                     distance = np.full(distance.shape, distance.max(initial=0.0))
-                strays[position] = np.maximum(strays[position], distance)
-            yield tuple(strays)
+                sensitivities[position] = np.maximum(sensitivities[position], distance)
+            yield tuple(sensitivities)
 
     def loses_numbers(self, inputs: CallInputs, answer: Answer, seed: int) -> bool:
         """Whether NaN or infinity come and go in the answer when it is computed in other precision, or inputs change by a
@@ -174,13 +174,15 @@ def relative_noise(answer: Array, other: Array) -> float | None:
     return float(ratio.max()) if ratio.size else 0.0
 
 
-def noise_of_ordinary(usual: Answer, strays: Sequence[Array]) -> tuple[Array, ...]:
-    """The strays, none below the least noise of an ordinary answer, whose magnitude counts up to 1."""
-    if len(usual.arrays) != len(strays):
-        return tuple(strays)
+def noise_of_ordinary(usual: Answer, sensitivities: Sequence[Array]) -> tuple[Array, ...]:
+    """Per-element sensitivity, at least the noise of one rounding of an ordinary answer (magnitudes above 1 count as 1)."""
+    if len(usual.arrays) != len(sensitivities):
+        return tuple(sensitivities)
     return tuple(
-        np.maximum(stray, least_noise(epsilon(array)) * min(1.0, _largest(array))) if is_float(array) else stray
-        for stray, array in zip(strays, usual.arrays, strict=True)
+        np.maximum(sensitivity, least_noise(epsilon(array)) * min(1.0, _largest(array)))
+        if is_float(array)
+        else sensitivity
+        for sensitivity, array in zip(sensitivities, usual.arrays, strict=True)
     )
 
 
@@ -257,7 +259,7 @@ def _double_of(reference: Reference) -> Reference | None:
     if size > _DOUBLE_BYTES:
         return None
     try:
-        module = map_tensors(reference.module, widened).double()
+        module = map_tensors(reference.module, as_float64).double()
     except Exception:  # a module may hold anything, and anything may refuse to be copied
         return None
     return Reference(module, reference.flatten)

@@ -19,12 +19,14 @@ _WORTH_S = 3.0  # of waiting that a further child can spare us, at the least
 class Prefetcher:
     """The trials of a plan, each run once, those to come in the children that are free."""
 
-    def __init__(self, bench: TrialRunner, trials: Sequence[Trial], hire: Callable[[], ChildRunner], most: int) -> None:
-        self._bench = bench
+    def __init__(
+        self, trial_runner: TrialRunner, trials: Sequence[Trial], hire: Callable[[], ChildRunner], most: int
+    ) -> None:
+        self._trial_runner = trial_runner
         self._trials = trials
         self._hire = hire
         self._most = most
-        self._runners = [bench.runner]
+        self._runners = [trial_runner.runner]
         self._started: dict[int, Started] = {}
         self._done = 0
         self._waited_s = 0.0
@@ -36,7 +38,7 @@ class Prefetcher:
             self._runners.append(self._hire())
         self._look_ahead(place, is_settled)
         started = self._started.pop(place)
-        outcome = self._bench.run(self._trials[place], started)
+        outcome = self._trial_runner.run(self._trials[place], started)
         self._done += 1
         self._waited_s += started.pending.waited_s
         return outcome
@@ -56,7 +58,7 @@ class Prefetcher:
             if not free:
                 return
             if each == place or not is_settled(self._trials[each]):
-                self._started[each] = self._bench.start(self._trials[each], free.pop(0))
+                self._started[each] = self._trial_runner.start(self._trials[each], free.pop(0))
 
     def _drop_before(self, place: int) -> None:
         """Runs of trials that were settled before their turn."""

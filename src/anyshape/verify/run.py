@@ -28,10 +28,10 @@ from anyshape.records.verdict import Failure, FailureKind, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.process import usable_cores
 from anyshape.verify.asking import file_bytes
-from anyshape.verify.bfloat16_copy import NOTE, Widened, widen_file
+from anyshape.verify.bfloat16_copy import NOTE, Bfloat16Copy, copy_bfloat16_file
 from anyshape.verify.distribution import verify_samples
 from anyshape.verify.edge_values import edge_called
-from anyshape.verify.float64_copy import Doubled
+from anyshape.verify.float64_copy import Float64Copy
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread
@@ -74,23 +74,25 @@ def verify(request: VerifyRequest) -> Verdict:
         with _file(request) as path:
             verdict = _verify_file(request, path)
             if any(failure.kind is FailureKind.UNSUPPORTED for failure in verdict.failures):
-                return _verify_widened(request, path) or verdict
+                return _verify_bfloat16_copy(request, path) or verdict
             return verdict
     finally:
         random.restore()
 
 
-def _verify_widened(request: VerifyRequest, path: str) -> Verdict | None:
+def _verify_bfloat16_copy(request: VerifyRequest, path: str) -> Verdict | None:
     """The same on a copy that the runtime can run, where there is one."""
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
-        widened = widen_file(path, folder)
-        if widened is None:
+        bfloat16_copy = copy_bfloat16_file(path, folder)
+        if bfloat16_copy is None:
             return None
-        verdict = _verify_file(replace(request, feeds=lambda inputs: widened.feeds(request.feeds(inputs))), widened)
+        verdict = _verify_file(
+            replace(request, feeds=lambda inputs: bfloat16_copy.feeds(request.feeds(inputs))), bfloat16_copy
+        )
         return replace(verdict, floor=f"{verdict.floor}; {NOTE}")
 
 
-def _verify_file(request: VerifyRequest, file: str | Widened) -> Verdict:
+def _verify_file(request: VerifyRequest, file: str | Bfloat16Copy) -> Verdict:
     path = file if isinstance(file, str) else file.path
     with _runner(request, path) as runner:
         if request.options.is_random:
@@ -105,17 +107,17 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     planned = plan_in_proportion(request)
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
     floor = _measure(request, path, yardstick, planned)
-    with _doubled(request, path) as doubled:
-        bench = TrialRunner(request, path, runner, yardstick, floor, read, doubled)
-        verdict = _tried(request, bench, planned, started)
+    with _float64_copy(request, path) as float64_copy:
+        trial_runner = TrialRunner(request, path, runner, yardstick, floor, read, float64_copy)
+        verdict = _tried(request, trial_runner, planned, started)
         return replace(verdict, untried_values=planned.untried_values)
 
 
-def _tried(request: VerifyRequest, bench: TrialRunner, planned: Planned, started: float) -> Verdict:
-    options, path = request.options, bench.path
+def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, started: float) -> Verdict:
+    options, path = request.options, trial_runner.path
     tally = Tally(request)
     trials = planned.trials
-    with Prefetcher(bench, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
+    with Prefetcher(trial_runner, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
         for done, trial in enumerate(trials):
             if tally.trials and monotonic() - started > options.clock_s:
                 tally.stop_clock(trials[done:], options.clock_s)
@@ -128,11 +130,11 @@ def _tried(request: VerifyRequest, bench: TrialRunner, planned: Planned, started
                 break
     for left in planned.untried:
         tally.give_up(left.sizes, left.why)
-    smallest = _smallest_failure(bench, tally.failures, started)
+    smallest = _smallest_failure(trial_runner, tally.failures, started)
     if smallest is not None:
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
     return tally.verdict(
-        smallest, bench.floor.how if bench.yardstick is not None else "the user's", monotonic() - started
+        smallest, trial_runner.floor.how if trial_runner.yardstick is not None else "the user's", monotonic() - started
     )
 
 
@@ -151,31 +153,31 @@ def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None, pla
     return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
 
 
-def _smallest_failure(bench: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
+def _smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
     """The failure at the smallest sizes at which it shows, and there with the simplest values."""
     if not failures:
         return None
     smallest = min(failures, key=lambda failure: prod(size + 1 for size in failure.sizes.values()))
     if smallest.kind in HOPELESS:
         return smallest
-    options = bench.request.options
+    options = trial_runner.request.options
     deadline = max(monotonic(), started + options.budget_s) + _SHRINK_SHARE * options.budget_s
     budget = Budget(options.shrink_tries, lambda: monotonic() < deadline)
 
     def fails(sizes: Sizes) -> bool:
         nonlocal smallest
-        found = _fails_alike(bench, smallest, sizes)
+        found = _fails_alike(trial_runner, smallest, sizes)
         smallest = found or smallest
         return found is not None
 
-    shrink(smallest.sizes, fails, bench.request.domain, budget)
-    return _with_simple_values(bench, smallest) if budget.has_time() else smallest
+    shrink(smallest.sizes, fails, trial_runner.request.domain, budget)
+    return _with_simple_values(trial_runner, smallest) if budget.has_time() else smallest
 
 
-def _fails_alike(bench: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
+def _fails_alike(trial_runner: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
     """The same kind of failure at other sizes, with the same values or with those of two other seeds."""
     for seed in (failure.seed, failure.seed + 1, failure.seed + 2):
-        outcome = bench.run(Trial(sizes, seed, edge_called(failure.values)))
+        outcome = trial_runner.run(Trial(sizes, seed, edge_called(failure.values)))
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:
             return outcome
         if isinstance(outcome, Unanswered):
@@ -183,9 +185,9 @@ def _fails_alike(bench: TrialRunner, failure: Failure, sizes: Sizes) -> Failure 
     return None
 
 
-def _with_simple_values(bench: TrialRunner, failure: Failure) -> Failure:
+def _with_simple_values(trial_runner: TrialRunner, failure: Failure) -> Failure:
     for name in _SIMPLE_VALUES:
-        outcome = bench.run(Trial(failure.sizes, failure.seed, edge_called(name)))
+        outcome = trial_runner.run(Trial(failure.sizes, failure.seed, edge_called(name)))
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:
             return outcome
     return failure
@@ -216,12 +218,12 @@ def _file(request: VerifyRequest) -> Iterator[str]:
 
 
 @contextmanager
-def _doubled(request: VerifyRequest, path: str) -> Iterator[Doubled | None]:
+def _float64_copy(request: VerifyRequest, path: str) -> Iterator[Float64Copy | None]:
     if request.operators:  # their functions take what the module gives them
         yield None
         return
-    with Doubled(path, lambda copy: _runner(request, copy)) as doubled:
-        yield doubled
+    with Float64Copy(path, lambda copy: _runner(request, copy)) as float64_copy:
+        yield float64_copy
 
 
 def _runner(request: VerifyRequest, path: str) -> ChildRunner:

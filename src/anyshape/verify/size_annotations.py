@@ -43,18 +43,18 @@ def annotate_sizes(model: ir.Model) -> int:
 
 
 def _tell_graph(graph: ir.Graph, known: _Known, names: frozenset[str]) -> int:
-    told = 0
+    count = 0
     for node in graph:
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
-                told += _tell_graph(attribute.as_graph(), known, names)
+                count += _tell_graph(attribute.as_graph(), known, names)
         with suppress(_Untold, DeclarationError, ValueError, IndexError, TypeError):
             given = _sizes_of(node, known, names)
             known.update(zip(node.outputs, given, strict=True))
             if node.op_type != "Constant" and all(array.size <= _MOST_ELEMENTS for array in given):
                 node.metadata_props[SIZES] = json.dumps([_plain(array) for array in given], separators=(",", ":"))
-                told += 1
-    return told
+                count += 1
+    return count
 
 
 def _sizes_of(node: ir.Node, known: _Known, names: frozenset[str]) -> list[Array]:

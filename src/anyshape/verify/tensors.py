@@ -77,7 +77,7 @@ def fingerprint(value: Any) -> bytes | None:
     return found.digest()
 
 
-def widened(tensor: torch.Tensor) -> torch.Tensor:
+def as_float64(tensor: torch.Tensor) -> torch.Tensor:
     """Floating-point tensors in double precision, others as they are."""
     if tensor.is_floating_point():
         return tensor.double()

@@ -148,15 +148,15 @@ def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) ->
 
     What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
     """
-    told = roundings_of_file(path)
-    if all(rounding <= SINGLE_FACTOR for rounding in told) or not samples:
-        return told
+    of_file = roundings_of_file(path)
+    if all(rounding <= SINGLE_FACTOR for rounding in of_file) or not samples:
+        return of_file
     module = roundings_of_module(reference, samples[0])
-    if len(module) != len(told):
-        return told
+    if len(module) != len(of_file):
+        return of_file
     return tuple(
         rounding if rounding <= SINGLE_FACTOR else min(rounding, own)
-        for rounding, own in zip(told, module, strict=True)
+        for rounding, own in zip(of_file, module, strict=True)
     )
 
 
@@ -215,7 +215,7 @@ def least_noise(eps: float) -> float:
 
 
 def most_noise(eps: float) -> float:
-    """The most noise to grant a whole output; what strays further is judged element by element."""
+    """The most noise to grant a whole output; what differs more is compared element by element."""
     return max(least_noise(eps), eps * (_MOST_NOISE_IN_ULPS_OF_HALF if eps > _HALF_PRECISION else _MOST_NOISE_IN_ULPS))
 
 

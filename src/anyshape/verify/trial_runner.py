@@ -1,7 +1,7 @@
 """One trial: the same inputs to the module and to the file, and a judgement of what each answers.
 
 The file runs in the child while the module runs here. A difference in values stands only if these very inputs do not
-make the module itself stray that far, and, when it is slight, if other inputs show it too.
+change the module's own answer that much, and, when it is slight, if other inputs show it too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anyshape.runtime.dtypes import Array
 from anyshape.verify.asking import chooses_among_values
 from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
-from anyshape.verify.float64_copy import SLIGHT, Doubled, rounding_of_file
+from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
@@ -50,7 +50,7 @@ class Trial:
 class Equal:
     """The answers agree; per output the worst error in tolerances, and how many floors a tolerance is.
 
-    `rounded` has the errors in tolerances where some are above 1 and only the rounding of the file (see `doubled`).
+    `rounded` has the errors in tolerances where some are above 1 and only the rounding of the file (see `float64_copy`).
     """
 
     excess: tuple[float, ...]
@@ -100,7 +100,7 @@ Outcome = Equal | Failure | Unanswered | SetAside
 class TrialRunner:
     """Everything that a trial needs; `yardstick` is None when the user gave the tolerance.
 
-    `read` makes what the runtime gave into what the file itself would give, where that is not the same. `doubled` is
+    `read` makes what the runtime gave into what the file itself would give, where that is not the same. `float64_copy` is
     the file in double precision.
     """
 
@@ -110,7 +110,7 @@ class TrialRunner:
     yardstick: Yardstick | None
     floor: NoiseFloor
     read: Read = list
-    doubled: Doubled | None = None
+    float64_copy: Float64Copy | None = None
 
     def start(self, trial: Trial, runner: ChildRunner) -> Started:
         """Let a child run the file for this trial meanwhile; to be given to `run`, or discarded."""
@@ -165,17 +165,17 @@ class TrialRunner:
         rules = self._rules(given.answer, given.inputs)
         expected = given.answer.arrays
         found = compare_in_full(expected, actual, rules)
-        strays: Sequence[Array] = [np.zeros(array.shape) for array in expected]
+        sensitivities: Sequence[Array] = [np.zeros(array.shape) for array in expected]
         if _is_of_values(found.difference):
-            for strays in self._strays(trial, given, actual):
-                found = compare_in_full(expected, actual, rules, strays)
+            for sensitivities in self._sensitivities(trial, given, actual):
+                found = compare_in_full(expected, actual, rules, sensitivities)
                 if found.difference is None:  # more answers of the module would only allow more
                     break
         rounded: tuple[float, ...] = ()
         if _is_of_values(found.difference) and max(found.excess) < SLIGHT:
             rounded = found.excess
-            strays = self._with_rounding(given, actual, rules, strays)
-            found = compare_in_full(expected, actual, rules, strays)
+            sensitivities = self._with_rounding(given, actual, rules, sensitivities)
+            found = compare_in_full(expected, actual, rules, sensitivities)
         if found.difference is None:
             return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules), rounded)
         if why := self._why_no_evidence(trial, given, actual, found.difference):
@@ -207,8 +207,8 @@ class TrialRunner:
         tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
         return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
 
-    def _strays(self, trial: Trial, given: _Given, actual: list[Array]) -> Iterator[Sequence[Array]]:
-        """How far the module itself strays on these inputs, larger with each answer of the module: infinitely where another
+    def _sensitivities(self, trial: Trial, given: _Given, actual: list[Array]) -> Iterator[Sequence[Array]]:
+        """The module's own sensitivity on these inputs, larger with each answer of the module: infinitely where another
         choice among equal values is as good, not at all where torch documents which one it is."""
         expected = given.answer.arrays
         if not chooses_among_values(self.path):
@@ -216,10 +216,10 @@ class TrialRunner:
             return
         in_double = None if self.yardstick is None else self.yardstick.double_answer
         choices = look_at_choices(self.request.reference, given.inputs, expected, actual, in_double)
-        for strays in self._noise(trial, given, choices.has_fixed_ties):
+        for sensitivities in self._noise(trial, given, choices.has_fixed_ties):
             yield [
-                np.where(fixed, 0.0, np.maximum(stray, free))
-                for stray, free, fixed in zip(strays, choices.free, choices.fixed, strict=True)
+                np.where(fixed, 0.0, np.maximum(sensitivity, free))
+                for sensitivity, free, fixed in zip(sensitivities, choices.free, choices.fixed, strict=True)
             ]
 
     def _noise(self, trial: Trial, given: _Given, keeps_ties: bool) -> Iterator[Sequence[Array]]:
@@ -235,23 +235,31 @@ class TrialRunner:
         # Equal elements that were made on purpose stay equal: a comparison of inputs with one another is exact.
         keeps_ties = keeps_ties or (trial.edge is not None and not trial.edge.extreme)
         usual = None if trial.edge is None else self.request.reference.recall(given.ordinary)
-        for strays in self.yardstick.strays(given.inputs, given.answer, seed, ordinary, roundings, keeps_ties):
-            yield noise_of_ordinary(usual, strays) if isinstance(usual, Answer) else strays
+        for sensitivities in self.yardstick.sensitivities(
+            given.inputs, given.answer, seed, ordinary, roundings, keeps_ties
+        ):
+            yield noise_of_ordinary(usual, sensitivities) if isinstance(usual, Answer) else sensitivities
 
     def _with_rounding(
-        self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], strays: Sequence[Array]
+        self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], sensitivities: Sequence[Array]
     ) -> Sequence[Array]:
-        """The strays, and beside them what only the file's own rounding makes."""
-        if self.yardstick is None or self.doubled is None or computes_in_double(self.request.reference, given.inputs):
-            return strays
+        """The sensitivities, raised to what the file's own rounding makes."""
+        if (
+            self.yardstick is None
+            or self.float64_copy is None
+            or computes_in_double(self.request.reference, given.inputs)
+        ):
+            return sensitivities
         exact = self.yardstick.double_answer(given.inputs)
         doubles = (
-            None if exact is None else self.doubled.run(self.request.feeds(given.inputs), self._limit(given.answer))
+            None
+            if exact is None
+            else self.float64_copy.run(self.request.feeds(given.inputs), self._limit(given.answer))
         )
         if exact is None or doubles is None or not len(exact.arrays) == len(doubles) == len(actual):
-            return strays
+            return sensitivities
         rounding = rounding_of_file(given.answer.arrays, actual, (exact.arrays, doubles), rules)
-        return [np.maximum(one, other) for one, other in zip(strays, rounding, strict=True)]
+        return [np.maximum(one, other) for one, other in zip(sensitivities, rounding, strict=True)]
 
     def _limit(self, answer: Answer) -> float:
         return max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)

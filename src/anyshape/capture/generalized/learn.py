@@ -240,7 +240,7 @@ class Learner:
     def _apart(self, traces: Sequence[Trace]) -> tuple[Sizes, Sizes]:
         """Two traces that do not fit together, for the message."""
         for trace in traces[1:]:
-            if [step.letter for step in trace.steps] != [step.letter for step in traces[0].steps]:
+            if [step.signature for step in trace.steps] != [step.signature for step in traces[0].steps]:
                 return trace.sizes, traces[0].sizes
         return traces[-1].sizes, traces[0].sizes
 

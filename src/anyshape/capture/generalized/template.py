@@ -169,7 +169,7 @@ class _Layering:
             if index is None:
                 raise Unaligned(place.step if place.occurrences else self._first(row), None)
             step = self._traces[seen.trace].steps[index]
-            if place.occurrences and step.letter != place.step.letter:
+            if place.occurrences and step.signature != place.step.signature:
                 raise Unaligned(place.step, step)
             place.occurrences.append(Occurrence(seen, step))
             self.addresses[seen.trace][index] = Address(place, seen.counters)

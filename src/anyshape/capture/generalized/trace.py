@@ -73,7 +73,7 @@ class Step:
     dtypes: tuple[torch.dtype | None, ...] = ()
 
     @cached_property
-    def letter(self) -> tuple[Any, ...]:
+    def signature(self) -> tuple[Any, ...]:
         """What two steps must share to be one place of a template: operator, line, and kinds of arguments."""
         return self.target, self.stack, str(self.spec), tuple(_kind(leaf) for leaf in self.leaves)
 

@@ -85,8 +85,8 @@ class _Search:
 
     def look(self, sizes: Sizes) -> Family:
         """Trace at these sizes."""
-        letters = tuple(step.letter for step in self._recorder.trace(sizes).steps)
-        family = self._families.setdefault(letters, len(self._families))
+        signatures = tuple(step.signature for step in self._recorder.trace(sizes).steps)
+        family = self._families.setdefault(signatures, len(self._families))
         self.seen.append((sizes, family))
         return family
 

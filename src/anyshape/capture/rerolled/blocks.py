@@ -27,7 +27,7 @@ def roll_up(traces: Sequence[Trace], fewest: int = 3) -> list[Tree]:
     A block must stand `fewest` times in a row in the longest trace.
     """
     letters = _Letters()
-    rows = [[(letters.of(step.letter), index) for index, step in enumerate(trace.steps)] for trace in traces]
+    rows = [[(letters.of(step.signature), index) for index, step in enumerate(trace.steps)] for trace in traces]
     while not _are_alike(rows):
         rolled = _roll_one(rows, letters, fewest)
         if rolled is None:

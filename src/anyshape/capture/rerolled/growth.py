@@ -88,7 +88,7 @@ def check_growth(recorder: Recorder, declared: Declared, answers: Callable[[Mapp
     one = traces[0]
     other = next(trace for trace in traces if len(trace.steps) != len(one.steps))
     pairs = itertools.zip_longest(one.steps, other.steps)
-    first, second = next((a, b) for a, b in pairs if a is None or b is None or a.letter != b.letter)
+    first, second = next((a, b) for a, b in pairs if a is None or b is None or a.signature != b.signature)
     raise traces_differ(first, second, one.sizes, other.sizes)
 
 

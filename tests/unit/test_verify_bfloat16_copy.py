@@ -14,7 +14,7 @@ from tests.verify_calls import Call, request_of
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.bfloat16_copy import NOTE, widen_file
+from anyshape.verify.bfloat16_copy import NOTE, copy_bfloat16_file
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
@@ -80,12 +80,12 @@ def test_an_output_in_another_type_is_noticed() -> None:
 def test_every_answer_is_rounded(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(HEAD + SCALED), path)
-    widened = widen_file(str(path), str(tmp_path))
-    assert widened is not None
+    bfloat16_copy = copy_bfloat16_file(str(path), str(tmp_path))
+    assert bfloat16_copy is not None
     x = make({"b": 50}, 0).args[0]
-    given = Session(widened.path).run(widened.feeds({"x": to_array(x)}))
+    given = Session(bfloat16_copy.path).run(bfloat16_copy.feeds({"x": to_array(x)}))
     assert given[0].dtype == np.float32
-    (actual,) = widened.outputs(given)
+    (actual,) = bfloat16_copy.outputs(given)
     expected = to_array(torch.exp(x * torch.tensor([1.0, 2.0, 3.0], dtype=torch.bfloat16)))
     assert np.array_equal(given[0], actual.astype(np.float32))
     assert np.allclose(actual.astype(np.float32), expected.astype(np.float32), rtol=2**-7)
@@ -94,6 +94,6 @@ def test_every_answer_is_rounded(tmp_path: Path) -> None:
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(HEAD + "g (float[b] x) => (float[b] y) { y = Exp(x) }"), path)
-    assert widen_file(str(path), str(tmp_path)) is None
+    assert copy_bfloat16_file(str(path), str(tmp_path)) is None
     path.write_bytes(b"no model")
-    assert widen_file(str(path), str(tmp_path)) is None
+    assert copy_bfloat16_file(str(path), str(tmp_path)) is None

@@ -17,7 +17,7 @@ from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.runtime.client import ChildRunner
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.float64_copy import Doubled, write_in_doubles
+from anyshape.verify.float64_copy import Float64Copy, write_in_doubles
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 LONG = [{"n": 3}, {"n": 1001}, {"n": 20011}]
@@ -74,8 +74,8 @@ RESIZED = """g (float[1, 1, n, 4] x) => (float[1, 1, m, 4] y) <int64[4] size = {
 def test_what_onnxruntime_cannot_run_in_doubles_the_reference_evaluator_does(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(HEAD + RESIZED), tmp_path / "m.onnx")
     x = torch.randn(1, 1, 495, 4)
-    with Doubled(str(tmp_path / "m.onnx"), ChildRunner) as doubled:
-        answers = [doubled.run({"x": x.numpy()}, 30.0) for _ in range(2)]
+    with Float64Copy(str(tmp_path / "m.onnx"), ChildRunner) as float64_copy:
+        answers = [float64_copy.run({"x": x.numpy()}, 30.0) for _ in range(2)]
     exact = F.interpolate(x.double(), size=(248, 4), mode="bilinear")
     for answer in answers:
         assert answer is not None
@@ -86,8 +86,8 @@ def test_a_file_that_nothing_runs_in_doubles_has_no_answer(tmp_path: Path) -> No
     onnx.save(
         onnx.parser.parse_model(HEAD + "g (float[n] x) => (float[n] y) { y = com.mine.Odd(x) }"), tmp_path / "m.onnx"
     )
-    with Doubled(str(tmp_path / "m.onnx"), ChildRunner) as doubled:
-        assert [doubled.run({"x": np.zeros(3, np.float32)}, 30.0) for _ in range(2)] == [None, None]
+    with Float64Copy(str(tmp_path / "m.onnx"), ChildRunner) as float64_copy:
+        assert [float64_copy.run({"x": np.zeros(3, np.float32)}, 30.0) for _ in range(2)] == [None, None]
 
 
 def test_everything_of_the_copy_is_in_doubles(tmp_path: Path) -> None:

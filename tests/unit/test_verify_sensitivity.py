@@ -1,4 +1,4 @@
-"""How far the module strays on some inputs is computed no further than the judgement needs it."""
+"""The module's sensitivity on some inputs is computed no further than the comparison needs it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def doubles(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
     return counted
 
 
-def test_one_answer_in_doubles_is_enough_where_it_strays_as_far_as_the_file(doubles: Counter[bytes]) -> None:
+def test_one_answer_in_doubles_is_enough_where_it_moves_as_far_as_the_file(doubles: Counter[bytes]) -> None:
     with Reference(Cancelled(), lambda outputs: [("y", outputs)]) as reference:
         verdict = verify(request_of(onnx.parser.parse_model(IDENTITY), reference, draw, SIZES))
     assert verdict.passed
@@ -61,10 +61,10 @@ def test_inputs_are_changed_where_the_answer_in_doubles_does_not_explain_the_fil
     with Reference(nn.Identity(), lambda outputs: [("y", outputs)]) as reference:
         answer = reference.run(x)
         assert isinstance(answer, Answer)
-        first, second, *others = Yardstick(reference).strays(x, answer, seed=0)
+        first, second, *others = Yardstick(reference).sensitivities(x, answer, seed=0)
         verdict = verify(request_of(onnx.parser.parse_model(DOUBLED), reference, draw, SIZES))
     assert not first[0].any() and not second[0].any()
-    assert any(stray.any() for (stray,) in others)
+    assert any(sensitivity.any() for (sensitivity,) in others)
     assert not verdict.passed
 
 
