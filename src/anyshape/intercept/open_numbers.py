@@ -4,7 +4,7 @@
 
 Python's `int()` needs a real number, so torch freezes the traced one. While this is entered, calls of `int`, `float`, `len`,
 `min` and other builtins in the user's functions are redirected to functions that keep sizes (see `call_sites`), and `math`,
-numpy and torch in their globals are replaced by objects that do (see `one_thread`). In other threads all of them do what the
+numpy and torch in their globals are replaced by objects that do (see `patching`). In other threads all of them do what the
 originals do.
 """
 
