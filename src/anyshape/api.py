@@ -98,11 +98,11 @@ def export(
     `["1 <= batch <= 64", "past + seq <= 4096"]`.
 
     With `path=None` nothing is written: `result.model` holds the model. With `force=True` a broken file is written too,
-    its contract says `broken`, and `anyshape.load` refuses it unless told otherwise. `enforce="load"` leaves out the
+    its contract is `broken`, and `anyshape.load` refuses it by default. `enforce="load"` leaves out the
     nodes by which the graph itself refuses sizes outside its contract; `enforce_values=True` adds nodes by which it refuses
     values outside the bounds in its contract, declared or learned. `target="onnxruntime"` writes the file with the fused
     operators of onnxruntime's own optimizer, which no other runtime has; it is this file that is verified.
-    `accept_narrower=True` is your word that a smaller domain will do: the file then says which, and every narrowing
+    `accept_narrower=True` accepts a smaller domain than declared: the contract has it, and every narrowing
     is a warning. `translations` maps torch operators to functions that write them with onnxscript, for this call alone;
     `anyshape.translation` says it once. `external_data` None puts weights into a second file above 2 GB only.
     `strip_source=True` leaves lines of your code out of the file and of the result. `time_limit` is in seconds, for the
@@ -116,7 +116,7 @@ def export(
     What is not proved is promised only as far as the file was compared. The comparisons of a large model are kept in
     proportion to the export: by default to half of the rest of it, with all sizes that decide whatever they take; what was
     left out stands in the result. `budget` is another time for them in seconds, estimated, the same on every machine.
-    `verify="none"` compares nothing: the contract of the file says `unverified`. `verify="quick"` compares at eight sizes,
+    `verify="none"` compares nothing: the contract of the file is `unverified`. `verify="quick"` compares at eight sizes,
     `thorough=True` at every size and declared end that fits into memory.
     """
     module = as_module(model)
@@ -237,7 +237,7 @@ def _comparing(budget: float | None, verify: str | None, time_limit: float, **to
 
 
 def _forced(run: Callable[[], Export], force: bool) -> Export:
-    """The export; where there was nothing that `force` could force, a note says so."""
+    """The export; where there was nothing that `force` could force, a note is added."""
     try:
         result = run()
     except PromiseBroken as broken:

@@ -73,7 +73,7 @@ def _asked_by_user() -> bool:
 
 
 def _source_of_current_node() -> Any:
-    """While a captured graph is decomposed, no user frame runs, but the node knows its own."""
+    """While a captured graph is decomposed, no user frame runs, but the node has its own."""
     from torch.fx import traceback as fx_traceback
 
     return source_of_stack_text(fx_traceback.get_current_meta().get("stack_trace"))
@@ -148,7 +148,7 @@ def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard,
 
 
 def decide_guard(guard: Guard, domain: Domain) -> Guard:
-    """The guard with what the domain says of it."""
+    """The guard with its status in the domain."""
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)

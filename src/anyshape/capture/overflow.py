@@ -187,7 +187,7 @@ _MOST_RULES = 64
 class Overflow:
     """A value that a file cannot compute exactly on all of the domain.
 
-    `condition` is where it can, None where no bound of the dims gives that; `cuts_promise` says that the condition takes
+    `condition` is where it can, None where no bound of the dims gives that; `cuts_promise`: the condition takes
     away sizes that the user declared.
     """
 

@@ -4,7 +4,7 @@ before  one program under `b > 3`    ->   that, and another under its negation; 
 
 Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop over a
 size makes a region for each size: such a family has no end, and another rung takes over. A side on which the module raises has
-no program; the guards that a capture met on its way to the error tell where it is:
+no program; the guards that a capture met on its way to the error show where it is:
 
     if n > 40 and n % 7 == 3: raise ValueError     captured at n = 45     ->     n > 40 and n % 7 == 3
 """

@@ -1,7 +1,7 @@
 """torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims; a program's outputs.
 
 Floats of which every value is exact (`ceil(n / 2 - 0.5)`: integers, halves, quarters and so on) are fractions of integers.
-What integer arithmetic cannot say (division by 3, square roots, sizes that depend on values) gives None: the caller
+What integer arithmetic cannot express (division by 3, square roots, sizes that depend on values) gives None: the caller
 keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at
 sizes: the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
 """
@@ -52,11 +52,11 @@ _DIVISIONS = {"FloorDiv": "//", "CleanDiv": "//", "Mod": "%", "PythonMod": "%"}
 
 
 class _Untranslatable(Exception):
-    """A term that integer arithmetic over the dims cannot say."""
+    """A term that integer arithmetic over the dims cannot express."""
 
 
 def expression_of(term: Any, symbols: Mapping[str, Expr]) -> Expr | None:
-    """The term in the user's dims, simplified; None when it cannot be said."""
+    """The term in the user's dims, simplified; None when it cannot be expressed."""
     try:
         return simplify(_expression(term, symbols))
     except _Untranslatable:
@@ -64,7 +64,7 @@ def expression_of(term: Any, symbols: Mapping[str, Expr]) -> Expr | None:
 
 
 def condition_of(term: Any, symbols: Mapping[str, Expr]) -> Condition | None:
-    """The condition in the user's dims; None when it cannot be said."""
+    """The condition in the user's dims; None when it cannot be expressed."""
     try:
         return _condition(term, symbols)
     except _Untranslatable:

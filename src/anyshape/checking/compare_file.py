@@ -94,7 +94,7 @@ Compare = Callable[[Declared], tuple[Verdict, tuple[Finding, ...]]]
 class Checked:
     """The outcome of a check: what differs from the model, and what from the file that was verified.
 
-    `signed` says whether the contract in the file is about the file as it is now.
+    `signed`: whether the contract in the file is about the file as it is now.
     """
 
     verdict: Verdict

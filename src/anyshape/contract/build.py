@@ -168,7 +168,7 @@ def _largest(verdict: Verdict) -> dict[str, int]:
 
 
 def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:
-    """Whether it speaks of a loop's counter, which no size tells."""
+    """Whether it mentions a loop's counter, which is no size."""
     return any(name not in sizes for sizes in verdict.tried[:1] for name in dims_of(condition))
 
 

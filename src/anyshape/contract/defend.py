@@ -30,7 +30,7 @@ _RULES_AT_ONCE = 32
 
 
 def defend(model: ir.Model, contract: Contract) -> int:
-    """Add the nodes that refuse sizes outside the contract; says how many rules they enforce.
+    """Add the nodes that refuse sizes outside the contract. Returns how many rules they enforce.
 
     Ranks, dtypes and fixed sizes are the runtime's own business: they stand in the declaration of the inputs.
     """
@@ -49,7 +49,7 @@ def defend(model: ir.Model, contract: Contract) -> int:
 
 
 def inputs_to_gate(graph: ir.Graph, dynamic: Sequence[str]) -> list[ir.Value]:
-    """The inputs that the model must not see before the checks: those of open sizes, or any if nobody uses those."""
+    """The inputs that the model must not see before the checks: those of open sizes, or any if those are unused."""
     used = [value for value in graph.inputs if value.uses() and value.shape is not None]
     return [value for value in used if value.name in dynamic] or used
 
@@ -121,7 +121,7 @@ class Defence:
         return zero
 
     def _pairs(self, condition: Condition) -> list[_Pair]:
-        """At most two comparisons of values; what cannot be said like that is computed with nodes of its own."""
+        """At most two comparisons of values; what cannot be expressed like that is computed with nodes of its own."""
         pairs: list[_Pair] = []
         for part in conjuncts(condition):
             if not isinstance(part, Compare) or part.op not in ("<=", ">=", "==") or divisors(part):

@@ -99,7 +99,7 @@ def no_contract(path: str) -> Finding:
 
 
 def missing_operators(path: str, needs: list[str]) -> Finding:
-    """The file has custom nodes, and nobody said what they do."""
+    """The file has custom nodes, and no functions for them are given."""
     listed = ", ".join(needs)
     return Finding(
         code="AS058",
@@ -126,7 +126,7 @@ def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix:
 
 
 def outside_contract(path: str, sizes: Mapping[str, int], domain: Domain, is_own: bool) -> Finding:
-    """AS064: nothing is promised at these sizes; `is_own` says whether the domain is that of the file's contract."""
+    """AS064: nothing is promised at these sizes; `is_own`: whether the domain is that of the file's contract."""
     broken = [condition for condition in domain.conditions() if not holds(condition, sizes)]
     named = dict.fromkeys(name for condition in broken for name in dims_of(condition))
     given = ", ".join(f"{name}={sizes[name]}" for name in named)

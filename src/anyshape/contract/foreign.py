@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def contract_of_foreign(model: onnx.ModelProto | ir.Model) -> Contract:
     """Inputs, outputs and dims as the graph declares them, with status unknown and every dim from 1 without an end.
 
-    An axis of an input that nobody named becomes a dim named after it (`x_0`); an axis of an output that speaks of
-    dims that no input has is None. An output whose rank the file does not tell has no axes. Raises UsageError on what
+    An axis of an input without a name becomes a dim named after it (`x_0`); an axis of an output that mentions
+    dims that no input has is None. An output whose rank the file does not declare has no axes. Raises UsageError on what
     is no tensor, and on inputs of unknown rank.
     """
     import onnx_ir as ir

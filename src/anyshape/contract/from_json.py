@@ -34,7 +34,7 @@ _ORIGINS = ("declared", "model", "found by trying", "compared")
 
 
 def parse_contract(text: str) -> Contract:
-    """The contract that the text says. Raises UsageError if it is none (AS046), or of a newer version (AS045)."""
+    """The contract in the text. Raises UsageError if it is none (AS046), or of a newer version (AS045)."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """The contract as rules on the axes of inputs, each with the message that it is broken with.
 
-Dims do not exist in a graph, so every rule speaks of axes only: `past + seq <= 4096` is a rule on two axes of two
+Dims do not exist in a graph, so every rule mentions axes only: `past + seq <= 4096` is a rule on two axes of two
 inputs. What a dim that no axis determines could be is left to `anyshape.load`, but its axis is kept in its range.
 """
 
@@ -16,14 +16,14 @@ from anyshape.records.contract import Contract
 
 @dataclass(frozen=True)
 class GraphRule:
-    """A condition on axes, which are named by the keys of their places; `message` says in words what it asks for."""
+    """A condition on axes, which are named by the keys of their places; `message` is its requirement in words."""
 
     message: str
     condition: Condition
 
 
 def graph_rules(contract: Contract) -> tuple[tuple[Place, ...], tuple[GraphRule, ...]]:
-    """The places that rules speak of, and all rules, in the order in which they are best asked."""
+    """The places that rules mention, and all rules, in the order in which they are best tested."""
     places = places_of(contract.input_axes)
     readings = {reading.dim: reading for reading in readings_of(contract.domain, places)}
     axes = {dim: reading.value for dim, reading in readings.items()}
@@ -39,7 +39,7 @@ def graph_rules(contract: Contract) -> tuple[tuple[Place, ...], tuple[GraphRule,
 def _agreement(
     places: tuple[Place, ...], readings: Mapping[str, Reading], axes: Mapping[str, Expr]
 ) -> Iterator[GraphRule]:
-    """Every axis is what its dims say."""
+    """Every axis is what its dims give."""
     for place in places:
         if any(dim not in readings for dim in dims_of(place.expr)):
             continue

@@ -6,7 +6,7 @@ a program for each size                                      ->  AS113
 torch.onnx cannot translate a program                        ->  AS202
 a module in training mode                                    ->  AS107, a note: it is exported as in eval mode
 a scripted part that stops the capture                       ->  AS114, by its name
-the model asks whether it is exported, and the file differs  ->  that finding, with the line as a further reason
+the model tests whether it is exported, and the file differs  ->  that finding, with the line as a further reason
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def diagnose_capture_error(error: BaseException) -> Finding:
 
 
 def diagnose_endless_regions(guard: Guard) -> Finding:
-    """A condition on sizes that makes another program for each size, or for more sizes than can be told apart."""
+    """A condition on sizes that makes another program for each size, or for more sizes than can be distinguished."""
     rule = format_condition(guard.condition) if guard.condition is not None else guard.text
     return Finding(
         code="AS113",
@@ -129,7 +129,7 @@ QUESTIONS = frozenset(
 
 
 def name_exporting_question(findings: Iterable[Finding], asked: tuple[str, Source] | None) -> tuple[Finding, ...]:
-    """The findings; the first error with the line at which the model asks, which is a function's name and its line."""
+    """The findings; the first error with the line of the test, which is a function's name and its line."""
     found = list(findings)
     place = next((index for index, each in enumerate(found) if each.severity is Severity.ERROR), None)
     if asked is None or place is None:

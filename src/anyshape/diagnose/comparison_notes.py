@@ -1,8 +1,8 @@
 """Notes about what comparing has shown, where the file is kept.
 
-it rounds worse than the model                        ->  told, with its figure
-it is wrong for integers below those of the inputs    ->  told, with the bound
-it answers otherwise for NaN in its inputs            ->  told
+it rounds worse than the model                        ->  a note, with its figure
+it is wrong for integers below those of the inputs    ->  a note, with the bound
+it answers otherwise for NaN in its inputs            ->  a note
 a declared end that is too far to compare             ->  AS131, an error; a warning with accept_narrower
 a dim without an upper end                            ->  AS132, a warning: the range ends at the largest compared size
 the clock ended the comparisons                       ->  AS133, an error

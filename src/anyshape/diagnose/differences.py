@@ -73,7 +73,7 @@ _NAMES = {
 def diagnose_differences(
     verdict: Verdict, domain: Domain, regions: Sequence[Region] = (), replay: str = "m.onnx --model model.py"
 ) -> tuple[Finding, ...]:
-    """What the verdict says against the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
+    """Findings from a verdict that breaks the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
         if verdict.is_skipped:

@@ -1,6 +1,6 @@
-"""An operator that nobody has said how to write, and what was said about operators that do not exist.
+"""Operators without a translation, and translations of operators that do not exist.
 
-an operator does not say which shapes it gives         ->  AS115
+an operator has no function for the shapes it gives    ->  AS115
 an operator has no ONNX translation                    ->  AS201, with the template to fill in
 a translation is registered for an unknown operator    ->  AS204, a note
 a node of the user's own, and no function to run it    ->  AS058
@@ -29,7 +29,7 @@ _NO_CHANGES = "let it return a new tensor in place of a change: mutates_args=().
 
 
 def diagnose_untranslatable(found: Untranslatable, translations: Iterable[Any] = ()) -> Finding:
-    """An operator that nobody has told us how to say in ONNX. `translations` are those that the user has given."""
+    """An operator that has no ONNX translation. `translations` are those that the user has given."""
     names = [name for name in translations if isinstance(name, str)]
     near = nearest(found.operator, names)
     return Finding(
@@ -45,7 +45,7 @@ def diagnose_untranslatable(found: Untranslatable, translations: Iterable[Any] =
 
 
 def find_missing_fake(error: BaseException) -> Finding | None:
-    """The finding where torch.export stopped at an operator that does not say which shapes it gives; None elsewhere."""
+    """The finding where torch.export stopped at an operator without a function for shapes; None elsewhere."""
     match = next((found for each in chain_of(error) if (found := _NO_FAKE.search(str(each)))), None)
     if match is None:
         return None
@@ -91,7 +91,7 @@ def diagnose_unknown(unknown: Mapping[str, tuple[str, ...]]) -> Iterator[Finding
 
 
 def check_runnable(needs: Iterable[str], operators: Collection[str]) -> None:
-    """Raises PromiseBroken where a custom node has no function, so that nobody could run the file to compare it."""
+    """Raises PromiseBroken where a custom node has no function, since the file could not be run for comparison."""
     missing = [need for need in needs if need not in operators]
     if missing:
         raise PromiseBroken(

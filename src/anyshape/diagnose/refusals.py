@@ -1,6 +1,6 @@
 """The module itself refuses sizes of the domain: baked-in sizes, promises that the model does not keep, and notes.
 
-bare dim, refusals follow a rule              ->  AS106, a warning: the contract says so
+bare dim, refusals follow a rule              ->  AS106, a warning: the contract has it
 a range or relation that the user wrote       ->  AS103
 a dim that answers at one size only           ->  AS102, with the edit where the line shows the literal; a warning if
                                                   its axes were declared without a name

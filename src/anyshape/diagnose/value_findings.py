@@ -4,7 +4,7 @@ too many ways, or other questions at other sizes                      ->  AS116
 one way raises at sizes that no rule describes                        ->  AS117
 a function of torch.cond that no compared values lead to              ->  what comparing it by itself came to
 a value that is declared as legal, and at which the model raises      ->  AS157, the values that it takes
-bounds that were learned by trying                                    ->  told: the contract promises nothing beyond them
+bounds that were learned by trying                                    ->  a note: the contract promises nothing beyond them
 a refusal that goes away with small integers                          ->  AS027: our inputs were bad; give a function of sizes
 """
 
@@ -75,7 +75,7 @@ def too_many_questions(source: Source | None, most: int) -> Finding:
 
 
 def refuses_somewhere(refused: Refusal) -> Finding:
-    """A way through the model that raises where no rule tells."""
+    """A way through the model that raises where no rule is known."""
     return Finding(
         code="AS117",
         name="way-refuses-somewhere",

@@ -30,6 +30,6 @@ def replay_option(sizes: Mapping[str, int]) -> str:
 
 
 def first_line(message: str, limit: int = 160) -> str:
-    """The first line of a foreign message that says something, cut to a length that fits a log."""
+    """The first line of a foreign message that is not empty, cut to a length that fits a log."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + "…"

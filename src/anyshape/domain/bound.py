@@ -1,4 +1,4 @@
-"""What a condition says about one dim alone: its range and its multiple.
+"""What a condition implies for one dim alone: its range and its multiple.
 
 Only what is exactly a bound is read as one; `2*b <= 65` is `b <= 32`, `b != 3` and `b % 8 == 4` are none.
 """
@@ -14,7 +14,7 @@ from anyshape.domain.simplify import polynomial_of
 
 @dataclass(frozen=True)
 class Bound:
-    """Ends and multiple of one dim, each None where the condition does not speak of it."""
+    """Ends and multiple of one dim, each None where the condition does not mention it."""
 
     name: str
     min: int | None = None

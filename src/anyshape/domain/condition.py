@@ -52,7 +52,7 @@ class Compare(Condition):
 
 @dataclass(frozen=True)
 class All(Condition):
-    """All parts hold. Build it with `all_of`, which knows what to do with one part; no parts at all are TRUE."""
+    """All parts hold. Build it with `all_of`, which handles one part; no parts at all are TRUE."""
 
     parts: tuple[Condition, ...]
 
@@ -221,7 +221,7 @@ def dims_of(term: Expr | Condition) -> tuple[str, ...]:
 
 
 def is_about(term: Expr | Condition, dims: Collection[str]) -> bool:
-    """Whether it speaks of these dims alone; the counter of a loop is none of them."""
+    """Whether it mentions these dims alone; the counter of a loop is none of them."""
     return all(name in dims for name in _names(term))
 
 

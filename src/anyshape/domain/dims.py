@@ -1,8 +1,8 @@
 """Dims and the domain that they make, with the corners of the box that their ranges span, and all of its points when they are
 few.
 
-A Dim holds what can be said about it alone (range and multiple), the relations hold the rest; nothing is said twice.
-Sizes are at least 1 unless a rule says 0.
+A Dim holds what concerns it alone (range and multiple), the relations hold the rest; nothing is held twice.
+Sizes are at least 1 unless a rule allows 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def format_sizes(sizes: Sizes, separator: str = ", ") -> str:
 class Dim:
     """A named size: from min to max (None: no upper end), in steps of multiple.
 
-    `declared` says that the user wrote the range or the multiple: it is then a promise, not a finding of ours.
+    `declared`: the user wrote the range or the multiple, which is then a promise, not a finding of ours.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Domain:
         return tuple(dim.name for dim in self.dims)
 
     def dim(self, name: str) -> Dim:
-        """The dim of this name; an unknown one is a DeclarationError that says what was perhaps meant."""
+        """The dim of this name; an unknown one is a DeclarationError with the nearest name."""
         for dim in self.dims:
             if dim.name == name:
                 return dim
@@ -124,7 +124,7 @@ class Domain:
         return replace(self, dims=tuple(dim if old.name == dim.name else old for old in self.dims))
 
     def narrowed(self, *conditions: Condition) -> Domain:
-        """Where these conditions hold too. What they say about one dim goes into the dim, `declared` stays as it was.
+        """Where these conditions hold too. What they imply for one dim goes into the dim, `declared` stays as it was.
 
         Never raises for a contradiction: what would leave a dim without a size stays a relation (see `is_empty`).
         """

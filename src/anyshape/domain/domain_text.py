@@ -23,7 +23,7 @@ from anyshape.findings import DeclarationError, Finding
 def declare_domain(names: Sequence[str | Dim], where: Sequence[str | Condition] = ()) -> Domain:
     """The domain of these dims under these rules. Raises if a rule is unreadable or no sizes keep all of them.
 
-    The smallest size of a dim that nobody declared is 1, and a rule may lower it: `past >= 0`.
+    The smallest size of a dim without a declaration is 1, and a rule may lower it: `past >= 0`.
     """
     bare = Domain(tuple(Dim(name) if isinstance(name, str) else name for name in names))
     rules = [part for rule in where for part in _read(rule, bare)]

@@ -37,20 +37,20 @@ _SHOWN = 20  # characters of a text in the first line, which has 100
 
 
 def parse_expr(text: str) -> Expr:
-    """The expression that the text says, as written: nothing is simplified."""
+    """The expression in the text, as written: nothing is simplified."""
     reader = _Reader(" ".join(text.split()), _EXPR_WORDS)
     return reader.expr(reader.tree())
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition that the text says; a chain such as `1 <= batch <= 64` is both of its comparisons."""
+    """The condition in the text; a chain such as `1 <= batch <= 64` is both of its comparisons."""
     reader = _Reader(" ".join(text.split()), _CONDITION_WORDS)
     return reader.condition(reader.tree())
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the nodes of one text, and knows the text for its errors."""
+    """Reads the nodes of one text, and keeps the text for its errors."""
 
     text: str
     words: str

@@ -46,7 +46,7 @@ class Decision:
 
 
 class Range(NamedTuple):
-    """The smallest and the largest value; None where there is no end, Answer.UNKNOWN where the solver cannot tell."""
+    """The smallest and the largest value; None where there is no end, Answer.UNKNOWN where the solver cannot decide."""
 
     low: int | Literal[Answer.UNKNOWN] | None
     high: int | Literal[Answer.UNKNOWN] | None

@@ -32,7 +32,7 @@ def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
 def find_point(
     domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
 ) -> Sizes | None:
-    """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot tell."""
+    """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot decide."""
     for corner in corners(domain):
         if fits(domain, conditions, corner):
             return corner
@@ -49,7 +49,7 @@ def smallest_point(
 ) -> Sizes | None:
     """Of all such sizes those with the smallest sum, and of these the first in the order of the dims.
 
-    None if there are none; Undecided if z3 cannot tell, or cannot tell that there are no smaller ones.
+    None if there are none; Undecided if z3 cannot decide, or cannot prove that there are no smaller ones.
     """
     smallest = corners(domain)[0]
     if fits(domain, conditions, smallest):
@@ -116,7 +116,7 @@ def find_contradiction(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> tuple
 class _Search:
     """One domain and some conditions before the solver, and the points that it gave so far.
 
-    Only the dims that a relation or a condition speaks of go to the solver; the others keep their smallest size.
+    Only the dims that a relation or a condition mentions go to the solver; the others keep their smallest size.
     """
 
     def __init__(

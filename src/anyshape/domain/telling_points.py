@@ -54,7 +54,7 @@ def reach(dim: Dim, example: int | None, smallest: int) -> tuple[int, int]:
 
 
 def levels_of(dim: Dim, example: int | None, modest: int, high: int) -> Levels:
-    """The dim's telling sizes from its smallest to `high`; sizes are told apart in steps of the multiple."""
+    """The dim's telling sizes from its smallest to `high`; sizes are distinguished in steps of the multiple."""
     step, smallest = dim.multiple, dim.smallest
     low = step if smallest == 0 else smallest
     modest = modest if high > 2 * modest else high

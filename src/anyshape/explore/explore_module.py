@@ -36,7 +36,7 @@ _RUNS = 2  # comparing runs the module and the file where the module is tried he
 
 
 class TrialLog:
-    """Every point that was tried, once, with what the module said."""
+    """Every point that was tried, once, with the module's outcome."""
 
     def __init__(self, try_sizes: Try) -> None:
         self._try = try_sizes
@@ -83,7 +83,7 @@ def explore(
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
     show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well. `few`: nothing
-    is compared later; where calls are dear, only the points that tell most are tried, by calls that are stopped early, and
+    is compared later; where calls are dear, only the most informative points are tried, by calls that are stopped early, and
     the last size before the module refuses is not called at all.
     """
     domain = declared.domain
@@ -135,7 +135,7 @@ def _move_together(domain: Domain, trial_log: TrialLog, cost: Costing) -> None:
 
 
 def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing, few: bool) -> list[Mapping[str, int]]:
-    """All of the points, if calls there are in proportion to the rest of the export; else those that tell most."""
+    """All of the points, if calls there are in proportion to the rest of the export; else the most informative ones."""
     left = cost.in_proportion // _RUNS
     if cost.is_thorough or sum(map(cost.operations, points)) <= left:
         return list(points)
@@ -220,7 +220,7 @@ def _is_tested(rules: Sequence[Condition], refused: Sequence[Mapping[str, int]])
 class _Allowance:
     """Which further points may be tried: those of the domain that are cheap, until the work of all is spent.
 
-    A few that cost more may be, where rules expect a refusal: whoever refuses does so early.
+    A few that cost more may be, where rules expect a refusal: refusals come early in a call.
     """
 
     def __init__(self, domain: Domain, cost: Costing, answered: Sequence[Mapping[str, int]]) -> None:

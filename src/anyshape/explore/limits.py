@@ -94,7 +94,7 @@ def move_dim(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, in
 
 
 def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
-    """A point of the domain; None where there is none, or where the solver cannot tell in time."""
+    """A point of the domain; None where there is none, or where the solver cannot decide in time."""
     try:
         return smallest_point(domain, *conditions)
     except Undecided:

@@ -42,7 +42,7 @@ _CHEAP = 200_000
 class _Point:
     """One call: its sizes, the call itself, and the reply of a fresh module.
 
-    `is_legal` says that its integers are the user's: ours, drawn beside an example, may be none that the module defines.
+    `is_legal`: its integers are the user's; ours, drawn beside an example, may be none that the module defines.
     """
 
     sizes: Sizes

@@ -24,7 +24,7 @@ from anyshape.verify.asking import Cost, SizePlan, plan_sizes
 class Bounded:
     """A capture on the domain where a file computes its sizes exactly, and the rules that were added for it.
 
-    `is_broken` says that a declared range is not kept: `findings` then holds the error.
+    `is_broken`: a declared range is not kept; `findings` then holds the error.
     """
 
     captured: Captured

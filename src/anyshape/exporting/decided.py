@@ -162,7 +162,7 @@ class _Tree:
         return question
 
     def _is_asked_again(self, script: Script, answer: bool, asked: Asked) -> bool:
-        """Whether the same line asks again and again while it is answered so, as that of a `while` does."""
+        """Whether the same line repeats its question while the answer stays, as that of a `while` does."""
         for times in range(1, _SURELY_A_LOOP + 1):
             later = [each.asked for each in self._questions_found((*script, *[answer] * times))]
             if not any(other is not None and other.source == asked.source for other in later):
@@ -170,7 +170,7 @@ class _Tree:
         return True
 
     def _at_real_numbers(self, declared: Declared, script: Script, explored: Explored) -> Explored:
-        """Where the module was heard, each time with the numbers that it really asked for."""
+        """Where the module's questions were found, each time with the numbers that it really read."""
         points = [
             {**question_found.sizes, **question_found.numbers}
             for question_found in self._questions_found(script)
@@ -182,7 +182,7 @@ class _Tree:
         return replace(explored, rules=(), answered=unlike, corners=unlike, is_explained=is_known)
 
     def _find_question(self, script: Script, inputs: Inputs) -> QuestionFound | None:
-        """What the module asks of these inputs; None where it raises."""
+        """The module's question about these inputs; None where it raises."""
         import torch
 
         try:
@@ -206,7 +206,7 @@ class _Tree:
         return next(name for name in names if name not in taken)
 
     def _questions_found(self, script: Script) -> Iterator[QuestionFound]:
-        """What the module asks next, at several sizes and values; a module that raises there asks nothing."""
+        """The next questions of the module (values that decide its path), at several sizes and values; none where it raises."""
         declared = self.context.declared
         points = [sizes for sizes in self.context.explored.answered if declared.domain.contains(sizes)][:_PLACES]
         for sizes in points:

@@ -41,7 +41,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rung:
-    """One way to a file. `is_due` says, from the attempts so far, whether a rung is tried that is not one of the first.
+    """One way to a file. `is_due` decides, from the attempts so far, whether a rung is tried that is not one of the first.
 
     `share` is the part of the time that is left which it may take.
     """

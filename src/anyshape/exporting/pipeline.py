@@ -41,7 +41,7 @@ _NEARLY_ALL = 0.9
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
-    """A model that keeps its promise. Raises PromiseBroken with the findings that speak against it."""
+    """A model that keeps its promise. Raises PromiseBroken with the findings against it."""
     with TimeLimit(options.time_limit_s) as limit:
         timed, began = _timed(tell, limit), time.monotonic()
 

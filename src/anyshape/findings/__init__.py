@@ -1,4 +1,4 @@
-"""Findings and the errors that carry them: the words in which anyshape speaks to its users."""
+"""Findings and the errors that carry them: the messages of anyshape."""
 
 from anyshape.findings.choices import check_choice
 from anyshape.findings.errors import (

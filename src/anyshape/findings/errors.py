@@ -43,7 +43,7 @@ class AnyshapeError(Exception):
 class PromiseBroken(AnyshapeError):
     """The model, or the file, is not right on all of the domain that the user declared.
 
-    `attempts` says what each rung of the ladder came to, if it was an export that failed.
+    `attempts` is what each rung of the ladder came to, if it was an export that failed.
     """
 
     attempts: tuple[Any, ...] = ()

@@ -1,6 +1,6 @@
 """A finding: one thing that stands between a model and its promise.
 
-A finding holds facts, and a reason as a type for whatever acts on it; `render` alone makes text of it, and nobody parses
+A finding holds facts, and a reason as a type for whatever acts on it; `render` alone makes text of it, and no code parses
 that text. Paths of source files are relative to the current folder: an absolute path names the user's home folder, and makes
 another file on another machine.
 """
@@ -131,7 +131,7 @@ class Finding:
 
     `code` and `name` come from the catalogue and never change meaning. `what` is one sentence in the user's own words,
     and stands alone; the others are the labelled lines under it, each left out when empty. `source` is the user's line
-    where `where` speaks of something else, such as a node of the file. `narrows`: the contract is smaller than the declared
+    where `where` names something else, such as a node of the file. `narrows`: the contract is smaller than the declared
     domain for this reason, and `anyshape.export` issues a warning. `remedy` is what `fix` changes, where an export can try
     it; `is_fix_untried` is True for a fix that is code, and that nothing has tried. `reason` is what a decision may compare,
     `about` the dims, rules or axes that distinguish it from other findings of the same reason.

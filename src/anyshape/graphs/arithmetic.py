@@ -76,7 +76,7 @@ class Arithmetic:
         return output
 
     def _node_name(self, wanted: str | None) -> str | None:
-        """Two rules may have one message, and onnxruntime wants every node to have a name of its own."""
+        """Two rules may have one message, and onnxruntime requires every node to have a name of its own."""
         alike = sum(1 for node in self.nodes if node.name is not None and node.name.split(" #")[0] == wanted)
         return f"{wanted} #{alike + 1}" if alike else wanted
 

@@ -150,7 +150,7 @@ def _divide(equations: Sequence[_Equation], known: dict[str, Expr]) -> Iterator[
 
 
 def _split_by(poly: Polynomial, dim: Ref) -> tuple[Polynomial, Polynomial] | None:
-    """factor and rest with `poly == factor*dim + rest`, neither of which speaks of the dim."""
+    """factor and rest with `poly == factor*dim + rest`, neither of which mentions the dim."""
     factor: dict[tuple[Expr, ...], int] = {}
     rest: dict[tuple[Expr, ...], int] = {}
     for monomial, number in poly.terms.items():

@@ -1,6 +1,6 @@
 """The second and third way: an example and words for its axes, or several examples that show what varies.
 
-Both are one thing: words fix what they speak of, the examples show the rest; with one example nothing else varies.
+Both are one thing: words fix what they mention, the examples show the rest; with one example nothing else varies.
 """
 
 from __future__ import annotations

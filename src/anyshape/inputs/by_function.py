@@ -101,7 +101,7 @@ _SAYS_ITSELF = "a function of sizes says by itself which axes vary."
 
 
 def _split(rules: Sequence[Rule], values: Sequence[str]) -> tuple[list[Condition], list[Rule]]:
-    """Rules that speak of values, and rules that speak of sizes alone."""
+    """Rules that mention values, and rules that mention sizes alone."""
     read = [(rule, parse_condition(rule) if isinstance(rule, str) else rule) for rule in rules]
     about_values = [condition for _, condition in read if any(name in values for name in dims_of(condition))]
     return about_values, [rule for rule, condition in read if condition not in about_values]

@@ -33,7 +33,7 @@ _SPEAKS_OF_VALUES = re.compile(
 
 
 def is_bad_value(error: BaseException) -> bool:
-    """Whether an error speaks of values rather than of sizes: an index out of range, a length beyond the sequence."""
+    """Whether an error is about values rather than sizes: an index out of range, a length beyond the sequence."""
     return isinstance(error, IndexError) or bool(_SPEAKS_OF_VALUES.search(str(error)))
 
 
@@ -78,7 +78,7 @@ Place = tuple[str, int]  # path and axis
 
 
 class Trial:
-    """One module and one example; `accepts` says whether it answers with some axes at other sizes."""
+    """One module and one example; `accepts`: whether it answers with some axes at other sizes."""
 
     def __init__(self, module: Callable[..., Any], bound: BoundCall) -> None:
         self.module, self.bound = module, bound

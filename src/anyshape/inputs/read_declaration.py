@@ -31,7 +31,7 @@ class Written:
 
 
 def read_written(options: Options, bound: BoundCall) -> Written:
-    """Everything that speaks of axes, in one form."""
+    """Everything that mentions axes, in one form."""
     root = call_place(bound)
     names = options.names or {}
     words = {key: text for key, text in names.items() if find_place(root, key, {}) is not None}

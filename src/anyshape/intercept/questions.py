@@ -1,4 +1,4 @@
-"""What Python asks of tensors while a module runs: `if x.sum() > 0`, `int(n)`, `.item()`; answered from a script.
+"""Values that Python reads from tensors while a module runs: `if x.sum() > 0`, `int(n)`, `.item()`; answered from a script.
 
     if x.sum() > 0:        -> a question of truth, answered True or False
     for _ in range(int(n)) -> a question of number, answered by a whole number

@@ -1,6 +1,6 @@
 """The arguments of a call, in the user's own structure, as inputs of the file, and arrays from and to torch tensors.
 
-torch is never imported here: whoever has a tensor has imported it already.
+torch is never imported here: a caller with a tensor has imported it already.
 
 Everything is found by its path: `past=((k, v),)` gives `past.0.0` and `past.0.1`. A path, or the name of an input in
 the file, can be given as it is, too.

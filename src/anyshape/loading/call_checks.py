@@ -165,7 +165,7 @@ class _Call:
             raise ContractBroken(message(dim, self.readings[dim.name], size, self.bindings(), rule))
 
     def _broken_rule(self, dim: str) -> Rule | None:
-        """The rule about this dim alone that its size breaks: it knows who asked."""
+        """The rule about this dim alone that its size breaks, with its origin."""
         for rule in self.contract.rules:
             if dims_of(rule.condition) == (dim,) and not holds(rule.condition, self.sizes):
                 return rule

@@ -178,7 +178,7 @@ def _open(name: str, opening: Callable[[], Session | PiecedSession], source: Sou
 
 
 def _missing_weights(path: str) -> list[str]:
-    """The files with weights that the model speaks of and that are not there."""
+    """The files with weights that the model mentions and that are not there."""
     import onnx_ir as ir
 
     graph = ir.from_proto(read_model(path)).graph

@@ -86,7 +86,7 @@ _SHARE = 4
 
 
 def free_memory() -> int | None:
-    """Bytes that can be allocated without swapping; None where the system does not tell."""
+    """Bytes that can be allocated without swapping; None where the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

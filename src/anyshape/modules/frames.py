@@ -51,7 +51,7 @@ def is_users(file: str) -> bool:
 
 
 def make_source(file: str, line: int, function: str = "") -> Source:
-    """A source line with its text, its file as short as it can be said from the current folder."""
+    """A source line with its text, its file as short as possible from the current folder."""
     text = linecache.getline(file, line).strip()
     return Source(file=shorten(file), line=line, function=function, text=text)
 

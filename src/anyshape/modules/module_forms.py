@@ -34,7 +34,7 @@ class Seen:
 class FlatModule(torch.nn.Module):
     """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens what it answers.
 
-    `seen.paths` tells, after a call, the path of each answer. Answers that are no tensors become 0-d tensors, except
+    `seen.paths` has, after a call, the path of each answer. Answers that are no tensors become 0-d tensors, except
     sizes, which the capture must see as sizes. A module that calls `set_` gets copies of its inputs: torch.export has no way
     to write down that an input becomes another tensor.
     """

@@ -1,7 +1,7 @@
 """The user's own functions behind a module (the methods of every part, the functions that they name), and the numbers in them.
 
 Found by reading, not by running: a line that did not run at the example's sizes is code all the same. A trace at other sizes
-does not show such a line, so the numbers themselves tell at which sizes to look:
+does not show such a line, so the numbers themselves are where to look:
 
     if int(x.shape[1]) == 97: ...     self.window = 512     steps = "650:0.5"     ->     97, 512, 650
 """
@@ -29,7 +29,7 @@ def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 
 def user_functions(module: torch.nn.Module) -> list[FunctionType]:
-    """Every function of the user's that a call may reach, each once, as far as names tell."""
+    """Every function of the user's that a call may reach, each once, as far as names show."""
     return functions_of_classes(tuple(type(part) for part in user_parts(module)))
 
 

@@ -61,7 +61,7 @@ Key = tuple[Any, ...]
 
 
 def share_outer_values(model: ir.Model) -> None:
-    """In place. What a branch gives stays its own node: ONNX wants outputs of a branch to be made in it."""
+    """In place. What a branch gives stays its own node: ONNX requires outputs of a branch to be made in it."""
     _share(model.graph, {})
 
 

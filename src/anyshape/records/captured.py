@@ -18,10 +18,10 @@ SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition under which a program holds, who asked for it, and what the domain says of it.
+    """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user` tells a condition of the user's own code (`if x.shape[0] > 3`) from torch's bookkeeping below a line.
-    `condition` is None where integer arithmetic over the dims cannot say it: `text` then has torch's own words, and
+    `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
 
@@ -38,7 +38,7 @@ class Guard:
 class Loop:
     """The body of a loop, decomposed for translation. A node `anyshape::loop` of this name stands where it runs.
 
-    `inputs` says what each input of the body is: `("counter", 0)`, `("carried", k)`, `("tensor", k)` or `("number", k)`,
+    `inputs` is what each input of the body is: `("counter", 0)`, `("carried", k)`, `("tensor", k)` or `("number", k)`,
     k counting among those of the node. The body gives what it carries, `carried` of them, then what is collected.
     """
 
@@ -59,7 +59,7 @@ class Answer:
     """One tensor that the module answers.
 
     An axis of None follows no expression of the dims that a person could read: it depends on values, or on a branch.
-    Where even the number of axes does, there are none and `any_rank` says so.
+    Where even the number of axes does, there are none and `any_rank` is True.
     """
 
     path: str
@@ -76,7 +76,7 @@ class Answer:
 class Region:
     """One program, decomposed for translation, and the sizes at which it was traced.
 
-    `symbols` says what each of the program's own size symbols is in the user's dims. `condition` is where this program
+    `symbols` is what each of the program's own size symbols is in the user's dims. `condition` is where this program
     answers: everywhere, unless there are others beside it; `answers` is what it gives there, if that is not what all
     regions give.
     """
@@ -121,7 +121,7 @@ class Captured:
 
     @property
     def sizes_against(self) -> list[Mapping[str, int]]:
-        """Sizes at which conditions do not hold that no arithmetic says: no other rung has heard of them."""
+        """Sizes at which conditions do not hold that no arithmetic expresses: no other rung has them."""
         unsaid = [guard for guard in self.guards if guard.condition is None and guard.counterexample is not None]
         return [sizes for guard in unsaid for sizes in (guard.counterexample, *guard.further) if sizes is not None]
 

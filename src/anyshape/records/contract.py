@@ -29,7 +29,7 @@ class TensorPromise:
     """An input or an output: its name in the file, its path in the user's structure, its dtype and its axes.
 
     An axis of None follows no expression of the dims (it depends on values, or on a branch). Where even
-    their number does, there are none and `any_rank` says so.
+    their number does, there are none and `any_rank` is True.
     """
 
     name: str
@@ -106,11 +106,11 @@ class Digest:
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """The whole promise of one file. `domain` holds dims with their final ranges; `rules` says where each came from.
+    """The whole promise of one file. `domain` holds dims with their final ranges; `rules` has the origin of each.
 
     `status` is unverified for a file that was not compared with its model, unknown for a file of another exporter: nobody
     promised anything. `parameters` are the names that arguments without a name are given to, in the order of the user's
-    signature; empty if nobody knows it. `needs` are the custom nodes, `mylib::Scale`, that whoever runs the file must
+    signature; empty if it is unknown. `needs` are the custom nodes, `mylib::Scale`, that a runtime must
     know. `state` is what the caller carries from call to call. `random`: the file draws random numbers, and was compared
     with the model by their distribution. `digest` is that of the model which was verified; None for a draft, for a file
     of another exporter, and in files of anyshape 0.1.0. `values` has the declared values of inputs: `0 <= ids < 1000`, or

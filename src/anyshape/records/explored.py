@@ -200,7 +200,7 @@ class Repeated:
     """`state` are the values that change answers; `has_memory` may be true without them (an iterator that goes on).
 
     `written` is the line that writes the state, `sizes` where a later answer was another one. `random` names the sources
-    of random numbers that reach the answers, `drawn` the line of the first. `unsteady` says that two identical calls from
+    of random numbers that reach the answers, `drawn` the line of the first. `unsteady`: two identical calls from
     the same state and random numbers differ, `differs` at which line.
     """
 

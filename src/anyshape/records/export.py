@@ -78,7 +78,7 @@ class Attempt:
 
     @property
     def is_right(self) -> bool:
-        """Whether the rung gave a file against which nothing speaks."""
+        """Whether the rung gave a file without a finding against it."""
         broken = any(finding.severity is Severity.ERROR for finding in self.findings)
         return self.verdict is not None and self.verdict.passed and not broken
 
@@ -103,7 +103,7 @@ class Attempt:
 
     @property
     def is_right_but_declared_otherwise(self) -> bool:
-        """Whether all that speaks against the file is the declaration: names of output axes, or ends that are too far."""
+        """Whether all findings against the file are about the declaration: names of output axes, or ends that are too far."""
         found = {finding.reason for finding in self.findings if finding.severity is Severity.ERROR}
         is_declaration = bool(found) and found <= {Reason.END_NOT_COMPARED, Reason.OUTPUT_AXIS}
         return self.verdict is not None and self.verdict.passed and is_declaration

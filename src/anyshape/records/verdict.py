@@ -1,6 +1,6 @@
 """What verification gives: at which sizes the file was compared with the module, where and how it differed, what was left out.
 
-Facts only. Words are for `diagnose` and `report`; whoever needs JSON calls `as_plain`.
+Facts only. Words are for `diagnose` and `report`; `as_plain` gives JSON.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Fault(Enum):
 class Located:
     """The first node of the file whose value is not one that the module computes.
 
-    `node` is its name, or that of its first output where it has none; both are "" where no node could be told.
+    `node` is its name, or that of its first output where it has none; both are "" where no node was found.
     `constant` is the shape or size that it takes from the file itself, where it holds a size of the example.
     """
 
@@ -135,7 +135,7 @@ class Failure:
 class Refusal:
     """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one.
 
-    `file_answers` says whether the file gave an answer there all the same; None where there is no file, or it was not
+    `file_answers`: whether the file gave an answer there all the same; None where there is no file, or it was not
     waited for. `outputs` are the paths of the outputs at sizes at which the module did not raise, but returned other outputs
     than at the example's sizes: another number of them, others of their names, or the same in other dtypes
     (`has_other_dtypes`).
@@ -174,7 +174,7 @@ class RoundedOtherwise:
 
 @dataclass(frozen=True)
 class Untried:
-    """Sizes that were planned and not compared, and why: nothing is said about them.
+    """Sizes that were planned and not compared, and why: nothing is claimed about them.
 
     `is_out_of_time`: the time for comparisons was over before them.
     """
@@ -256,7 +256,7 @@ class Verdict:
 
 
 def as_plain(value: Any) -> Any:
-    """Records as dicts, lists, strings and numbers that JSON can say: NaN and infinities become strings."""
+    """Records as dicts, lists, strings and numbers that JSON can hold: NaN and infinities become strings."""
     if is_dataclass(value) and not isinstance(value, type):
         plain = {item.name: as_plain(getattr(value, item.name)) for item in fields(value)}
         return {**plain, "passed": value.passed} if isinstance(value, Verdict) else plain

@@ -1,6 +1,6 @@
 """Findings where GitHub Actions shows them: beside the line of a change, and in the summary of the job.
 
-Its two environment variables say whether anybody looks: GITHUB_ACTIONS for annotations, GITHUB_STEP_SUMMARY for a file.
+Two environment variables decide what is written: GITHUB_ACTIONS for annotations, GITHUB_STEP_SUMMARY for a file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def format_annotation(finding: Finding) -> str:
 
 
 def format_summary(done: str, findings: Iterable[Finding], evidence: str = "") -> str:
-    """A heading that says whether the promise is kept, and a row for each finding."""
+    """A heading about whether the promise is kept, and a row for each finding."""
     found = list(findings)
     kept = all(finding.severity is not Severity.ERROR for finding in found)
     lines = [f"### anyshape {done}: {'kept' if kept else 'BROKEN'}", ""]

@@ -1,4 +1,4 @@
-"""Results as plain text, in the order in which a person wants to know."""
+"""Results as plain text, the most important first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe_ladder(result: Export) -> str:
 
 
 def describe_attempts(attempts: Iterable[Attempt]) -> list[str]:
-    """What each rung of the ladder said, and of which line."""
+    """The outcome of each rung of the ladder, with its line."""
     lines = []
     for attempt in attempts:
         if attempt.is_right or not attempt.findings:

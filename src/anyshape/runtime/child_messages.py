@@ -4,7 +4,7 @@
     child: call mylib::Scale with these arrays  ->  here: the user's function  ->  child: returned, or raised
 
 Arrays are written from, and read into, their own memory: a large one is never held twice on one side. Errors are plain
-exceptions, not findings: only a stage knows the sizes at which they happened and what that means.
+exceptions, not findings: only a stage has the sizes at which they happened and what that means.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Message:
 
 
 def write_message(stream: BinaryIO, message: Message) -> None:
-    """Write and flush; OSError when nobody reads any more."""
+    """Write and flush; OSError when the reader is gone."""
     described: list[dict[str, Any]] = []
     for name, array in message.arrays.items():
         entry: dict[str, Any] = {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
@@ -136,7 +136,7 @@ Ask = Callable[[Message], Message]
 
 
 def remote_operator(name: str, ask: Ask) -> Callable[..., Any]:
-    """In the child: the function that asks the parent."""
+    """In the child: the function that calls the parent."""
 
     def call(*inputs: Array | None, **attributes: Any) -> list[Array]:
         arrays = {str(place): array for place, array in enumerate(inputs) if array is not None}
@@ -149,7 +149,7 @@ def remote_operator(name: str, ask: Ask) -> Callable[..., Any]:
 
 
 def answer_call(call: Message, operators: Mapping[str, Callable[..., Any]]) -> Message:
-    """In the parent: what the user's function says."""
+    """In the parent: the result of the user's function."""
     facts = call.facts
     inputs = [call.arrays.get(str(place)) for place in range(facts["count"])]
     try:

@@ -99,7 +99,7 @@ class Pending:
 class ChildRunner:
     """Runs one ONNX file in a child process, restarted after each death; a context manager.
 
-    `memory_limit` is in bytes of address space; None stands for this machine's physical memory. `operators` run custom
+    `memory_limit` is in bytes of address space; None: this machine's physical memory. `operators` run custom
     nodes, by name: in this process, since a child has none of the user's functions.
     """
 

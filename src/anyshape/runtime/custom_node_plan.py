@@ -191,7 +191,7 @@ def graphs_inside(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def _types_of(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """The type of every value that the file tells, and of those that follow from it."""
+    """The type of every value that the file records, and of those that follow from it."""
     import onnx
 
     types: dict[str, onnx.TypeProto] = {}

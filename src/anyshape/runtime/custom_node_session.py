@@ -1,6 +1,6 @@
-"""A model with custom nodes, run in pieces: onnxruntime for what it knows, the user's Python functions for the rest.
+"""A model with custom nodes, run in pieces: onnxruntime for its operators, the user's Python functions for the rest.
 
-It looks like `Session` to whoever runs it. A function gets arrays of its own and may keep or change them; what it gives is
+It has the interface of `Session`. A function gets arrays of its own and may keep or change them; what it gives is
 checked against the file's types, because no runtime does it.
 """
 

@@ -74,7 +74,7 @@ def usable_cores() -> int:
 
 
 def seconds_worked(pid: int) -> float | None:
-    """The processor time that a process has used, None where the system does not tell, or the process is gone."""
+    """The processor time that a process has used, None where the system does not report it, or the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -83,7 +83,7 @@ def seconds_worked(pid: int) -> float | None:
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory of this machine, None where the system does not tell."""
+    """Bytes of memory of this machine, None where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -126,7 +126,7 @@ class ChildProcess:
         return self._process.pid
 
     def seconds_worked(self) -> float | None:
-        """The processor time that the child has used; None where the system does not tell."""
+        """The processor time that the child has used; None where the system does not report it."""
         return seconds_worked(self.pid)
 
     def is_alive(self) -> bool:

@@ -72,7 +72,7 @@ _OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output as the file declares it; a dim is an int, a name, or None where the file says nothing."""
+    """An input or output as the file declares it; a dim is an int, a name, or None where the file has nothing."""
 
     name: str
     dtype: str

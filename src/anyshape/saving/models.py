@@ -135,7 +135,7 @@ def save_model(
 ) -> None:
     """Write the model to the path, whole or not at all; the model itself stays as it is.
 
-    Weights go to `<path>.data` if `external_data` says so, or, if it is None, if they have more than `limit` bytes. The
+    Weights go to `<path>.data` if `external_data` is True, or, if it is None, if they have more than `limit` bytes. The
     second file is written first; should the model then fail to take its place, the old second file comes back. A
     second file of an earlier, larger model is left alone. Raises UsageError if the system does not let us write.
     """

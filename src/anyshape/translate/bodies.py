@@ -26,7 +26,7 @@ class Weights:
         self.added: list[ir.Value] = []
 
     def take(self, value: ir.Value, label: str) -> ir.Value:
-        """The value that stands for this one; a name that is taken gets the part's label."""
+        """The value that replaces this one; a name that is taken gets the part's label."""
         key = _content(value)
         if key not in self._known:
             name = value.name if value.name not in self._names else f"{label}/{value.name}"
@@ -45,7 +45,7 @@ def _content(value: ir.Value) -> tuple[str, tuple[int, ...], bytes]:
 
 
 def take_body(source: ir.Graph, label: str, inputs: Mapping[str, ir.Value], weights: Weights) -> ir.Graph:
-    """A model's nodes as a graph of their own; `inputs` says by name what they read instead of the model's inputs.
+    """A model's nodes as a graph of their own; `inputs` is, by name, what they read instead of the model's inputs.
 
     Names begin with the label, since ONNX has one space of names for a graph and its branches.
     """

@@ -29,7 +29,7 @@ def resolve_translations(translations: Mapping[Any, Translation]) -> dict[Any, C
 
 
 def find_overloads(name: str) -> list[OpOverload]:
-    """The overloads that a name stands for; none if there is no such operator."""
+    """The overloads of a name; none if there is no such operator."""
     namespace, _, rest = name.partition("::")
     packet_name, _, overload = rest.partition(".")
     packet = getattr(getattr(torch.ops, namespace), packet_name, None)

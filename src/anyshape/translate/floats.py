@@ -13,7 +13,7 @@ bfloat16 inside of a model that takes and gives other types: computed in single 
     bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(Cast<float>(a), Cast<float>(w))    bfloat16 y = Cast<bfloat16>(y')
 
 That is what hardware does with bfloat16, and what a runtime can do that has no kernels of that type, as onnxruntime has
-not on the CPU (to 1.31). A model that is in bfloat16 from input to output stays so: whoever feeds it has such kernels.
+not on the CPU (to 1.31). A model that is in bfloat16 from input to output stays so: its users have such kernels.
 
 Logarithms of a sigmoid in a captured program, written so that onnxruntime computes the small values, too.
 
@@ -103,7 +103,7 @@ def _write(node: Node) -> None:
 
 @contextmanager
 def constants_in_double(program: ExportedProgram, building: Any) -> Iterator[None]:
-    """Python floats of which nothing tells the dtype are written as doubles, which are then cast to what is wanted.
+    """Python floats whose dtype nothing determines are written as doubles, which are then cast to what is wanted.
 
     `building` is torch's module that writes them.
     """

@@ -4,8 +4,8 @@
 
 Only kernels that were registered from Python are called: a compiled one would read memory that a traced tensor has not.
 An operator that changes its arguments is called by the function that it was made of, whose changes torch follows.
-torch's private names are used for this (`torch.library._impls` knows where a kernel came from, `_op_dk` calls it,
-`_maybe_get_opdef` knows the function).
+torch's private names are used for this (`torch.library._impls` has the origin of a kernel, `_op_dk` calls it,
+`_maybe_get_opdef` gives the function).
 """
 
 from __future__ import annotations
@@ -145,6 +145,6 @@ def nodes_of(program: ExportedProgram) -> Iterator[torch.fx.Node]:
 
 
 def mutating_operator(node: torch.fx.Node) -> OpOverload | None:
-    """The operator inside torch's `auto_functionalized`, which stands for one that changes its arguments."""
+    """The operator inside torch's `auto_functionalized`, which wraps one that changes its arguments."""
     wraps = isinstance(node.target, HigherOrderOperator) and node.target.name().startswith("auto_functionalized")
     return node.args[0] if wraps and isinstance(node.args[0], OpOverload) else None

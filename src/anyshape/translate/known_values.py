@@ -132,7 +132,7 @@ def admit_empty_means(model: ir.Model, domain: Domain) -> int:
 
 
 class _Sizes:
-    """Which sizes of a domain may be 0; a size that no expression of the dims says may be."""
+    """Which sizes of a domain may be 0; a size that is no expression of the dims may be."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain

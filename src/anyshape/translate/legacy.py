@@ -1,7 +1,7 @@
 """The last rung: torch's TorchScript exporter, while torch has it.
 
 It traces one run, so it may freeze what Python computes. Where torch itself warns that it did, there is no file: what
-was frozen is named with its line. All else is for verification to tell, as with every rung.
+was frozen is named with its line. All else is for verification to find, as with every rung.
 """
 
 from __future__ import annotations

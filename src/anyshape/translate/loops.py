@@ -187,7 +187,7 @@ def _value(name: str, dtype: ir.DataType) -> ir.Value:
 
 
 def _forget_sizes(value: ir.Value) -> None:
-    """Carried values may change their sizes from one repetition to the next: only their rank is said."""
+    """Carried values may change their sizes from one repetition to the next: only their rank is declared."""
     if value.shape is not None:
         value.shape = ir.Shape([None] * len(value.shape))
 

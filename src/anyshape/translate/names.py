@@ -2,7 +2,7 @@
 
 Names that a person can read: inputs and outputs by the user's paths, weights by the module's, dims by the domain's.
 
-torch names a size `s77`; nobody who opens the file knows what that is. A size that no expression of the dims tells is
+torch names a size `s77`, which means nothing to a reader of the file. A size that is no expression of the dims is
 left without a name, never with torch's.
 
 The user's line on every node of the file, and nothing of the machine that made it.
@@ -57,7 +57,7 @@ def name_weights(model: ir.Model) -> None:
 
 
 def name_dims(model: ir.Model, symbols: Mapping[str, Expr], domain: Domain | None = None) -> None:
-    """s77*2  ->  2*seq, on every value of the model; a size that cannot be said loses its name.
+    """s77*2  ->  2*seq, on every value of the model; a size that cannot be expressed loses its name.
 
     With a domain: the shortest expression that its rules allow.
     """

@@ -23,7 +23,7 @@ _NEW_DEFAULTS: dict[str, dict[str, object]] = {
 
 
 class Inexpressible(Exception):
-    """What opset 17 cannot say, in words for the user."""
+    """What opset 17 cannot express, as a message."""
 
 
 def lower_to_17(model: ir.Model) -> None:

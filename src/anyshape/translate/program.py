@@ -40,7 +40,7 @@ def translate(
 ) -> Exported:
     """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation.
 
-    The domain says whether sizes may be 0, which onnxruntime's recurrent kernels do not survive and its means do not see.
+    The domain decides whether sizes may be 0, which onnxruntime's recurrent kernels do not survive and its means do not see.
     """
     model = translator.translate(region.program, region.symbols)
     build_loops(model, region.loops, translator)
@@ -94,7 +94,7 @@ def _domains(conditions: Sequence[Condition], domain: Domain) -> list[Domain]:
 
 
 class _SizeTests:
-    """Nodes that tell from the inputs' shapes whether a condition on the dims holds."""
+    """Nodes that compute from the inputs' shapes whether a condition on the dims holds."""
 
     def __init__(self, graph: ir.Graph, declared: Declared) -> None:
         self._inputs = {value.name: value for value in graph.inputs}

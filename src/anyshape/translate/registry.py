@@ -188,7 +188,7 @@ def _inline_bodies(model: ir.Model) -> None:
 
 def _view_as_reshape(program: ExportedProgram) -> None:
     """view(x, sizes)  ->  reshape(x, sizes). torch.onnx runs the program once more on fake tensors, where an operator may
-    lay its answer out otherwise than when it was captured; ONNX knows no layouts, so both are the same to the file."""
+    lay its answer out otherwise than when it was captured; ONNX has no layouts, so both are the same to the file."""
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             if node.target is torch.ops.aten.view.default:
@@ -201,5 +201,5 @@ def _is_view_by_einsum(node: Node) -> bool:
 
 
 def _is_assertion(target: OpOverload) -> bool:
-    """Checks that are taken out before translation: guards say the same."""
+    """Checks that are taken out before translation: guards have the same."""
     return "assert" in target.name() or target.name().startswith("aten::sym_constrain_range")

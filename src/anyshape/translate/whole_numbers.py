@@ -104,7 +104,7 @@ def formula_of(value: Any, sizes: list[Node]) -> Any:
 
 
 def is_float(value: Any) -> bool:
-    """Whether it is a node that stands for a Python float."""
+    """Whether it is a node for a Python float."""
     return isinstance(value, Node) and isinstance(value.meta.get("val"), (float, torch.SymFloat))
 
 

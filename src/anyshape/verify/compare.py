@@ -199,7 +199,7 @@ def _infinity_places(array: Array) -> Array:
 def _difference(
     mismatch: Mismatch, rule: OutputRule, expected: Array, actual: Array, unequal: Array, excess: Array | None
 ) -> Difference:
-    """At the worst element, which is the first one where no measure tells which is worst."""
+    """At the worst element, which is the first one where no measure decides which is worst."""
     flat = int(np.argmax(unequal if excess is None else excess))
     index = tuple(int(axis) for axis in np.unravel_index(flat, expected.shape))
     return Difference(

@@ -1,4 +1,4 @@
-"""Edge values of the inputs: values that random numbers hardly ever meet, and that tell a wrong file from a right one.
+"""Edge values of the inputs: values that random numbers hardly ever meet, and that distinguish a wrong file from a right one.
 
 A draw of random numbers rarely meets a branch such as `if x.sum() == 0`, a sign of zero, a padded row. The first edges change
 all inputs at once. The further ones change some elements, one input of several, or the pattern of a mask.
@@ -57,7 +57,7 @@ class Legal:
 def lowest_integers(draws: Iterable[Inputs]) -> dict[int, int]:
     """Number of each tensor of integers -> the lowest of them in all draws, if they are not all equal.
 
-    Equal ones are an example of one number, which says nothing about others.
+    Equal ones are an example of one number, which is no evidence for others.
     """
     seen: dict[int, set[int]] = {}
     for inputs in draws:
@@ -135,7 +135,7 @@ def _repeated(tensor: torch.Tensor, _: Draw) -> torch.Tensor:
 class EdgeValues:
     """A named change of the inputs' values, of all inputs or of the one called `only`.
 
-    `extreme`: an answer without finite numbers to such values is no evidence, and set aside. `is_note`: a difference is told,
+    `extreme`: an answer without finite numbers to such values is no evidence, and set aside. `is_note`: a difference is a note,
     and is no failure.
     """
 
@@ -240,7 +240,7 @@ def is_finite(answer: Answer) -> bool:
 
 
 def is_usable(answer: Answer, ordinary: Answer) -> bool:
-    """Whether an answer to edge values says something: it must not lose numbers that ordinary values give."""
+    """Whether an answer to edge values is evidence: it must not lose numbers that ordinary values give."""
     return not any(
         _holds(test, one) and not _holds(test, other)
         for test in (np.isnan, np.isinf)

@@ -114,7 +114,7 @@ class Planned:
 
 
 def plan_in_proportion(request: VerifyRequest) -> Planned:
-    """The trials of a request: all of them if its allowance suffices; else those that tell most.
+    """The trials of a request: all of them if its allowance suffices; else the most informative ones.
 
     Where the allowance does not suffice for one draw at each size, edge values are made only for the sizes that have them.
     """
@@ -127,7 +127,7 @@ def plan_in_proportion(request: VerifyRequest) -> Planned:
 
 
 def _kept(request: VerifyRequest, trials: Sequence[Trial]) -> Planned:
-    """All of these trials if the allowance suffices for them; else those that tell most."""
+    """All of these trials if the allowance suffices for them; else the most informative ones."""
     allowance = request.allowance
     if allowance is None:
         return Planned(tuple(trials))

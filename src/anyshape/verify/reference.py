@@ -46,7 +46,7 @@ class CallInputs(Protocol):
 class Answer:
     """What the module answered: arrays in the order of its leaves (None left out), and how long it took.
 
-    `python_floats` says of each whether it was a Python float, whose dtype means nothing.
+    `python_floats`: for each, whether it was a Python float, whose dtype means nothing.
     """
 
     paths: tuple[str, ...]
@@ -90,7 +90,7 @@ class KeptAnswers:
 class Refused:
     """The module raised: its message, the user's line, and the layer of torch.nn in which it raised, by its name.
 
-    `memory`: it is the machine that said no.
+    `memory`: the machine has too little memory.
     """
 
     message: str

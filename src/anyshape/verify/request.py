@@ -33,7 +33,7 @@ class VerifyOptions:
     chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
     `time_limit_s` is for one run in onnxruntime (more when eager itself is slow). `threads` are those of one operator there:
     1, unless given, or as many as torch has here for a file that is too large for several children.
-    `stop_at_failure` ends with the first failure: for whoever only wants to know whether there is one. `most_failures` ends
+    `stop_at_failure` ends with the first failure: where only its existence matters. `most_failures` ends
     with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
@@ -81,7 +81,7 @@ class Allowance:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRequest:
-    """`model` is a file, or its bytes. `sizes` are in the order in which they tell most; those in `once` are compared with
+    """`model` is a file, or its bytes. `sizes` are sorted, the most informative first; those in `once` are compared with
     one draw of values each; `left_out` goes into the verdict as it is.
 
     `make(sizes, seed)` makes inputs, the same ones each time; `feeds` turns them into what the file is fed. `example`

@@ -3,7 +3,7 @@
     Gather(Shape(x), 1)     ->     Gather(Shape(x), 1)  anyshape.sizes: ["seq"]
 
 A shape stands in a file as an expression already; a size that is computed from shapes does not, and no tensor of the
-module has its value. With it, whoever checks the file later can tell which size first came out wrong.
+module has its value. With it, a later check can name the first wrong size.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _Known = MutableMapping[ir.Value, Array]
 
 
 class _Untold(Exception):
-    """What a node computes is no size, or not one that can be said."""
+    """What a node computes is no size, or not one that can be expressed."""
 
 
 def annotate_sizes(model: ir.Model) -> int:
-    """Write it on the nodes of the model and of the graphs inside it; says how many nodes."""
+    """Write it on the nodes of the model and of the graphs inside it. Returns how many nodes."""
     names: set[str] = set()
     for size in (size for value in model.graph.inputs for size in value.shape or ()):
         if not isinstance(size, int) and size.value is not None:

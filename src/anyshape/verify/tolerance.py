@@ -144,7 +144,7 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
 
 
 def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) -> tuple[float, ...]:
-    """For each output of the file the epsilon that both witnesses allow for this output; () where nothing is to be told.
+    """For each output of the file the epsilon that both witnesses allow for this output; () where nothing is known.
 
     What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
     """

@@ -60,7 +60,7 @@ class Equal:
 
 @dataclass(frozen=True)
 class SetAside:
-    """The trial says nothing about the file, and why."""
+    """The trial is no evidence about the file, and why."""
 
     why: str
 
@@ -235,28 +235,22 @@ class TrialRunner:
         # Equal elements that were made on purpose stay equal: a comparison of inputs with one another is exact.
         keeps_ties = keeps_ties or (trial.edge is not None and not trial.edge.extreme)
         usual = None if trial.edge is None else self.request.reference.recall(given.ordinary)
-        for sensitivities in self.yardstick.sensitivities(
-            given.inputs, given.answer, seed, ordinary, roundings, keeps_ties
-        ):
+        found = self.yardstick.sensitivities(given.inputs, given.answer, seed, ordinary, roundings, keeps_ties)
+        for sensitivities in found:
             yield noise_of_ordinary(usual, sensitivities) if isinstance(usual, Answer) else sensitivities
 
     def _with_rounding(
         self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], sensitivities: Sequence[Array]
     ) -> Sequence[Array]:
         """The sensitivities, raised to what the file's own rounding makes."""
-        if (
-            self.yardstick is None
-            or self.float64_copy is None
-            or computes_in_double(self.request.reference, given.inputs)
-        ):
+        copy = self.float64_copy
+        if self.yardstick is None or copy is None or computes_in_double(self.request.reference, given.inputs):
             return sensitivities
         exact = self.yardstick.double_answer(given.inputs)
-        doubles = (
-            None
-            if exact is None
-            else self.float64_copy.run(self.request.feeds(given.inputs), self._limit(given.answer))
-        )
-        if exact is None or doubles is None or not len(exact.arrays) == len(doubles) == len(actual):
+        if exact is None:
+            return sensitivities
+        doubles = copy.run(self.request.feeds(given.inputs), self._limit(given.answer))
+        if doubles is None or not len(exact.arrays) == len(doubles) == len(actual):
             return sensitivities
         rounding = rounding_of_file(given.answer.arrays, actual, (exact.arrays, doubles), rules)
         return [np.maximum(one, other) for one, other in zip(sensitivities, rounding, strict=True)]

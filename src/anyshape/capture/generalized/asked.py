@@ -1,4 +1,4 @@
-"""What Python asks of tensors while the module is traced: `int(n)`, `.item()`, `.tolist()`, `if x.sum() > 0`; and `x[...]`.
+"""What Python reads from tensors in a trace: `int(n)`, `.item()`, `.tolist()`, `if x.sum() > 0`; and `x[...]`.
 
 A value that follows from sizes and weights alone is computed from the steps so far. One that depends on an input's
 values is never answered: it would be baked into the file.
@@ -106,7 +106,7 @@ class ValueAsked(Exception):
 
 
 class AskedValues(TorchFunctionMode):
-    """Answers what Python asks of tensors that do not depend on inputs; raises ValueAsked for the others.
+    """Gives Python the values of tensors that do not depend on inputs; raises ValueAsked for the others.
 
     Indexing is Python's too, and is written out here (see `indexing`).
     """

@@ -82,7 +82,7 @@ def export_graph(
 
 @contextmanager
 def symbolic_sizes() -> Iterator[None]:
-    """Sizes 0 and 1 are not set apart, and torch's warnings about its own internals are not heard."""
+    """Sizes 0 and 1 are not set apart, and torch's warnings about its own internals are silenced."""
     from torch.fx.experimental import _config
 
     with ExitStack() as stack:

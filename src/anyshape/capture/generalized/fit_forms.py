@@ -15,7 +15,7 @@ power and 0 below. `min(n // power, 1)` is the same, but torch asks for guards w
 Integers that people make with floats and halves: `int(seq * 0.3)`, `math.ceil(seq / 1.5)`, half of a padding.
 
 A share of a size is taken as the simplest fraction that gives all values: 0.3 as 3/10. Where the user's float gives another
-whole number than the fraction (`int(100 * 0.29)` is 28), `roundings` says at which sizes, so that they are traced too.
+whole number than the fraction (`int(100 * 0.29)` is 28), `roundings` gives the sizes, so that they are traced too.
 """
 
 from __future__ import annotations

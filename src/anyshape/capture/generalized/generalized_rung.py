@@ -170,7 +170,7 @@ def capture_generalized(
 ) -> Captured:
     """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
 
-    `answers` says whether the module answers at given sizes in eager mode. Where the module does other things at other
+    `answers`: whether the module answers at given sizes in eager mode. Where the module does other things at other
     sizes there are several regions, each with its condition. `suspects` are sizes at which it may.
     """
     recorder = Recorder(module, declared, traces)

@@ -1,6 +1,6 @@
 """Places -> nodes: one frame for the main program, and one for each loop's body.
 
-A frame knows the values of its own places. What it needs from around it, it asks of the frame around, and remembers: that
+A frame holds the values of its own places. What it needs from around it, it takes from the frame around, and remembers: that
 is how a body's inputs are found.
 """
 

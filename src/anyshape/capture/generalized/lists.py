@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Run:
     """What a loop gave in `count` of its repetitions, from `start` on, `step` apart; `content` is one repetition's.
 
-    `is_even` says that all repetitions gave the same sizes.
+    `is_even`: all repetitions gave the same sizes.
     """
 
     loop: Repeated

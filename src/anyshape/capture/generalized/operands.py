@@ -81,7 +81,7 @@ class Collected:
     """What a finished loop's body gave in all of its repetitions, one after the other along a new first axis.
 
     `inner` is an operand of the body, or a list of its operands that the body joins (`joined`: along which axis, and
-    whether by stack). Where repetitions give different sizes, `grown` says that they are joined to one another as well.
+    whether by stack). Where repetitions give different sizes, `grown` is True: they are joined to one another as well.
     """
 
     loop: Repeated

@@ -59,7 +59,7 @@ def build_constant(frame: Frame, made: ConstantOperand) -> Node:
 
 
 def _cut_from_table(frame: Frame, made: ConstantOperand, shape: Sequence[Expr]) -> Node | None:
-    """The beginning of one table, where the domain has no size that asks for more of it than was seen."""
+    """The beginning of one table, where no size of the domain needs more of it than was seen."""
     tensors = [constant.tensor for _, constant in made.sightings]
     longest = max(tensors, key=torch.Tensor.numel)
     axes = [axis for axis in range(longest.ndim) if len({tensor.shape[axis] for tensor in tensors}) > 1]
@@ -99,7 +99,7 @@ def _shape(frame: Frame, made: ConstantOperand) -> list[Expr]:
 
 
 def _maker(frame: Frame, made: ConstantOperand) -> Any:
-    """A step that uses the constant: its line is the closest that the trace knows."""
+    """A step that uses the constant: its line is the closest in the trace."""
     return next((place.step for place, arguments in frame.explained.arguments.items() if made in arguments), None)
 
 
@@ -115,7 +115,7 @@ def _samples(point: dict[str, int], tensor: torch.Tensor, axes: Sequence[str]) -
 
 
 def _choice(frame: Frame, samples: Sequence[Sample], axes: Sequence[str]) -> tuple[Expr, Any, Any] | None:
-    """Two values, told apart by `e >= 0` for an affine e of positions and sizes."""
+    """Two values, distinguished by `e >= 0` for an affine e of positions and sizes."""
     values = {value for _, value in samples}
     if len(values) != 2 or any(value != value for value in values):
         return None

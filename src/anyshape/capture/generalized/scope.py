@@ -197,7 +197,7 @@ def bakes(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _fixed_arguments(schema: str) -> frozenset[str]:
-    """Names of arguments that are `int` and not `SymInt`: only the text of a schema tells them apart."""
+    """Names of arguments that are `int` and not `SymInt`: only the text of a schema distinguishes them."""
     return frozenset(re.findall(r"\bint(?:\[\d*\])?\??\s+(\w+)", schema))
 
 

@@ -1,7 +1,7 @@
 """Traces laid over one another: one template whose every place has been seen at many points.
 
 A place is a step of the template with the counters of the loops around it; without loops there is one point for each
-trace. Where the traces do not fit together, `Unaligned` says which steps differ.
+trace. Where the traces do not fit together, `Unaligned` names which steps differ.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _real_step(seen: Sequence[tuple[Point, float]]) -> Real | None:
 
 
 def _thinned(seen: Sequence[tuple[Point, Any]]) -> list[tuple[Point, Any]]:
-    """Enough points to tell expressions apart, spread evenly, the ends included."""
+    """Enough points to distinguish expressions, spread evenly, the ends included."""
     if len(seen) <= _MOST_POINTS:
         return list(seen)
     return [seen[index] for index in np.linspace(0, len(seen) - 1, _MOST_POINTS).astype(int)]

@@ -74,7 +74,7 @@ def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: 
 
 
 def check_growth(recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]) -> None:
-    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops serves."""
+    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops is right."""
     traces = []
     for sizes in sorted(first_sizes(declared, answers, _SMALL, _FEW), key=lambda sizes: sum(sizes.values())):
         try:

@@ -41,7 +41,7 @@ def capture_rerolled(
 ) -> Captured:
     """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
 
-    `answers` says whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
+    `answers`: whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
     may do something else.
     """
     recorder = Recorder(module, declared, traces)

@@ -1,6 +1,6 @@
 """ATen operators that torch.onnx lacks, or writes for the traced sizes only, in ONNX for every size: one file a family.
 
-Ours go before torch's, and an operator that has a translation is not decomposed. Each file says what was wrong with
+Ours go before torch's, and an operator that has a translation is not decomposed. Each file has what was wrong with
 torch's and up to which version it was seen, so that it can go when torch's own is right.
 """
 

@@ -8,7 +8,7 @@ The transposed kind is a plain one over the input with zeros between its element
 
 Convolutions whose number of groups is a size (modulated convolution), and transposed ones with an open output size.
 
-aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX wants both numbers as constants; torch.onnx (to 2.13)
+aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX requires both numbers as constants; torch.onnx (to 2.13)
 gives up. Groups become a matrix product over windows; an open output size becomes the longest output, cut.
 All else goes to ONNX's own operators.
 """
@@ -59,7 +59,7 @@ class Geometry:
         dilation: Sequence[int],
         output_padding: Sequence[Size],
     ) -> Geometry:
-        """torch lets one number stand for all axes."""
+        """torch lets one number apply to all axes."""
         plain = [list(sizes) * axes if len(sizes) == 1 else list(sizes) for sizes in (stride, padding, dilation)]
         extra = list(output_padding) * axes if len(output_padding) == 1 else list(output_padding)
         return cls(plain[0], plain[1], plain[2], extra)

@@ -1,6 +1,6 @@
 """ONNX `Loop` and `If` with bodies written like any other translation.
 
-A body's calls of `op` are heard by a recorder of their own. What it uses of the graph around it is used by reference.
+A body's calls of `op` go to a recorder of their own. What it uses of the graph around it is used by reference.
 """
 
 # mypy: disable-error-code="no-any-return"

@@ -2,11 +2,11 @@
 
 aten::einsum whose ellipsis is summed away: `b...j->b`. The ellipsis is written out as letters.
 
-onnxruntime wants an ellipsis in the output where the inputs have one; torch.onnx (to 2.13) passes the equation on.
+onnxruntime requires an ellipsis in the output where the inputs have one; torch.onnx (to 2.13) passes the equation on.
 
 Matrix products of groups of rows, each with a matrix of its own: the experts of a mixture.
 
-aten::_grouped_mm, and `transformers::grouped_mm_fallback`, which stands for it in captured programs: its Python body asks
+aten::_grouped_mm, and `transformers::grouped_mm_fallback`, which replaces it in captured programs: its Python body asks
 the offsets for their values, so that it cannot be inlined. torch.onnx (to 2.13) has neither.
 
 aten::_cdist_forward and _pdist_forward, for every norm.

@@ -36,7 +36,7 @@ Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Family:
-    """p[0] = 1, p[1] = slope x + offset, and the next from (k, x, p[k], p[k - 1]); `is_shifted`: x stands for 2 x - 1."""
+    """p[0] = 1, p[1] = slope x + offset, and the next from (k, x, p[k], p[k - 1]); `is_shifted`: x is 2 x - 1."""
 
     slope: float
     offset: float

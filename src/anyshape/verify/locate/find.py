@@ -136,7 +136,7 @@ class Seen:
         return name in self.roles.maker and name not in self.roles.constant and name not in self.roles.sizes
 
     def is_told_right(self, name: str) -> bool | None:
-        """Whether a value is what the file itself tells of it; None where the file tells nothing."""
+        """Whether a value is what the file itself records of it; None where the file records nothing."""
         found = [
             self.told.is_size_right(name, self.values.get(name)),
             self.told.is_shape_right(name, self.values.get(name)),
@@ -155,7 +155,7 @@ class Seen:
 
 
 def first_told_wrong(seen: Seen) -> FileNode | None:
-    """The earliest node that gives a size, or something of a shape, other than the file itself tells."""
+    """The earliest node that gives a size, or something of a shape, other than the file itself records."""
     return next((node for node in seen.nodes if any(seen.is_told_right(name) is False for name in node.gives)), None)
 
 

@@ -68,7 +68,7 @@ class _Scene:
 
 
 def locate(request: VerifyRequest, path: str, failures: Collection[Failure], smallest: Failure) -> Located | None:
-    """The node at fault for the smallest failure; looked for where its values differ enough to be told apart."""
+    """The node at fault for the smallest failure; looked for where its values differ enough to be distinguished."""
     if request.options.locate_s <= 0 or smallest.kind not in _LOCATABLE or file_bytes(path) > _MOST_BYTES:
         return None
     deadline = monotonic() + request.options.locate_s
@@ -84,7 +84,7 @@ def locate(request: VerifyRequest, path: str, failures: Collection[Failure], sma
 
 
 def _telling(failures: Collection[Failure], smallest: Failure) -> list[Failure]:
-    """Failures of the same kind, the likeliest to tell values apart first: random ones, no size of 1, but few elements."""
+    """Failures of the same kind, the likeliest to distinguish values first: random ones, no size of 1, but few elements."""
     alike = [
         failure for failure in failures if failure.kind is smallest.kind and _mismatch(failure) is _mismatch(smallest)
     ]

@@ -136,7 +136,7 @@ def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[St
 
 
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
-    """Keeps what each operator gives; tensors are told apart by identity, so all of them are kept alive."""
+    """Keeps what each operator gives; tensors are distinguished by identity, so all of them are kept alive."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()

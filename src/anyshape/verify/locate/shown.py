@@ -23,7 +23,7 @@ _NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 
 class Stopped(Exception):
-    """The file does not answer; `node` is the name of the node that stopped it, "" where the runtime does not say."""
+    """The file does not answer; `node` is the name of the node that stopped it, "" where the runtime does not name it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

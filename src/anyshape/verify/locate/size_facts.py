@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 class Told:
-    """The sizes and shapes that a file tells, at the sizes of some inputs."""
+    """The sizes and shapes that a file records, at the sizes of some inputs."""
 
     def __init__(self, model: Any, nodes: Sequence[FileNode], feeds: Mapping[str, Array], sizes: Sizes) -> None:
         dims = {**sizes, **_read_dims(model, feeds)}
@@ -44,14 +44,14 @@ class Told:
                 self.sizes.update(_sizes(node, dims))
 
     def is_size_right(self, name: str, value: Array | None) -> bool | None:
-        """Whether a size is what the file tells; None where it tells nothing, or there is no value."""
+        """Whether a size is what the file records; None where it records nothing, or there is no value."""
         told = self.sizes.get(name)
         if told is None or value is None:
             return None
         return told.shape == value.shape and bool(np.array_equal(told, value))
 
     def is_shape_right(self, name: str, value: Array | None) -> bool | None:
-        """Whether a value is of the shape that the file tells; None where it tells nothing, or there is no value."""
+        """Whether a value is of the shape that the file records; None where it records nothing, or there is no value."""
         told = self.shapes.get(name)
         return None if told is None or value is None else told == value.shape
 
