@@ -114,7 +114,7 @@ class Checked:
 def check_file(
     path: Path, declared: Declared, sizes: Mapping[str, int] | None, compare: Compare, *, sign: bool = False
 ) -> Checked:
-    """Compare a file with its model, and say whether it is the one that was verified.
+    """Compare a file with its model, and report whether it is the one that was verified.
 
     `sign=True` compares over the whole domain of the file's own contract and, where nothing differs, renews the
     contract. Raises UsageError for sizes outside the contract (AS064), and where there is nothing to sign (AS065).

@@ -151,7 +151,7 @@ def _length(stream: BinaryIO, kind: int) -> int:
 
 
 def _varint(stream: BinaryIO) -> int:
-    """Seven bits a byte, the lowest first; the highest bit says that more follow."""
+    """Seven bits a byte, the lowest first; the highest bit: more follow."""
     value = 0
     for shift in range(0, 70, 7):
         byte = stream.read(1)

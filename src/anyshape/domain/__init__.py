@@ -1,6 +1,6 @@
 """The domain: named dims, their ranges and multiples, the relations between them, and what follows from all that.
 
-What asks the solver is loaded on first use, so that importing this package loads no z3.
+What needs the solver is loaded on first use, so that importing this package loads no z3.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class _Chooser:
         return {name: _random_size(self._levels[name], random) for name in order}
 
     def _smallest_at(self, probe: Condition) -> Sizes | None:
-        """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` asks for 513."""
+        """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` needs 513."""
         try:
             point = smallest_point(self._domain, probe, timeout_ms=PATIENCE_MS, effort=EFFORT)
         except Undecided:

@@ -73,7 +73,7 @@ def levels_of(dim: Dim, example: int | None, modest: int, high: int) -> Levels:
 
 
 def _high_pool(dim: Dim, modest: int, high: int, low: int) -> tuple[int, ...]:
-    """The end first, then modest sizes by turns with large ones: the large are slow, and seldom tell more."""
+    """The end first, then modest sizes by turns with large ones: the large are slow, and seldom show more."""
     neighbour = [high - dim.multiple] if dim.max is not None and high - 3 * dim.multiple > low else []
     if high == modest:
         return (high, *neighbour)

@@ -39,7 +39,7 @@ def sizes_at_numbers(
 
 
 def _around(numbers: Sequence[int], end: int | None) -> Iterator[int]:
-    """Sizes of one dim up to its end. One more than twice a number tells a threshold from a rounded quotient."""
+    """Sizes of one dim up to its end. One more than twice a number separates a threshold from a rounded quotient."""
     numbers = [number for number in numbers if end is None or number - 1 <= end]
     if not numbers:
         return

@@ -69,7 +69,7 @@ class ExportContext:
 
     @cached_property
     def suspects(self) -> list[dict[str, int]]:
-        """Sizes at the numbers of the user's code, for rungs that see no conditions; only the module can say more."""
+        """Sizes at the numbers of the user's code, for rungs that see no conditions."""
         numbers = numbers_in_code(self.module)
         ends = find_extent(self.declared, self.cost).largest if numbers else {}
         at_numbers = sizes_at_numbers(self.declared, numbers, ends)

@@ -50,7 +50,7 @@ class PromiseBroken(AnyshapeError):
 
 
 class DeclarationError(AnyshapeError):
-    """The declaration of sizes says something that cannot be meant."""
+    """The declaration of sizes is contradictory or cannot be read."""
 
     exit_status: ClassVar[int] = 2
 

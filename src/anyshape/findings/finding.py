@@ -177,7 +177,7 @@ _MARGIN = " " * 10
 
 
 def render(finding: Finding) -> str:
-    """`CODE name: sentence`, then the labelled lines that have something to say."""
+    """`CODE name: sentence`, then the labelled lines that are not empty."""
     lines = [f"{finding.code} {finding.name}: {finding.what}"]
     if finding.excerpt:
         lines.append(indent(finding.excerpt, "    "))

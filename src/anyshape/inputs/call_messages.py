@@ -1,6 +1,6 @@
 """Findings about a call: what it is made of, which arguments it lacks, and the names given to it.
 
-Every function gives a Finding; whoever calls it raises. Inputs are spoken of by the path that the user would write.
+Every function gives a Finding; its caller raises. Inputs are named by the path that the user would write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`declare`: what the user says about inputs, in any of its forms, into one record.
+"""`declare`: a declaration of inputs, in any of its forms -> one record.
 
 A callable is a function of sizes, a list is several examples, everything else is one example.
 """

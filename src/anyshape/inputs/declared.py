@@ -1,4 +1,4 @@
-"""What the user declared, one record for all ways of saying it: the root of everything downstream.
+"""What the user declared, one record for all forms: the root of everything downstream.
 
 Leaves stand in the order of the signature. A leaf is a tensor, a constant (a Python value that is part of the file) or
 a scalar (a Python int or float that is an input of the file); tensors and scalars are *open*.

@@ -25,7 +25,7 @@ _MOST_CORNERS = 4  # dims; a box of more has too many corners to ask at
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis under question: how to ask, what was answered so far, and where the box to ask in begins.
+    """One axis to explain: the function that gives its size at a point, the sizes so far, and the corner of the box to try.
 
     `steps` has, for each dim that the axis depends on, another size of that dim alone.
     """

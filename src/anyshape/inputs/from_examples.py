@@ -140,7 +140,7 @@ def _as_sum(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
 
 
 def _differ(one: Sizes, two: Sizes) -> bool:
-    """Whether the sum of two columns says more than an offset of one of them would."""
+    """Whether the sum of two columns explains more than an offset of one of them would."""
     return len(set(one)) > 1 and len(set(two)) > 1
 
 

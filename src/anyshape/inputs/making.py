@@ -199,7 +199,7 @@ def example_outside(name: str, text: str, seen: tuple[float, float]) -> Finding:
 
 
 def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -> Declared:
-    """The declaration with the bounds of its inputs' values. Raises DeclarationError on bounds that say nothing."""
+    """The declaration with the bounds of its inputs' values. Raises DeclarationError on bounds that admit every value."""
     if values is None:
         return declared
     if isinstance(values, str):

@@ -151,7 +151,7 @@ def step_points(
 
 
 def choose_example(domain: Domain, given: Mapping[str, int]) -> Point:
-    """Small distinct sizes for the dims that nobody gave a size."""
+    """Small distinct sizes for the dims without a given size."""
     return choose_point(domain, _EXAMPLES, given=given)
 
 

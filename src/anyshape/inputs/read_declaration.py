@@ -63,7 +63,7 @@ def _aliases(options: Options, bound: BoundCall) -> dict[str, str]:
 
 
 def check_output_dims(outputs: Mapping[str, Mapping[int, Expr]], dims: Sequence[str]) -> None:
-    """Raise DeclarationError on a slip of the pen; any other new name is a size that only the model knows."""
+    """Raise DeclarationError on a slip of the pen; any other new name is a size that the model computes."""
     for output, axes in outputs.items():
         for name in (name for expr in axes.values() for name in dims_of(expr)):
             if name not in dims and get_close_matches(name, dims, n=1, cutoff=0.8):

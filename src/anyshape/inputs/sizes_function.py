@@ -41,7 +41,7 @@ _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its range where one is written, and its default where it has one (`given` tells)."""
+    """One parameter: its range where one is written, and its default where `given` is True."""
 
     name: str
     range: DimRange | None

@@ -89,7 +89,7 @@ def collected_shapes(dynamic: Any) -> dict[int, Any] | None:
 
 
 def read_torch_dim(value: Any) -> tuple[AxisWord, Dim | None]:
-    """What it says of an axis, and the dim that it declares with a range, if it does."""
+    """Its expression for an axis, and the dim that it declares with a range, if it does."""
     if isinstance(value, TorchDim):
         root = getattr(value, "root", value)
         return _expression(value, root), _with_range(root)
@@ -100,7 +100,7 @@ def read_torch_dim(value: Any) -> tuple[AxisWord, Dim | None]:
 
 
 def _expression(value: Any, root: Any) -> Expr:
-    """A derived dim is linear in its root, so two of its values tell it."""
+    """A derived dim is linear in its root, so two of its values determine it."""
     if hasattr(value, "value"):
         return Number(int(value.value))
     if value is root:

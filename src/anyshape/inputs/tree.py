@@ -1,6 +1,6 @@
 """Nested inputs and outputs as a flat list of leaves with paths: `past_key_values.0.key`, `xs.1`, `inputs.extra`.
 
-Independent of torch's pytree registry, which is asked last: it knows neither plain dataclasses nor caches, and what
+Independent of torch's pytree registry, which is used last: it has neither plain dataclasses nor caches, and what
 others register there must not change our paths.
 """
 

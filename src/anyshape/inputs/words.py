@@ -15,7 +15,7 @@ from anyshape.inputs.axis_messages import no_such_axis, unreadable_form, wrong_r
 
 @dataclass(frozen=True)
 class AsItIs:
-    """An axis of which nothing is said: static with one example, whatever the examples show with several."""
+    """An axis without a word: static with one example, whatever the examples show with several."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ _ELLIPSIS = "..."
 
 
 def read_words(path: str, text: str, shape: tuple[int, ...]) -> dict[int, AxisWord]:
-    """What the words say of each axis of a tensor of this shape."""
+    """The meaning of the words for each axis of a tensor of this shape."""
     words = split_words(text)
     ellipses = [index for index, (_, word) in enumerate(words) if word == _ELLIPSIS]
     if len(ellipses) > 1:
@@ -57,7 +57,7 @@ def read_words(path: str, text: str, shape: tuple[int, ...]) -> dict[int, AxisWo
 
 
 def read_output_words(name: str, text: str) -> dict[int, AxisWord]:
-    """What the words say of an output, whose rank nobody knows yet: `...` can stand at the end only."""
+    """The meaning of the words for an output, whose rank is not known yet: `...` can stand at the end only."""
     words = split_words(text)
     for index, (_, word) in enumerate(words):
         if word == _ELLIPSIS and index + 1 < len(words):
@@ -66,7 +66,7 @@ def read_output_words(name: str, text: str) -> dict[int, AxisWord]:
 
 
 def read_word(path: str, word: str, text: str | None = None, start: int = 0) -> AxisWord:
-    """One word: `_` says nothing, everything else is an expression of dims."""
+    """One word: `_` is no declaration, everything else is an expression of dims."""
     if word.strip() in ("_", ""):
         return AsItIs()
     try:

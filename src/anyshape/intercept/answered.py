@@ -22,7 +22,7 @@ from anyshape.intercept.questions import Asked, Kind, Questions
 
 @dataclass(frozen=True)
 class Times:
-    """The same answer again and again, as many times as the number `name` says: what a `while` hears."""
+    """The same answer as many times as the number `name`: the answers to a `while`."""
 
     name: str
     answer: bool

@@ -28,7 +28,7 @@ _SIZES = (SymInt, SymFloat)
 
 
 class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array that is a tensor, as far as whoever computes with numpy can see."""
+    """A tensor with the interface of a numpy array."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -132,7 +132,7 @@ def open_array(tensor: torch.Tensor) -> OpenArray:
 
 
 def open_numpy(value: Any) -> Any:
-    """What stands for numpy, for a module inside it or for one of its functions; None for anything else."""
+    """The replacement of numpy, of a module inside it or of one of its functions; None for anything else."""
     if isinstance(value, ModuleType) and value.__name__ in ("numpy", "numpy.fft", "numpy.linalg"):
         return OpenNumpy(value)
     is_own = isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "numpy"
@@ -141,7 +141,7 @@ def open_numpy(value: Any) -> Any:
 
 
 def _of_sizes(function: Callable[..., Any], args: tuple[Any, ...], leaves: list[Any]) -> Any:
-    """A number made of numbers: still a size, where torch can say it so."""
+    """A number computed from numbers: still a size, where torch can express it."""
     name = getattr(function, "__name__", "")
     if name in _FOLDS and len(args) == 1 and leaves:
         return reduce(_FOLDS[name], leaves)
@@ -218,7 +218,7 @@ def _check_index(index: Any) -> None:
 
 
 def _number(value: Any) -> Any:
-    """A size or a float where numpy wants an array; a float as a tensor, since it would be written in single precision."""
+    """A size or a float where numpy takes an array; a float as a tensor, since it would be written in single precision."""
     if isinstance(value, _SIZES):
         dtype = torch.int64 if isinstance(value, SymInt) else torch.float64
         return OpenArray(torch_numpy.asarray(torch.scalar_tensor(value, dtype=dtype)))  # type: ignore[arg-type]
@@ -233,7 +233,7 @@ def _array(value: Any, dtype: Any = None, **options: Any) -> Any:
 
 
 def _cosines(*factors: float) -> Callable[[Any], Any]:
-    """A window that is a sum of cosines, as numpy computes it; torch's own windows want a real number of points."""
+    """A window that is a sum of cosines, as numpy computes it; torch's own windows need a Python int."""
 
     def window(points: Any) -> Any:
         if points <= 1:

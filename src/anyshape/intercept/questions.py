@@ -220,7 +220,7 @@ class Questions(TorchFunctionMode):
 def _question(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Kind, torch.Tensor] | None:
-    """What a call asks, as a tensor without axes; None if it asks nothing."""
+    """The question of a call, as a tensor without axes; None if it has none."""
     if func in _TRUTHS or (func is torch.Tensor.item and args[0].dtype == torch.bool):
         return "truth", args[0].reshape(()) != 0
     if func in _NUMBERS or func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE):

@@ -55,14 +55,14 @@ _HALF = (torch.float16, torch.bfloat16)
 
 
 def real_number(value: torch.Tensor) -> Any:
-    """float(value), in a form that a torch function mode hears of and may answer by a tensor."""
+    """float(value), in a form that a torch function mode intercepts and may replace by a tensor."""
     if has_torch_function((value,)):
         return handle_torch_function(real_number, (value,), value)
     return float(value)
 
 
 def whole_number(value: torch.Tensor) -> Any:
-    """int(value), in a form that a torch function mode hears of and may answer by a size, which int() itself may not."""
+    """int(value), in a form that a torch function mode intercepts and may replace by a size, which int() itself may not."""
     if has_torch_function((value,)):
         return handle_torch_function(whole_number, (value,), value)
     return int(value)

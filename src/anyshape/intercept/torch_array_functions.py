@@ -54,7 +54,7 @@ def open_torch(value: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _array_takers() -> dict[str, Any]:
-    """What of torch takes arrays and no function mode hears of, in a form that takes open arrays too, by name."""
+    """Functions of torch on arrays that no function mode intercepts, in a form that takes open arrays too, by name."""
     from_numpy = torch.from_numpy
 
     def open_from_numpy(array: Any) -> torch.Tensor:

@@ -59,7 +59,7 @@ def taking_turns(*, model_at: int) -> Callable[[Callable[P, T]], Callable[P, T]]
 
 
 def _forget_turn() -> None:
-    """A forked child has no thread that exports, whatever the parent's lock says."""
+    """A forked child has no thread that exports, whatever the state of the parent's lock."""
     global _TURN
     _TURN = threading.RLock()
 

@@ -1,4 +1,4 @@
-"""`torch.arange` between tensors -> as many numbers as their values say, without a question of Python's.
+"""`torch.arange` between tensors -> as many numbers as their values give, without a decision in Python.
 
 torch turns such a tensor into a Python number, for which a trace has no value. Here the count is an open size that is computed
 from the tensors, as torch's kernel computes it. `out=` is given the result, whatever size it had before.

@@ -130,7 +130,7 @@ def _count_lower(row: Size, col: Size, offset: Size) -> Size:
 
 
 def _combinations(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The rows of places that ascend, as many as sizes alone tell; torch's own counts them in a mask."""
+    """The rows of places that ascend, as many as follow from sizes alone; torch's own counts them in a mask."""
     given = {"r": 2, "with_replacement": False, **kwargs}
     x, r, with_replacement = _given(("input", "r", "with_replacement"), args, given)
     if x.dim() != 1 or not _is_open(*x.shape) or not isinstance(r, int) or r < 1:
@@ -169,7 +169,7 @@ def _corners(size: Size, like: Tensor, align_corners: bool) -> Tensor:
 
 
 def _pad(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Round the edge, by the places that each axis shows: torch's own asks how the batch lies in memory."""
+    """Round the edge, by the places that each axis shows: torch's own depends on the layout of the batch in memory."""
     x, pad, mode = _given(("input", "pad", "mode"), args, {"mode": "constant", **kwargs})
     if mode != "circular" or not _is_open(*x.shape, *pad):
         return func(*args, **kwargs)
@@ -218,7 +218,7 @@ _MODES = {
 
 
 def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """torch's own function asks whether there are more than 25 rows; the operator below it does not."""
+    """torch's own function tests for more than 25 rows; the operator below it does not."""
     given = {"p": 2.0, "compute_mode": next(iter(_MODES)), **kwargs}
     x1, x2, p, mode = _given(("x1", "x2", "p", "compute_mode"), args, given)
     if not _is_open(*x1.shape, *x2.shape) or mode not in _MODES:
@@ -249,7 +249,7 @@ def _adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[
 
 
 def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The one that pools along one axis: what torch calls inside a function of its own is not heard."""
+    """The one that pools along one axis: calls inside a function of torch's own are not intercepted."""
     given = {"size": None, "scale_factor": None, "mode": "nearest", **kwargs}
     x, size, factor, mode = _given(("input", "size", "scale_factor", "mode"), args, given)
     if mode != "area" or x.dim() != 3 or not _is_open(x.shape[2]):

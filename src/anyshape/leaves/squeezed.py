@@ -1,6 +1,6 @@
 """`squeeze` where the size of the axis is open: the axis goes where it is 1, and stays elsewhere.
 
-torch's own operator takes an open size for other than 1 and says nothing. Here the size is compared, as the user would
+torch's own operator takes an open size for other than 1, silently. Here the size is compared, as the user would
 have to write it, and the comparison is the user's own condition (see `guards`): both sides are captured.
 """
 

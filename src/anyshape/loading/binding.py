@@ -129,7 +129,7 @@ class Binder:
             yield from self._walk(value, self._root(name))
 
     def _root(self, name: str) -> str:
-        """The path that a keyword stands for; one that went into `**extra` is `extra.name`."""
+        """The path of a keyword; one that went into `**extra` is `extra.name`."""
         if name in self._known:
             return name
         inside = {_head(path) for path in self._paths if path.split(".")[1:2] == [name]}

@@ -20,7 +20,7 @@ SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for
 class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
-    `by_user` tells a condition of the user's own code (`if x.shape[0] > 3`) from torch's bookkeeping below a line.
+    `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """

@@ -50,7 +50,7 @@ class Pending:
         """The outputs, once they are there. Raises RuntimeFailed, RuntimeRejected or ChildDied.
 
         The time limit is on what the child works, so that a busy machine changes nothing; one that does not even work has
-        `_WALL` times as long. Where the system does not tell its work, all time counts since the run was submitted, or the
+        `_WALL` times as long. Where the system does not report its work, all time counts since the run was submitted, or the
         model was loaded if that came later.
         """
         limit = self._runner.time_limit_s if time_limit_s is None else time_limit_s

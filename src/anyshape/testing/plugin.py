@@ -1,6 +1,6 @@
 """The pytest plug-in: a fixture `anyshape` whose `check` and `export` fail the test with the finding's own text.
 
-pytest loads this file in every run, of whatever project: it imports nothing heavy until a test asks for something.
+pytest loads this file in every run, of whatever project: it imports nothing heavy until a test uses the fixture.
 """
 
 from __future__ import annotations

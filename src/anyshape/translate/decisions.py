@@ -3,7 +3,7 @@
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
     Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
                                        where it is below zero, its distance from zero and `below`
-    Repeat(question, name, ...)   ->   Loop that asks the question of 0, 1, 2, ... until its answer changes; then as above
+    Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until its answer changes; then as above
     Refusal                       ->   a Gather out of bounds, named with the model's message
 
 Every part is a whole model from the user's inputs on; what several of them compute is shared afterwards (`optimize`).

@@ -3,7 +3,7 @@
     bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(a, w)    y = Cast<float>(Cast<bfloat16>(y'))
 
 Every node computes in single precision and its answer is rounded, which is what hardware does with bfloat16. Weights
-and inputs are what they were. Only the copy that is compared is changed, and the verdict says so.
+and inputs are what they were. Only the copy that is compared is changed; the verdict has a note.
 """
 
 from __future__ import annotations

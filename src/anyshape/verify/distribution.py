@@ -113,7 +113,7 @@ def _first_apart(expected: Array, actual: Array) -> tuple[str, str] | None:
 
 
 def _rounded(values: Array, others: Array, scale: float) -> str:
-    """The mean in as few digits as tell it from the other one: the rest changes from draw to draw."""
+    """The mean in as few digits as distinguish it from the other one: the rest changes from draw to draw."""
     mean, other = values.mean() * scale, others.mean() * scale
     return next(
         (f"{mean:.{digits}g}" for digits in (1, 2, 3) if f"{mean:.{digits}g}" != f"{other:.{digits}g}"), f"{mean:.6g}"

@@ -32,7 +32,7 @@ class Prefetcher:
         self._waited_s = 0.0
 
     def run(self, place: int, is_settled: Callable[[Trial], bool]) -> Outcome:
-        """The outcome of the trial at this place of the plan; `is_settled` tells which need not be run at all."""
+        """The outcome of the trial at this place of the plan; `is_settled`: which need not be run at all."""
         self._drop_before(place)
         if self._is_worth_another(place):
             self._runners.append(self._hire())

@@ -2,7 +2,7 @@
 integers below those of the user's inputs is right from the lowest of them on.
 
 A function that gives group numbers from 0 on says nothing about -1. What the file does there is compared all the same; where
-it differs, the comparisons are made again without such numbers, and the verdict says from which number on it holds.
+it differs, the comparisons are made again without such numbers, and the verdict has the number from which it holds.
 
 Nothing that was not compared is called right: what the budget left out, the module refused or the values made
 meaningless stands in the verdict as just that.

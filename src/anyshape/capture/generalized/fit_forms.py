@@ -10,7 +10,7 @@ Integers as a sum of columns, each with a whole factor: the step that most fits 
 Integers that follow the powers that a size has reached: its bits, the power of two above it, its whole logarithm.
 
 Sizes have whole-number arithmetic only: `(n // power + M) // (M + 1)`, with M above all sizes, is 1 where n has reached the
-power and 0 below. `min(n // power, 1)` is the same, but torch asks for guards when sizes are made of it.
+power and 0 below. `min(n // power, 1)` is the same, but torch adds guards when sizes are made of it.
 
 Integers that people make with floats and halves: `int(seq * 0.3)`, `math.ceil(seq / 1.5)`, half of a padding.
 

@@ -38,7 +38,7 @@ _UNKNOWN = InputOperand(-1)
 
 
 class Unresolved(Exception):
-    """No rule tells where an argument comes from."""
+    """No rule gives the origin of an argument."""
 
 
 class Resolver:

@@ -118,7 +118,7 @@ class Unaligned(Exception):
 
 @dataclass(frozen=True)
 class Template:
-    """All traces as one. `addresses[trace][step]` says where each step of each trace stands."""
+    """All traces as one. `addresses[trace][step]` is the place of each step of each trace."""
 
     traces: tuple[Trace, ...]
     items: tuple[Item, ...]

@@ -1,6 +1,6 @@
 """One concrete run of the module, as plain data: steps that refer to one another by position.
 
-Everything that tells one trace from another at the same sizes is gone here (names, proxies, fake tensors), so that two
+Everything that differs between two traces at the same sizes is gone here (names, proxies, fake tensors), so that two
 traces can be compared step by step.
 """
 

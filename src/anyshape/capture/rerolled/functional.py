@@ -42,7 +42,7 @@ def without_writes(trace: Trace) -> Trace:
 
 
 class _Rewriting:
-    """One walk over a trace. A value of the old trace stands for its newest version in the new one."""
+    """One walk over a trace. A value of the old trace is replaced by its newest version in the new one."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

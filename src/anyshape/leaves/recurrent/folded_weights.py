@@ -24,7 +24,7 @@ Array = Any  # of numpy's own types, or of the small ones that ml_dtypes adds
 
 
 def fold_weights(model: ir.Model) -> int:
-    """Returns how many initializers were made. Weights that nobody uses any more are dropped."""
+    """Returns how many initializers were made. Unused weights are dropped."""
     graph = model.graph
     folded: set[ir.Node] = set()
     for node in graph:

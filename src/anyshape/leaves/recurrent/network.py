@@ -58,7 +58,7 @@ class State:
 
 @dataclass(frozen=True)
 class Network:
-    """Cells by layer, then by direction. `lengths` says how many steps of each sequence count; None: all."""
+    """Cells by layer, then by direction. `lengths`: how many steps of each sequence count; None: all."""
 
     kind: Kind
     layers: Sequence[Sequence[Cell]]

@@ -4,7 +4,7 @@
 number is answered by a placeholder, and the size that it is then compared with by the same placeholder, once the two
 are known to be equal. Anyone else who asks for the int gets it, and with it a guard on the number of sequences.
 
-Packed sequences in a capture: plain packed tensors for whoever looks, with the padded tensor behind them known.
+Packed sequences in a capture: plain packed tensors, each linked to the padded tensor that it came from.
 
 `pack_padded_sequence` gives tensors whose sizes depend on values. They are recorded as such, so whatever the user does
 with them is right; but a recurrent network that takes them in, or `pad_packed_sequence`, goes straight to the padded
@@ -60,7 +60,7 @@ class SizeCheck:
         return _PLACEHOLDER
 
     def size(self, state: Tensor) -> tuple[int | SymInt, ...] | None:
-        """`state.size()` as the check must see it; None where nobody is checking packed input."""
+        """`state.size()` as the check must see it; None outside of a check of packed input."""
         frame = _calling_frame()
         if frame.f_code not in _COMPARING or self._count is None or state.dim() != 3:
             return None

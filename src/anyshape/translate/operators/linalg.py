@@ -32,7 +32,7 @@ _INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUB
 
 @dataclass(frozen=True)
 class Eliminated:
-    """`right` is the solution; the others say of the matrices: sign and log of the determinant, first pivot of 0."""
+    """`right` is the solution; the others are properties of the matrices: sign and log of the determinant, first pivot of 0."""
 
     right: ir.Value
     sign: ir.Value
