@@ -19,9 +19,8 @@ from anyshape.diagnose.outputs import describe_outputs, find_smallest_varying
 from anyshape.diagnose.value_findings import diagnose_refused_value
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
-from anyshape.explore.legal_floats import find_calm, learn_floats
+from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
-from anyshape.explore.refused_values import find_refused_values
 from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
