@@ -39,8 +39,14 @@ from anyshape.translate.operators import (
     operator_translations,
 )
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.size_numbers import mark_floors, size_translations
-from anyshape.translate.whole_numbers import gather_whole_numbers, translate_counted, translate_number, translate_whole
+from anyshape.translate.whole_numbers import (
+    gather_whole_numbers,
+    mark_floors,
+    size_translations,
+    translate_counted,
+    translate_number,
+    translate_whole,
+)
 
 if TYPE_CHECKING:
     import onnx_ir as ir

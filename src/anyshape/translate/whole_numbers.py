@@ -1,14 +1,19 @@
-"""Sizes that are computed through floats: each rounding in a captured program, with all that leads to it, in one node.
+"""Arithmetic of sizes, exact in 64 bits: powers, shifts and floor divisions of integers, and sizes computed through floats.
 
-    sym_float -> mul 1.1 -> ceil     ->     whole("ceil of 1.1 times it"), written in double precision
-    arange(0, 1, 1 / size)           ->     counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
+operator.pow(n, 7)         ->  products; onnxruntime's Pow goes through doubles, which are exact to 2**53 only
+operator.floordiv(a, b)    ->  (a - a mod b) / b where a or b may be negative; torch.onnx truncates (seen to 2.13)
+operator.lshift, rshift    ->  a product or a floor division by a power of two, from a table
+sym_float, mul 1.1, ceil   ->  whole("ceil of 1.1 times it"), written in double precision
+arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
 
-torch.onnx writes each step by itself, and in single precision (seen to torch 2.13).
+torch.onnx writes each step of a computation with floats by itself, and in single precision (seen to torch 2.13).
 """
 
 from __future__ import annotations
 
 import json
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -19,6 +24,88 @@ from torch.fx import Node
 
 from anyshape.leaves.whole import FUNCTIONS, counted, whole
 from anyshape.translate.operators.ranges import write_steps
+from anyshape.translate.operators.size_values import constant
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+
+Size = ir.Value | int
+_INT64_TYPE = ir.DataType.INT64
+_SHIFTS = [2**exponent for exponent in range(63)]
+
+
+def floored(numerator: Any, divisor: Any) -> Any:
+    """`numerator // divisor`, where one of them may be negative."""
+    return numerator // divisor
+
+
+def mark_floors(program: ExportedProgram) -> None:
+    """In place: operator.floordiv of integers that may be negative  ->  floored."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            if node.target is operator.floordiv and any(_may_be_negative(arg) for arg in node.args):
+                node.target = floored
+
+
+def _may_be_negative(argument: Any) -> bool:
+    value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
+    if isinstance(value, torch.SymInt):
+        return bool(value.node.shape_env.bound_sympy(value.node.expr).lower < 0)
+    return isinstance(value, int) and value < 0
+
+
+def size_translations() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """By the Python functions that a captured program calls; without types, which torch.onnx would try to read."""
+    return {
+        operator.pow: lambda *args: translate_power(*args),
+        operator.lshift: lambda *args: translate_left_shift(*args),
+        operator.rshift: lambda *args: translate_right_shift(*args),
+        floored: lambda *args: translate_floored(*args),
+    }
+
+
+def translate_floored(numerator: Size, divisor: Size) -> ir.Value:
+    number, by = _value(numerator), _value(divisor)
+    return op.Div(op.Sub(number, op.Mod(number, by)), by)
+
+
+def translate_power(base: Size | float, exponent: Size | float) -> ir.Value:
+    """Products by squaring, none larger than the result; with an exponent that varies, onnxruntime's Pow."""
+    if not isinstance(exponent, int) or exponent < 1 or not isinstance(base, ir.Value) or base.dtype != _INT64_TYPE:
+        return op.Pow(_value(base), _value(exponent))
+    result: ir.Value | None = None
+    square, left = base, exponent
+    while left:
+        if left % 2:
+            result = square if result is None else op.Mul(result, square)
+        left //= 2
+        if left:
+            square = op.Mul(square, square)
+    return op.Identity(base) if result is None or result is base else result
+
+
+def translate_left_shift(number: Size, count: Size) -> ir.Value:
+    return op.Mul(_value(number), _power_of_two(count))
+
+
+def translate_right_shift(number: Size, count: Size) -> ir.Value:
+    return translate_floored(number, _power_of_two(count))
+
+
+def _power_of_two(count: Size) -> ir.Value:
+    """At most 2**62: by that, 0 shifted left is 0, and what is below 2**62 shifted right is 0 or -1."""
+    most = len(_SHIFTS) - 1
+    if isinstance(count, int):
+        return constant(_SHIFTS[min(count, most)], _INT64_TYPE)
+    return op.Gather(constant(_SHIFTS, _INT64_TYPE), op.Min(count, constant(most, _INT64_TYPE)))
+
+
+def _value(number: Size | float) -> ir.Value:
+    if isinstance(number, ir.Value):
+        return number
+    return constant(number, _INT64_TYPE if isinstance(number, int) else ir.DataType.FLOAT)
+
 
 _NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
 _ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
