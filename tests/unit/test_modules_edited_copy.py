@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from anyshape.findings import Source
-from anyshape.modules.edited_copy import edited_copy
+from anyshape.modules.module_forms import edited_copy
 
 
 def flatten(x: torch.Tensor) -> torch.Tensor:

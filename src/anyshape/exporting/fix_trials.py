@@ -26,7 +26,7 @@ from anyshape.inputs import Declared
 from anyshape.inputs.assemble import check_inside
 from anyshape.inputs.making import declare_values
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
-from anyshape.modules.edited_copy import edited_copy
+from anyshape.modules.module_forms import edited_copy
 from anyshape.records.export import Export
 
 if TYPE_CHECKING:
