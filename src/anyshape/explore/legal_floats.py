@@ -1,4 +1,4 @@
-"""Which floating-point values the module takes: bounds, learned where it raises for values, and declared ones, tried at their ends.
+"""Which floating-point values the module takes: bounds, learned where it raises for values; declared ones, tried at both ends.
 
     if (x > 2.5).any(): raise ...        x <= 2.5
 

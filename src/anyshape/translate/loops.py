@@ -5,6 +5,9 @@
 A body uses tensors and sizes of the graph around it by reference, so that weights stay initializers outside.
 """
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -200,10 +203,6 @@ def _rename(inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], prefix: str) -
         node.name = f"{prefix}/{node.name or f'node_{number}'}"
         for index, value in enumerate(node.outputs):
             value.name = f"{prefix}/{value.name or f'value_{number}_{index}'}"
-
-
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
 
 
 _END = 2**62

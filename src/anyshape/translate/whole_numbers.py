@@ -9,6 +9,9 @@ arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / s
 torch.onnx writes each step of a computation with floats by itself, and in single precision (seen to torch 2.13).
 """
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
 from __future__ import annotations
 
 import json
@@ -25,10 +28,6 @@ from torch.fx import Node
 from anyshape.leaves.whole import FUNCTIONS, counted, whole
 from anyshape.translate.operators.ranges import write_steps
 from anyshape.translate.operators.size_values import constant
-
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
-
 
 Size = ir.Value | int
 _INT64_TYPE = ir.DataType.INT64

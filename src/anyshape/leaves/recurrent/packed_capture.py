@@ -11,6 +11,9 @@ with them is right; but a recurrent network that takes them in, or `pad_packed_s
 tensor, and the packed one, unused, disappears from the file.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# torch has functions without types.
+
 from __future__ import annotations
 
 import sys
@@ -30,10 +33,6 @@ from anyshape.findings import Finding, PromiseBroken
 from anyshape.intercept.real_numbers import whole_number
 from anyshape.leaves.recurrent.recurrent import pack, pad, repack, unpack
 from anyshape.modules.frames import is_ours, source_of_running_code
-
-# mypy: disable-error-code="no-untyped-call"
-# torch has functions without types.
-
 
 _PLACEHOLDER = -1
 """No size is negative, so a placeholder that went astray could not be taken for one."""
@@ -91,10 +90,6 @@ def _calling_frame() -> FrameType:
     while frame.f_back is not None and (frame.f_code.co_name == "__torch_function__" or is_ours(frame)):
         frame = frame.f_back
     return frame
-
-
-# mypy: disable-error-code="no-untyped-call"
-# torch has functions without types.
 
 
 _FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)

@@ -7,6 +7,9 @@ A packed sequence is a padded one, time-major, with its lengths: sorted downward
 steps. Packed rows stand in torch's own order: all sequences' first steps, then all second steps, and so on.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# torch has functions without types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,9 +21,6 @@ from torch._ops import OpOverload
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from anyshape.leaves.define import define
-
-# mypy: disable-error-code="no-untyped-call"
-# torch has functions without types.
 
 
 def _counts(steps: int, lengths: Tensor) -> Tensor:
@@ -75,10 +75,6 @@ pack = define("pack", "(Tensor inputs, Tensor lengths) -> (Tensor, Tensor)", _pa
 repack = define("repack", "(Tensor inputs, Tensor lengths, SymInt rows) -> Tensor", _repack, _fake_repack)
 unpack = define("unpack", "(Tensor data, Tensor lengths, SymInt steps) -> Tensor", _unpack, _fake_unpack)
 pad = define("pad", "(Tensor inputs, Tensor lengths, float value, SymInt? steps) -> Tensor", _pad, _fake_pad)
-
-
-# mypy: disable-error-code="no-untyped-call"
-# torch has functions without types.
 
 
 _OPTIONS = "Tensor[] weights, Tensor? lengths, bool has_biases, int layers, bool bidirectional"

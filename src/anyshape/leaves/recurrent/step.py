@@ -9,6 +9,9 @@ keeps its initial state until its own end. The input is multiplied step by step,
 onnxruntime 1.31 dies of `MatMul(Cast(Transpose(x)))`, which that would be for a batch-first network in bfloat16.
 """
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,10 +23,6 @@ from onnx_ir.tape import Tape
 from onnxscript import opset18 as op
 
 from anyshape.leaves.recurrent.network import Cell, Kind, Network, State, concat, join_directions, stack
-
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
-
 
 _GATES = {Kind.LSTM: (0, 3, 1, 2), Kind.GRU: (1, 0, 2), Kind.RNN_TANH: (0,), Kind.RNN_RELU: (0,)}
 """Which of torch's gates stands at each place of ONNX's."""
@@ -83,10 +82,6 @@ def _reorder(value: ir.Value, gates: Sequence[int]) -> ir.Value:
         return value
     parts = op.Split(value, axis=0, num_outputs=len(gates))
     return op.Concat(*(parts[gate] for gate in gates), axis=0)
-
-
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
 
 
 def build_step(kind: Kind, cell: Cell, dtype: ir.DataType, *, has_lengths: bool) -> ir.Graph:
