@@ -1,18 +1,16 @@
-"""The file in double precision, and the module under a default dtype of double: is a slight difference the formula's, or only
-rounding?
+"""The file and the module in double precision: is a slight difference the formula's, or only rounding?
 
     torch.zeros(3), torch.tensor(0.5)            made as float64
     torch.arange(3) / 7, torch.arange(3) * 0.5   computed in float64
+    float y = ReduceSum(x)                       double y = ReduceSum(x)
 
 torch.set_default_dtype does the same for the whole process, and would change the results of other threads.
-
-    float y = ReduceSum(x)     ->     double y = ReduceSum(x)
 
 A long sum of equal numbers, a coordinate among hundreds of pixels: the runtime rounds otherwise than torch, and no
 measure of the module can show how far. Where the file in doubles is within one noise floor of the module in doubles,
 the formula is right to an eighth of what any file is granted, so a file that is wrong stays wrong. Half precision and
 bfloat16 stay what they are: a file that rounds where the module does not is wrong, too. For the same reason it is not
-asked about a module that computes in doubles itself.
+used for a module that computes in doubles itself.
 """
 
 from __future__ import annotations

@@ -1,21 +1,13 @@
-"""Forms of integers that fits try: samples, sums of columns, powers, fractions.
-
-Numbers seen at many points: what a fit has to explain.
+"""Forms of integers that fits try: sums of columns with whole factors, powers that a size has reached, fractions of a size.
 
 A point is an assignment of integers to names: dims in the main program, dims and step counters inside a loop, dims and
 positions inside a constant tensor.
 
-Integers as a sum of columns, each with a whole factor: the step that most fits end with.
-
-Integers that follow the powers that a size has reached: its bits, the power of two above it, its whole logarithm.
-
 Sizes have whole-number arithmetic only: `(n // power + M) // (M + 1)`, with M above all sizes, is 1 where n has reached the
 power and 0 below. `min(n // power, 1)` is the same, but torch adds guards when sizes are made of it.
 
-Integers that people make with floats and halves: `int(seq * 0.3)`, `math.ceil(seq / 1.5)`, half of a padding.
-
-A share of a size is taken as the simplest fraction that gives all values: 0.3 as 3/10. Where the user's float gives another
-whole number than the fraction (`int(100 * 0.29)` is 28), `roundings` gives the sizes, so that they are traced too.
+A share of a size (`int(seq * 0.3)`) is taken as the simplest fraction that gives all values: 3/10. Where the user's float
+gives another whole number than the fraction (`int(100 * 0.29)` is 28), `roundings` gives the sizes, to be traced too.
 """
 
 from __future__ import annotations

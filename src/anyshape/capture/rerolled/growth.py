@@ -1,22 +1,19 @@
 """Loops over a dim, seen in the length of traces: whether there is one, where its form changes, at which sizes to trace it.
 
-Does a trace grow with a dim? Then there is a loop over it, and one program for each size would never end.
+A trace that grows with a dim has a loop over it, and one program for each size would never end:
 
 3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
 3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
 4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
 
-Some loops run other operations in their first steps, or after a number of steps. The condition that separates them:
+Some loops run other operations in their first steps, or after a number of steps. Each side is learned by itself, and must
+predict traces of its own that it has not seen:
 
     out = [first]; for t in range(1, seq): ...     ->     seq <= 1 by itself, and seq > 1
     if t >= 33: state = state.clamp(-1, 1)         ->     seq <= 33, and seq > 33, where 33 stands in the user's code
 
-Each side is learned by itself, and must predict traces of its own that it has not seen.
-
-Choose, of the sizes at numbers of the user's code, those at which a loop is traced: traces are as long as their loops.
-
-Only dims with which traces grow count. A trace well beyond a number has in it what the loop does before the number, so
-sizes of a little more than twice a number come first; then the number's neighbours. All traces together stay within a limit.
+A trace well beyond a number has in it what the loop does before the number, so sizes of a little more than twice a number
+of the user's code come first, then its neighbours. All traces together stay within a limit.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 """Functions of each element by itself that ONNX lacks, or that onnxruntime computes less exactly or more slowly.
 
-Elementwise functions that ONNX has not: aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv.
+aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv: torch.onnx (to 2.13) takes them apart into `prims`
+that it cannot write. lgamma and digamma run in float64 by series that are right to 1e-13 there; erfinv is right to 1e-6,
+which is what float32 needs.
 
-torch.onnx (to 2.13) takes them apart into `prims` that it cannot write. lgamma and digamma run in float64 by series that
-are right to 1e-13 there; erfinv is right to 1e-6, which is what float32 needs.
+aten::logaddexp, logaddexp2, log_sigmoid, log2 and log10: torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from
+89 on, and log(sigmoid(x)), which is -inf from -104 on; it divides a logarithm in float64 by log(2) in float32.
 
-aten::logaddexp, logaddexp2 and log_sigmoid, also of numbers whose powers overflow and of equal infinities; log2 and log10.
-
-torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from 89 on, and log(sigmoid(x)), which is -inf from -104 on. It
-divides a logarithm in float64 by log(2) in float32.
-
-aten::gelu and aten::rsqrt in the forms that onnxruntime fuses when it loads a file.
-
-torch.onnx (to 2.13) writes x * (0.5 * (1 + erf(x / sqrt 2))) and Reciprocal(Sqrt(x)), which stay five nodes, and keep a root
-mean square norm from becoming one.
+aten::gelu and rsqrt, in the forms that onnxruntime fuses: torch.onnx (to 2.13) writes x * (0.5 * (1 + erf(x / sqrt 2))) and
+Reciprocal(Sqrt(x)), which stay five nodes, and keep a root mean square norm from becoming one.
 """
 
 # mypy: disable-error-code="no-any-return"

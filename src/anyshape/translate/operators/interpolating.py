@@ -1,22 +1,17 @@
-"""Images, signals and volumes read at places between their elements.
+"""Images, signals and volumes read at places between their elements: aten::upsample_* and grid_sampler_3d.
 
-aten::upsample_linear1d, bilinear2d, trilinear3d and bicubic2d by a factor that is no whole number.
+Linear and cubic, by a factor that is no whole number: torch computes the new size in double precision, and copies along an
+axis that keeps its size, whatever the factor; ONNX multiplies in single precision, which is another size at some (1.3 times
+90), and always interpolates. So the factor that `Resize` gets is computed from the size. torch.onnx (to 2.13) gives it as it
+is. onnxruntime has no `Resize` of doubles.
 
-torch computes the new size in double precision, and copies along an axis that keeps its size, whatever the factor; ONNX
-multiplies in single precision, which is another size at some (1.3 times 90), and always interpolates. So the factor that
-`Resize` gets is computed from the size. torch.onnx (to 2.13) gives it as it is. onnxruntime has no `Resize` of doubles.
+Nearest: output place i reads input place floor(i * scale), or floor((i + 0.5) * scale) where exact. The scale is
+1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it. torch.onnx (to
+2.13) divides by the inverse of that, which is another place at some sizes: 21 to 3, for one.
 
-aten::upsample_nearest{1,2,3}d and _upsample_nearest_exact{1,2,3}d: output place i reads input place floor(i * scale), or
-floor((i + 0.5) * scale).
-
-The scale is 1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it.
-torch.onnx (to 2.13) divides by the inverse of that, which is another place at some sizes: 21 to 3, for one.
-
-aten::grid_sampler_3d: a volume read at places between its elements, bilinear or nearest.
+Volumes: ONNX has grid_sampler_3d from opset 20 on; torch.onnx (to 2.13) has none.
 
     place in -1..1  ->  element number by `align_corners`  ->  moved inside by the padding  ->  8 neighbours, weighed
-
-ONNX has it from opset 20 on; torch.onnx (to 2.13) has none.
 """
 
 # mypy: disable-error-code="no-any-return"

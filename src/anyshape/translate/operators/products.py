@@ -1,18 +1,14 @@
 """Products and distances of rows and matrices.
 
-aten::einsum whose ellipsis is summed away: `b...j->b`. The ellipsis is written out as letters.
+aten::einsum whose ellipsis is summed away, `b...j->b`: the ellipsis is written out as letters. onnxruntime requires one in
+the output where the inputs have one; torch.onnx (to 2.13) passes the equation on.
 
-onnxruntime requires an ellipsis in the output where the inputs have one; torch.onnx (to 2.13) passes the equation on.
+aten::_grouped_mm (the experts of a mixture), and `transformers::grouped_mm_fallback`, which replaces it in captured programs:
+its Python body reads the values of the offsets, so that it cannot be inlined. torch.onnx (to 2.13) has neither.
 
-Matrix products of groups of rows, each with a matrix of its own: the experts of a mixture.
-
-aten::_grouped_mm, and `transformers::grouped_mm_fallback`, which replaces it in captured programs: its Python body asks
-the offsets for their values, so that it cannot be inlined. torch.onnx (to 2.13) has neither.
-
-aten::_cdist_forward and _pdist_forward, for every norm.
-
-Euclidean distances of more than 25 rows go through a matrix product, as in torch, so that a large table needs no
-memory for every difference; which way is decided at run time. torch.onnx (to 2.13) has neither.
+aten::_cdist_forward and _pdist_forward, for every norm: Euclidean distances of more than 25 rows go through a matrix product,
+as in torch, so that a large table needs no memory for every difference; which way is decided at run time. torch.onnx (to
+2.13) has neither.
 """
 
 # mypy: disable-error-code="no-any-return"
