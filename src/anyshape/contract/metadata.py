@@ -23,13 +23,14 @@ from anyshape.contract.from_json import parse_contract
 from anyshape.contract.to_json import format_contract
 from anyshape.findings import Finding, UsageError
 from anyshape.graphs.needs import find_needs_of_proto
-from anyshape.inputs import Declared
 from anyshape.records.contract import Contract
 from anyshape.runtime.dtypes import Array
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
+
+    from anyshape.inputs import Declared  # loads torch, which `anyshape.load` does without
 
     Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 
