@@ -24,13 +24,13 @@ from anyshape.contract.to_json import format_contract
 from anyshape.findings import Finding, UsageError
 from anyshape.graphs.needs import find_needs_of_proto
 from anyshape.records.contract import Contract
-from anyshape.runtime.dtypes import Array
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
     from anyshape.inputs import Declared  # loads torch, which `anyshape.load` does without
+    from anyshape.runtime.dtypes import Array
 
     Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 

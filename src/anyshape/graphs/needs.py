@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from anyshape.runtime.dtypes import raw
-
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
@@ -50,6 +48,8 @@ def bytes_of(tensor: ir.TensorProtocol) -> bytes | memoryview:
 
     Elements of less than a byte are packed, which takes a copy.
     """
+    from anyshape.runtime.dtypes import raw  # loads numpy, which reading a contract does without
+
     if tensor.dtype.bitwidth < 8 or sys.byteorder == "big":
         return tensor.tobytes()
     return raw(tensor.numpy()).data

@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding
 from anyshape.records.contract import Contract
 from anyshape.records.export import Export
 from anyshape.records.verdict import Failure, Verdict
-from anyshape.runtime.timing import Timing
+
+if TYPE_CHECKING:
+    from anyshape.runtime.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True)
