@@ -126,3 +126,28 @@ def test_a_condition_of_the_decomposed_program_has_a_line_of_the_model_and_not_o
         anyshape.export(Halves(), lambda b=2, t=6: torch.randn(b, t, 8), strategy="symbolic")
     where = caught.value.finding.where
     assert where is not None and where.text == "if size == 1:"
+
+
+class _ChecksLengths(torch.nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        torch._check_tensor_all(lengths > 0)
+        return x * 2 + lengths[:, None]
+
+
+class _ReadsFlag(torch.nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        flag = (lengths > 0).all().item()
+        torch._check(flag)
+        return x * 2 + lengths[:, None]
+
+
+@pytest.mark.parametrize("module", [_ChecksLengths(), _ReadsFlag()], ids=lambda module: type(module).__name__)
+def test_truths_that_are_only_asserted_are_no_conditions(module: torch.nn.Module) -> None:
+    """The module itself raises where they are false: the capture is proved without them."""
+
+    def sizes(batch: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(batch, n), torch.randint(1, 5, (batch,))
+
+    result = anyshape.export(module, sizes)
+    assert result.contract.tested.capture_proved
+    assert not result.findings

@@ -25,6 +25,7 @@ __only_passes_on__ = True
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+    from torch.fx import Node
 
 _NO_SIZE = sys.maxsize // 2  # torch's bound of what follows from values; no memory holds so many elements
 
@@ -98,15 +99,54 @@ def environment_of(values: Iterable[Any]) -> Any | None:
     return None
 
 
+def asserted_truths(program: ExportedProgram) -> frozenset[str]:
+    """The symbols of truth values that a program reads from tensors only to assert them.
+
+    `torch._check(mask.any().item())` raises in the user's module too: it is no condition under which the program holds.
+    """
+    import torch
+
+    found: set[str] = set()
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymBool) and _reads_truth(node) and _is_only_asserted(node):
+            unsimplified = value.node._expr  # `expr` has 1 for a symbol that was asserted
+            found |= {symbol.name for symbol in unsimplified.free_symbols}
+    return frozenset(found)
+
+
+def _reads_truth(node: Node) -> bool:
+    import torch
+
+    source = getattr(node.args[0], "meta", {}).get("val") if node.args else None
+    return isinstance(source, torch.Tensor) and source.dtype == torch.bool and source.dim() == 0
+
+
+def _is_only_asserted(node: Node) -> bool:
+    """Whether all that follows from a value are assertions."""
+    import torch
+
+    if node.target is torch.ops.aten._assert_scalar.default:
+        return True
+    is_plain = node.op == "call_function" and not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
+    return is_plain and bool(node.users) and all(_is_only_asserted(user) for user in node.users)
+
+
 def collect_guards(
-    environment: Any, symbols: Mapping[str, Expr], domain: Domain, also: Iterable[tuple[Any, Any]] = ()
+    environment: Any,
+    symbols: Mapping[str, Expr],
+    domain: Domain,
+    also: Iterable[tuple[Any, Any]] = (),
+    asserted: frozenset[str] = frozenset(),
 ) -> tuple[Guard, ...]:
     """All guards, deferred assertions and assumed ranges of a shape environment, decided against the domain.
 
-    `also` are further terms with torch's records of their lines.
+    `also` are further terms with torch's records of their lines. Terms in symbols of `asserted` alone are left out.
     """
     found: dict[Condition | str, Guard] = {}
     for term, location in (*_terms(environment), *also):
+        if term.free_symbols and {symbol.name for symbol in term.free_symbols} <= asserted:
+            continue
         condition = condition_of(term, symbols)
         user_line = getattr(location, "maybe_user_loc", None)
         source = getattr(user_line, "source", None) or _framework_source(location)

@@ -12,7 +12,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.guards import collect_guards, decide_pins, environment_of, shape_environment, user_lines
+from anyshape.capture.guards import (
+    asserted_truths,
+    collect_guards,
+    decide_pins,
+    environment_of,
+    shape_environment,
+    user_lines,
+)
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
 from anyshape.capture.sympy_terms import answers_of
 from anyshape.domain import Compare, Condition, Expr, Number
@@ -50,6 +57,7 @@ class Traced:
     program: ExportedProgram
     paths: Sequence[str]
     layout: LayoutConditions
+    asserted: frozenset[str] = frozenset()
 
 
 Traces = dict[tuple[tuple[str, int], ...], Traced]
@@ -96,7 +104,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
         with _capturing(module, layout):
             program = run_open(module, export)
             layout.note_writes(program)
-            return Traced(module, program, flat.seen.paths, layout)
+            return Traced(module, program, flat.seen.paths, layout, asserted_truths(program))
     except Exception as error:
         alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
         return Stopped(error, next(alike, Stopped(error)).guards)
@@ -111,7 +119,8 @@ def read_capture(
     guards = decide_pins(pinned, declared.domain)
     if environment is not None:
         also = traced.layout.which_matter(traced.program, environment)
-        guards = (*guards, *collect_guards(environment, symbols, declared.domain, also))
+        asserted = traced.asserted | asserted_truths(traced.program)  # decomposing may give them other symbols
+        guards = (*guards, *collect_guards(environment, symbols, declared.domain, also, asserted))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), answers_of(traced.program, traced.paths, symbols, declared.domain))
 
