@@ -15,6 +15,7 @@ from anyshape.domain.bounded_values import lowest_text
 from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
+from anyshape.exporting.source_repair import export_repaired
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
@@ -78,6 +79,8 @@ def export(
     thorough: bool = False,
     state: Literal["outputs", "frozen"] | None = None,
     random: Literal["runtime"] | None = None,
+    repair: bool = False,
+    repaired: torch.nn.Module | None = None,
     strategy: str | None = None,
     time_limit: float = 600.0,
     rtol: float | None = None,
@@ -110,6 +113,9 @@ def export(
     A model whose later calls answer otherwise than the first is an error, unless `state="outputs"` makes its state inputs
     and outputs of the file, or `state="frozen"` accepts that each call of the file answers as the first does. A random
     model is an error, unless `random="runtime"` keeps torch's random operators in the file.
+    With `repair=True` a model that answers at one size only (`x.view(3, 10)`) is edited in memory where one reading of its
+    numbers fits, and the file is of the edited source: `result.repair` has the diff for yours, and what confirms it.
+    `repaired` is the module as it should be, where you have one: the edits then have to answer as it does.
     `values={"ids": "0 <= ids < 1000", "lengths": "1 <= lengths <= seq"}` declares which values inputs have: the file is
     compared on none but these. With `values="given"` it is compared on the values that `inputs` gives, and on no edge values.
 
@@ -161,7 +167,13 @@ def export(
         time_limit_s=time_limit,
         verify=_comparing(budget, verify, time_limit, rtol=rtol, atol=atol, seed=seed),
     )
-    result = _forced(lambda: pipeline.export(module, declared, options, progress or _silent), force)
+
+    def run() -> Export:
+        if repair:
+            return export_repaired(module, declared, options, progress or _silent, repaired)
+        return pipeline.export(module, declared, options, progress or _silent)
+
+    result = _forced(run, force)
     if enforce_values and not result.contract.value_bounds:
         examples = [f'"{tensor.name}": "{lowest_text(tensor.name, 0)}"' for tensor in result.contract.inputs]
         result = replace(result, findings=(*result.findings, nothing_to_enforce(", ".join(examples[:1]))))

@@ -19,7 +19,7 @@ from anyshape.api import check
 from anyshape.checking.freezing import freeze_model
 from anyshape.checking.repairing import Repair, Repaired
 from anyshape.contract.file_messages import missing_data
-from anyshape.contract.metadata import KEY, read_model
+from anyshape.contract.metadata import KEY, REPAIRED_KEY, read_model
 from anyshape.findings import UsageError
 from anyshape.records.contract import Contract
 from anyshape.repair.declared_words import DeclaredAxes, read_declared, split_declaration
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __is_entrance__ = True
 
-REPAIRED_KEY = "anyshape.repaired"
 _SMALL = 4096
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.domain import Expr, Ref, dims_of, evaluate
-from anyshape.domain.simplify import polynomial_of
-from anyshape.repair.known_shapes import Axes
+from anyshape.domain import Ref, dims_of, evaluate
+from anyshape.repair.known_shapes import Axes, multiple_of
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.verify.compare import OutputRule, compare_outputs
 
@@ -132,7 +130,7 @@ class FilePair:
         every = [
             axis for axes in (*self.inputs.values(), *self.outputs.values()) for axis in axes if dim in dims_of(axis)
         ]
-        return all(_multiple(axis, dim, self.sizes) is not None for axis in every)
+        return all(multiple_of(axis, dim, self.sizes) is not None for axis in every)
 
     def _piece(self, feeds: Mapping[str, Array], dim: str, index: int, sizes: Sizes) -> dict[str, Array]:
         """Rows of one group; the last one is filled with its first row."""
@@ -141,7 +139,7 @@ class FilePair:
         piece = dict(feeds)
         for name, axes in self.inputs.items():
             for axis, expr in enumerate(axes):
-                width = _multiple(expr, dim, sizes)
+                width = multiple_of(expr, dim, sizes)
                 if dim in dims_of(expr) and width is not None:
                     places = [row * width + inner for row in rows for inner in range(width)]
                     piece[name] = piece[name].take(places, axis)
@@ -171,18 +169,6 @@ def _is_elsewhere(axes: Axes, dim: str, sizes: Sizes) -> bool:
     """Whether a dim of size 1 went into another axis of an output, which has an axis of size 1."""
     sizes_in_file = [evaluate(axis, sizes) for axis in axes]
     return any(dim in dims_of(axis) for axis in axes) and Ref(dim) not in axes and 1 in sizes_in_file
-
-
-def _multiple(expr: Expr, dim: str, sizes: Sizes) -> int | None:
-    """c of `c*dim` at these sizes, None for any other expression."""
-    terms = polynomial_of(expr).terms
-    if len(terms) != 1:
-        return None
-    ((monomial, factor),) = terms.items()
-    others = [atom for atom in monomial if atom != Ref(dim)]
-    if len(others) != len(monomial) - 1 or any(dim in dims_of(atom) for atom in others):
-        return None
-    return factor * prod(evaluate(atom, sizes) for atom in others)
 
 
 def broken_form(path: Path) -> str:

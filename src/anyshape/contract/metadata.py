@@ -174,6 +174,7 @@ def _entry(payload: bytes) -> tuple[str, str]:
 
 
 KEY = "anyshape.contract"
+REPAIRED_KEY = "anyshape.repaired"
 SOURCE_KEY = "anyshape.source"
 
 

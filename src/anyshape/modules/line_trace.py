@@ -50,10 +50,10 @@ def trace_lines(call: Callable[[], Any], visit: Visit) -> None:
         is_followed = event == "call" and visited < _MOST_LINES and is_users(frame.f_code.co_filename)
         return follow if is_followed else None
 
-    _run_traced(call, enter)
+    run_traced(call, enter)
 
 
-def _run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], Any]) -> None:
+def run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], Any]) -> None:
     """Run the call under this tracing function, then set the former one again. What the call raises is dropped.
 
     Python collects no garbage meanwhile: a `__del__` of the user's that it runs would be visited like a line of the call.
@@ -90,7 +90,7 @@ def find_return(call: Callable[[], Any]) -> Source | None:
         outermost = frame
         return follow
 
-    _run_traced(call, enter)
+    run_traced(call, enter)
     return _source(found[0]) if found else None
 
 

@@ -11,6 +11,7 @@ from anyshape.domain import Sizes
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
+from anyshape.records.repaired import SourceRepair
 from anyshape.records.verdict import FailureKind, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Export:
     """The result of `anyshape.export`.
 
     `model` is the ONNX model in memory (an onnx_ir.Model; `model_proto` for onnx's own type), `path` the file that was
-    written, or None; `attempts` what each rung of the ladder came to.
+    written, or None; `attempts` what each rung of the ladder came to, `repair` what was edited in the source before.
     """
 
     model: ir.Model = field(repr=False)
@@ -145,6 +146,7 @@ class Export:
     device: str = "cpu"
     seconds: float = 0.0
     path: Path | None = None
+    repair: SourceRepair | None = None
 
     def __str__(self) -> str:
         head = f"{self.contract.status}: {self.path or 'in memory'} ({self.strategy})"

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, Ref, dims_of, evaluate, simplify, substitute
+from anyshape.domain.simplify import polynomial_of
 
 Axes = tuple[Expr, ...]
 _MOST_INTS = 256
@@ -238,3 +239,15 @@ def _near(number: int, axis: Expr, size: int) -> Iterable[Expr]:
         [(axis * part) // whole for whole in range(2, _FRACTIONS + 1) for part in range(1, whole)] if number > 1 else []
     )
     return (axis, *from_end, axis - 1, axis - 2, axis // 2, (axis + 1) // 2, *shares)
+
+
+def multiple_of(expr: Expr, dim: str, sizes: Mapping[str, int]) -> int | None:
+    """c of `c*dim` at these sizes, None for any other expression."""
+    terms = polynomial_of(expr).terms
+    if len(terms) != 1:
+        return None
+    ((monomial, factor),) = terms.items()
+    others = [atom for atom in monomial if atom != Ref(dim)]
+    if len(others) != len(monomial) - 1 or any(dim in dims_of(atom) for atom in others):
+        return None
+    return factor * prod(evaluate(atom, sizes) for atom in others)

@@ -1,0 +1,152 @@
+"""Calls of a module under edits of its source, and evidence that the edits are right.
+
+At the example's sizes the answers have to be those of the user's own module. Along a dim on which the module acts independently
+(a batch), the answer at n rows has to be what the user's own module answers for these rows in groups of the example's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from anyshape.domain import dims_of
+from anyshape.inputs import Declared, Inputs, flatten_outputs
+from anyshape.modules.edited_copy import edited_copy
+from anyshape.repair.known_shapes import multiple_of
+from anyshape.repair.source.edit_search import Array, Call, Edits
+from anyshape.repair.source.source_patch import line_edits
+from anyshape.repair.source.source_sites import Sources
+from anyshape.repair.source.traced_calls import follow_call
+from anyshape.verify import Reference, Refused
+from anyshape.verify.compare import OutputRule, compare_outputs
+
+Sizes = Mapping[str, int]
+
+
+def is_same(expected: Sequence[Array], actual: Sequence[Array]) -> bool:
+    """Whether two answers are equal within the noise of floats."""
+    rules = [OutputRule(str(index)) for index in range(len(expected))]
+    return len(expected) == len(actual) and compare_outputs(expected, actual, rules) is None
+
+
+@dataclass
+class ModuleCalls:
+    """Calls of one module and of its edited copies, at the example's sizes and at probes."""
+
+    module: torch.nn.Module
+    declared: Declared
+    sources: Sources
+    sizes: Sequence[Sizes]
+    _inputs: list[Inputs] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._inputs = [self.declared.make(sizes, 0) for sizes in self.sizes]
+
+    def edited(self, edits: Edits) -> torch.nn.Module | None:
+        """A copy of the module with the edits; None where they cannot be made."""
+        return edited_copy(self.module, line_edits({site: reading.text for site, reading in edits.items()}))
+
+    def attempt(self, edits: Edits) -> Sequence[Call] | None:
+        """The calls under some edits; None where they cannot be made, or the example's sizes are refused."""
+        edited = self.edited(edits)
+        return None if edited is None else self.calls_of(edited)
+
+    def calls_of(self, module: torch.nn.Module, *, with_values: bool = False) -> Sequence[Call] | None:
+        """A call at each of the sizes; None where the first is refused."""
+        calls: list[Call] = []
+        with Reference(module, flatten_outputs) as reference:
+            for inputs in self._inputs:
+                calls.append(self._call(reference, inputs, with_values=with_values and not calls))
+                if calls[0].arrays is None:
+                    return None
+        return calls
+
+    def _call(self, reference: Reference, inputs: Inputs, *, with_values: bool) -> Call:
+        answers: list[Any] = []
+        followed = follow_call(lambda: answers.append(reference.run(inputs)), self.sources, with_values=with_values)
+        if not answers or isinstance(answers[0], Refused):
+            return Call(followed, None, answers[0].message if answers else "")
+        return Call(followed, answers[0].arrays)
+
+
+@dataclass(frozen=True)
+class RowEvidence:
+    """Compares an edited module with the user's own in groups of rows."""
+
+    original: torch.nn.Module
+    declared: Declared
+
+    def independent(self, edited: torch.nn.Module) -> dict[str, list[int]]:
+        """The dims along which the edited module equals the original in groups, with the sizes at which that was seen."""
+        own = self.declared.example_sizes
+        found = {}
+        with Reference(self.original, flatten_outputs) as one, Reference(edited, flatten_outputs) as other:
+            for dim in self.declared.domain.names:
+                wished = sorted({1, own[dim] + 1, 2 * own[dim], 2 * own[dim] + 1, 5} - {own[dim]})
+                counts = [count for count in wished if self.declared.domain.contains({**own, dim: count})]
+                if counts and all(self._is_equal(_runner(one), _runner(other), dim, count) for count in counts):
+                    found[dim] = counts
+        return found
+
+    def _is_equal(self, original: _Run, edited: _Run, dim: str, count: int) -> bool:
+        own = self.declared.example_sizes
+        inputs = self.declared.make({**own, dim: count}, count)
+        actual = edited(inputs)
+        pieces = [self._piece(inputs, dim, count, index) for index in range(-(-count // own[dim]))]
+        if actual is None or None in pieces:
+            return False
+        answers = [original(piece) for piece in pieces if piece is not None]
+        if None in answers:
+            return False
+        parts = list(zip(*(answer for answer in answers if answer is not None), strict=True))
+        if len(parts) != len(actual):
+            return False
+        expected = [_joined(each, array, own[dim], count) for each, array in zip(parts, actual, strict=True)]
+        return all(each is not None for each in expected) and is_same([e for e in expected if e is not None], actual)
+
+    def _piece(self, inputs: Inputs, dim: str, count: int, index: int) -> Inputs | None:
+        """One group of rows; the last one is filled with copies of its first row. None where rows cannot be taken."""
+        own = self.declared.example_sizes
+        rows = range(index * own[dim], (index + 1) * own[dim])
+        taken = [row if row < count else index * own[dim] for row in rows]
+        values = self.declared.flat(inputs)
+        for place, leaf in enumerate(self.declared.leaves):
+            if leaf.number is not None and dim in dims_of(leaf.number):
+                return None
+            for axis, expr in enumerate(leaf.axes):
+                if dim not in dims_of(expr):
+                    continue
+                width = multiple_of(expr, dim, own)
+                if width is None:
+                    return None
+                places = [row * width + inner for row in taken for inner in range(width)]
+                values[place] = values[place].index_select(axis, torch.tensor(places))
+        return self.declared.rebuild(values)
+
+
+_Run = Callable[[Inputs], Sequence[Array] | None]
+
+
+def _runner(reference: Reference) -> _Run:
+    def run(inputs: Inputs) -> Sequence[Array] | None:
+        answer = reference.run(inputs)
+        return None if isinstance(answer, Refused) else answer.arrays
+
+    return run
+
+
+def _joined(parts: Sequence[Array], actual: Array, own: int, count: int) -> Array | None:
+    """The answers of the groups side by side along the axis that follows the rows; None where there is none such."""
+    if parts[0].ndim != actual.ndim:
+        return None
+    axes = [axis for axis in range(actual.ndim) if parts[0].shape[axis] != actual.shape[axis]]
+    if not axes:
+        return parts[0]
+    if len(axes) > 1 or actual.shape[axes[0]] * own != parts[0].shape[axes[0]] * count:
+        return None
+    whole: Array = np.concatenate(parts, axes[0]).take(range(actual.shape[axes[0]]), axes[0])
+    return whole

@@ -1,0 +1,155 @@
+"""What a number of the example's size can be at other sizes: texts over the sizes that can be read at a statement.
+
+    x.view(3, 10)          3 is x.shape[0]
+    x.reshape(-1, 100)     100 is 20 * x.shape[1]
+    torch.arange(6)        6 is x.shape[1] + 1
+
+Two texts that have the same value in each call that was followed are one reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+
+from anyshape.repair.source.source_sites import Site, Statement
+from anyshape.repair.source.table_texts import table_texts
+from anyshape.repair.source.traced_calls import Followed
+
+_MOST_COMBINED = 48
+
+Vector = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text in place of a site, and the calls in which it has another value than the site.
+
+    `follows` are the values of the sizes in it, one vector for each. `is_guess`: nothing forces it.
+    """
+
+    text: str
+    changes_at: frozenset[int]
+    follows: tuple[Vector, ...] = ()
+    is_guess: bool = False
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size that can be read at a statement: its text, and its value in each call; None where a call did not come there."""
+
+    text: str
+    vector: Vector
+
+    @property
+    def own(self) -> int:
+        return self.vector[0] or 0
+
+    @property
+    def changes_at(self) -> frozenset[int]:
+        return frozenset(index for index, value in enumerate(self.vector) if value not in (None, self.vector[0]))
+
+
+def sizes_at(statement: Statement, calls: Sequence[Followed]) -> list[Size]:
+    """The sizes that every call can read at the statement and that are not always the same, the best text of each first."""
+    seen = [call.seen.get(statement) for call in calls]
+    if seen[0] is None:
+        return []
+    found: dict[Vector, Size] = {}
+    texts = sorted(seen[0].sizes, key=lambda text: (_name(text) not in statement.reads, "." in text and "]." in text))
+    for text in texts:
+        if any(each is not None and text not in each.sizes for each in seen):
+            continue
+        vector = tuple(None if each is None else each.sizes[text] for each in seen)
+        size = Size(text, vector)
+        if size.changes_at and vector not in found:
+            found[vector] = size
+    return list(found.values())
+
+
+def _name(text: str) -> str:
+    return text.partition(".")[0].partition("[")[0]
+
+
+def readings_of(site: Site, value: Any, statement: Statement, calls: Sequence[Followed]) -> list[Reading]:
+    """All readings of a site other than its value, the simplest first."""
+    sizes = sizes_at(statement, calls)
+    if isinstance(value, torch.Tensor):
+        return list(_of_table(site, value, sizes))
+    if isinstance(value, tuple):
+        return list(_of_numbers(value, sizes, is_list=site.text.endswith(("tolist()", "list()"))))
+    if isinstance(value, float) and not value.is_integer():
+        return []
+    found = {each.vector: each for each in read_number(int(value), sizes)}
+    return [_reading(each, site) for each in found.values()]
+
+
+def read_number(value: int, sizes: Sequence[Size]) -> list[Size]:
+    """The sizes and simple expressions of sizes that have this value in the first call."""
+    exact = [size for size in sizes if size.own == value]
+    return [*exact, *_expressions(value, sizes)]
+
+
+def _expressions(value: int, sizes: Sequence[Size]) -> Iterator[Size]:
+    for size in sizes:
+        if 1 < size.own < value and value % size.own == 0:
+            yield _made(f"{value // size.own} * {size.text}", lambda a, c=value // size.own: c * a, size)
+        if size.own > 1 and value - size.own in (1, -1) and value > 1:
+            sign = "+" if value > size.own else "-"
+            yield _made(f"{size.text} {sign} 1", lambda a, c=value - size.own: a + c, size)
+        if value > 1 and size.own > value and size.own % value == 0:
+            yield _made(f"{size.text} // {size.own // value}", lambda a, c=size.own // value: a // c, size)
+    for index, one in enumerate(sizes):
+        for other in sizes[index + 1 :]:
+            both = one.own * other.own
+            if one.own > 1 and other.own > 1 and value % both == 0:
+                times = value // both
+                text = f"{one.text} * {other.text}" if times == 1 else f"{times} * {one.text} * {other.text}"
+                yield _made(text, lambda a, b, c=times: a * b * c, one, other)
+            if one.own + other.own == value:
+                yield _made(f"{one.text} + {other.text}", lambda a, b: a + b, one, other)
+
+
+def _made(text: str, compute: Callable[..., int], *parts: Size) -> Size:
+    columns = zip(*(part.vector for part in parts), strict=True)
+    return Size(text, tuple(None if None in column else compute(*column) for column in columns))
+
+
+def _reading(size: Size, site: Site) -> Reading:
+    needs_brackets = site.is_operand and " " in size.text
+    return Reading(f"({size.text})" if needs_brackets else size.text, size.changes_at, (size.vector,))
+
+
+def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Size | None, ...]]:
+    """For each value a size or None (the number stays); those with most sizes first, at least one."""
+    each = [[*(size for size in sizes if size.own == value), None] for value in values]
+    for place, (value, found) in enumerate(zip(values, each, strict=True)):
+        if found == [None] and value > 1:
+            each[place] = [*_expressions(value, sizes), None]
+    combined = [chosen for chosen, _ in zip(product(*each), range(_MOST_COMBINED), strict=False)]
+    combined.sort(key=lambda chosen: sum(size is None for size in chosen))
+    yield from (chosen for chosen in combined if any(size is not None for size in chosen))
+
+
+def _of_numbers(values: tuple[int, ...], sizes: Sequence[Size], *, is_list: bool) -> Iterator[Reading]:
+    for chosen in _options(values, sizes):
+        texts = [str(value) if size is None else size.text for value, size in zip(values, chosen, strict=True)]
+        inside = ", ".join(texts) + ("," if len(texts) == 1 and not is_list else "")
+        yield _joined(f"[{inside}]" if is_list else f"({inside})", chosen)
+
+
+def _of_table(site: Site, table: torch.Tensor, sizes: Sequence[Size]) -> Iterator[Reading]:
+    for chosen in _options(tuple(table.shape), sizes):
+        axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
+        for text, is_guess in table_texts(site.text, table, axes):
+            yield _joined(text, chosen, is_guess=is_guess)
+
+
+def _joined(text: str, chosen: Sequence[Size | None], *, is_guess: bool = False) -> Reading:
+    sizes = [size for size in chosen if size is not None]
+    changes = frozenset[int]().union(*(size.changes_at for size in sizes))
+    return Reading(text, changes, tuple(size.vector for size in sizes), is_guess)

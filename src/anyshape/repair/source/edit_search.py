@@ -1,0 +1,191 @@
+"""Search for edits under which a module answers at all probes: from the line that raises back to the numbers behind it.
+
+An edit is kept if the call comes further with it than without it, and no call that answered raises. The search goes on after
+the first set of edits that is enough: a second one with other answers makes the repair ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from anyshape.repair.source.axis_readings import Reading, readings_of
+from anyshape.repair.source.source_sites import Site, Sources, Statement
+from anyshape.repair.source.traced_calls import Followed
+
+Array = np.ndarray[Any, Any]
+Edits = Mapping[Site, Reading]
+_MOST_TOGETHER = 4
+_MOST_COMBINED = 48
+_MOST_FOUND = 6
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call at one of the sizes. `arrays` is None where it raised `message`."""
+
+    followed: Followed
+    arrays: tuple[Array, ...] | None
+    message: str = ""
+
+
+Attempt = Callable[[Edits], Sequence[Call] | None]
+"""The calls under some edits, at the example's sizes and then at each probe; None where the edits cannot be made."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Edits under which every call answers, and these calls."""
+
+    edits: Edits
+    calls: Sequence[Call]
+
+
+@dataclass
+class EditSearch:
+    """One search. `most` is how many sets of edits are tried; `is_ended` says that these were too few."""
+
+    sources: Sources
+    attempt: Attempt
+    original: Sequence[Call]
+    is_same: Callable[[Sequence[Array], Sequence[Array]], bool]
+    most: int = 240
+    is_ended: bool = False
+    furthest: tuple[str, int] | None = None
+    _tried: dict[frozenset[tuple[Site, str]], Sequence[Call] | None] = field(default_factory=dict)
+
+    def find(self) -> list[Found]:
+        """Sets of edits with different answers, the simplest first; guesses come last."""
+        found: list[Found] = []
+        for each in self._complete({}, self.original):
+            if not any(self.is_equal(each, other) for other in found):
+                found.append(each)
+            if len(found) >= _MOST_FOUND:
+                break
+        return found
+
+    def is_equal(self, one: Found, other: Found) -> bool:
+        """Whether the answers are the same at all sizes."""
+        pairs = zip(one.calls, other.calls, strict=True)
+        return all(self.is_same(left.arrays or (), right.arrays or ()) for left, right in pairs)
+
+    def calls_under(self, edits: Edits) -> Sequence[Call] | None:
+        """The calls under these edits; None where they cannot be made, or change the answer at the example's sizes."""
+        key = frozenset((site, reading.text) for site, reading in edits.items())
+        if key not in self._tried:
+            if len(self._tried) >= self.most:
+                self.is_ended = True
+                return None
+            calls = self.attempt(edits)
+            own = self.original[0].arrays
+            if calls is not None and (calls[0].arrays is None or not self.is_same(own or (), calls[0].arrays)):
+                calls = None
+            self._tried[key] = calls
+        return self._tried[key]
+
+    def _complete(self, edits: Edits, calls: Sequence[Call]) -> Iterator[Found]:
+        at = next((index for index, call in enumerate(calls) if call.arrays is None), None)
+        if at is None:
+            yield Found(edits, calls)
+            return
+        self._note_furthest(calls[at])
+        for level in self._levels(calls[at].followed):
+            is_found = False
+            for further in self._further(level, edits, calls, at):
+                after = self._tried[frozenset((site, reading.text) for site, reading in further.items())]
+                for found in self._complete(further, after or ()):
+                    is_found = True
+                    yield found
+            if is_found:
+                return
+
+    def _note_furthest(self, call: Call) -> None:
+        if call.followed.stack:
+            self.furthest = call.followed.stack[0]
+
+    def _further(
+        self, level: Sequence[Statement], edits: Edits, calls: Sequence[Call], at: int
+    ) -> Iterator[dict[Site, Reading]]:
+        """Edits with one more site, or with a few where no single one helps, under which the call comes further."""
+        options = self._options(level, edits, calls, at)
+        singles = [{site: reading} for site, readings in options.items() for reading in readings]
+        helpful = [extra for extra in singles if self._helps({**edits, **extra}, calls, at)]
+        if not helpful:
+            helpful = [extra for extra in _together(options) if self._helps({**edits, **extra}, calls, at)]
+        for extra in helpful:
+            yield {**edits, **extra}
+
+    def _options(
+        self, level: Sequence[Statement], edits: Edits, calls: Sequence[Call], at: int
+    ) -> dict[Site, list[Reading]]:
+        followed = [call.followed for call in calls]
+        found: dict[Site, list[Reading]] = {}
+        for statement in level:
+            seen = self.original[0].followed.seen.get(statement)
+            for site, value in (seen.values if seen is not None else {}).items():
+                if any(site.overlaps(other) for other in edits):
+                    continue
+                readings = [each for each in readings_of(site, value, statement, followed) if at in each.changes_at]
+                if readings:
+                    found[site] = readings
+        return found
+
+    def _helps(self, edits: Edits, before: Sequence[Call], at: int) -> bool:
+        after = self.calls_under(edits)
+        if after is None:
+            return False
+        answered = zip(before, after, strict=True)
+        if any(old.arrays is not None and new.arrays is None for old, new in answered):
+            return False
+        return after[at].arrays is not None or after[at].followed.steps > before[at].followed.steps
+
+    def _levels(self, followed: Followed) -> Iterator[list[Statement]]:
+        """The statements that ran, nearest to the error first: its line, what that uses and who calls it, and so on."""
+        ran = [statement for statement in self.sources.statements if statement in followed.seen]
+        known: set[Statement] = set()
+        level: list[Statement] = []
+        for place in range(len(ran) + len(followed.stack) + 1):
+            lines = followed.stack[place : place + 1]
+            here = [each for file, line in lines for each in self.sources.at(file, line)]
+            near = [each for each in ran if any(_feeds(each, user) for user in level)]
+            level = [each for each in dict.fromkeys((*here, *near)) if each not in known]
+            if not level and not lines:
+                break
+            known.update(level)
+            if level:
+                yield level
+        rest = [each for each in ran if each not in known]
+        if rest:
+            yield rest
+
+
+def _feeds(one: Statement, user: Statement) -> bool:
+    """Whether a statement may make what another one uses."""
+    shared = one.writes & user.reads
+    is_seen = one.function == user.function or any("." in text for text in shared)
+    return (bool(shared) and is_seen) or one.function[0] in user.calls
+
+
+def _together(options: Mapping[Site, Sequence[Reading]]) -> Iterator[dict[Site, Reading]]:
+    """A few sites at once: all that follow the same size first, then any of them."""
+    by_size: dict[Any, dict[Site, Reading]] = {}
+    for site, readings in options.items():
+        for reading in readings:
+            by_size.setdefault(reading.follows, {})[site] = reading
+    count = 0
+    for group in by_size.values():
+        if len(group) > 1 and not any(one.overlaps(other) for one, other in combinations(group, 2)):
+            yield group
+    for number in range(2, _MOST_TOGETHER + 1):
+        for sites in combinations(options, number):
+            if any(one.overlaps(other) for one, other in combinations(sites, 2)):
+                continue
+            for readings in product(*(options[site] for site in sites)):
+                count += 1
+                if count > _MOST_COMBINED:
+                    return
+                yield dict(zip(sites, readings, strict=True))

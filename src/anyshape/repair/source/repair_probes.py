@@ -1,0 +1,38 @@
+"""Sizes at which a module that answers at one size is called: each dim alone a little larger, smaller and twice, then all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from anyshape.domain import Domain
+
+_MOST = 14
+_PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+
+Sizes = Mapping[str, int]
+
+
+def probe_sizes(domain: Domain, own: Sizes) -> list[dict[str, int]]:
+    """Sizes of the domain other than the example's; no dim is 1, where tensors broadcast."""
+    found: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+    for sizes in _wished(domain, own):
+        is_new = any(sizes[name] != own[name] for name in domain.names)
+        if is_new and domain.contains(sizes):
+            found.setdefault(tuple(sizes.items()), sizes)
+    return list(found.values())[:_MOST]
+
+
+def _wished(domain: Domain, own: Sizes) -> Iterator[dict[str, int]]:
+    names = domain.names
+    for name in names:
+        for size in (own[name] + 1, 2 * own[name] + 1, 2 * own[name]):
+            yield {**own, name: size}
+    far = [prime for prime in _PRIMES if prime not in own.values()]
+    yield {name: far[index % len(far)] for index, name in enumerate(names)}
+    yield {name: far[-1 - index % len(far)] if own[name] > _PRIMES[0] else own[name] + 1 for index, name in enumerate(names)}
+    for name in names:
+        for size in (own[name] - 1, own[name] + 2, own[name] + domain.dim(name).multiple):
+            if size > 1:
+                yield {**own, name: size}
+    for step in (1, 2, 3):
+        yield {name: own[name] + step * domain.dim(name).multiple for name in names}
