@@ -50,17 +50,19 @@ class ModuleCalls:
         """A copy of the module with the edits; None where they cannot be made."""
         return edited_copy(self.module, line_edits({site: reading.text for site, reading in edits.items()}))
 
-    def attempt(self, edits: Edits) -> Sequence[Call] | None:
-        """The calls under some edits; None where they cannot be made, or the example's sizes are refused."""
+    def attempt(self, edits: Edits, places: Sequence[int]) -> Sequence[Call] | None:
+        """The calls under some edits at some of the sizes; None where they cannot be made, or the first is refused."""
         edited = self.edited(edits)
-        return None if edited is None else self.calls_of(edited)
+        return None if edited is None else self.calls_of(edited, places)
 
-    def calls_of(self, module: torch.nn.Module, *, with_values: bool = False) -> Sequence[Call] | None:
-        """A call at each of the sizes; None where the first is refused."""
+    def calls_of(
+        self, module: torch.nn.Module, places: Sequence[int] | None = None, *, with_values: bool = False
+    ) -> Sequence[Call] | None:
+        """A call at each of the sizes, or at some of them; None where the first is refused."""
         calls: list[Call] = []
         with Reference(module, flatten_outputs) as reference:
-            for inputs in self._inputs:
-                calls.append(self._call(reference, inputs, with_values=with_values and not calls))
+            for place in range(len(self.sizes)) if places is None else places:
+                calls.append(self._call(reference, self._inputs[place], with_values=with_values and not calls))
                 if calls[0].arrays is None:
                     return None
         return calls

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.contract.metadata import REPAIRED_KEY, write_contract
+from anyshape.domain import Sizes
 from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options, Tell
 from anyshape.exporting.module_evidence import ModuleCalls, RowEvidence, is_same
@@ -26,6 +27,7 @@ from anyshape.records.export import Export
 from anyshape.records.repaired import SourceEdit, SourceRepair
 from anyshape.repair.source.axis_readings import Vector
 from anyshape.repair.source.edit_search import Call, EditSearch, Found
+from anyshape.repair.source.inlined_tables import read_definitions
 from anyshape.repair.source.other_readings import layer_numbers, other_readings
 from anyshape.repair.source.repair_probes import probe_sizes
 from anyshape.repair.source.source_messages import (
@@ -51,7 +53,7 @@ def export_repaired(
     """The export of the module, edited first where it answers at one size. Raises PromiseBroken."""
     tell("looking for a repair", 0, 0)
     try:
-        found = ModuleRepair(module, declared, repaired).find()
+        found = repair_module(module, declared, repaired)
     except PromiseBroken as without:
         return _export_without(module, declared, options, tell, without)
     if found is None:
@@ -83,6 +85,45 @@ def _export_without(
     return replace(result, findings=(*result.findings, *more))
 
 
+class _NothingFits(PromiseBroken):
+    """No edits were found under which the module answers."""
+
+
+def repair_module(
+    module: torch.nn.Module, declared: Declared, repaired: torch.nn.Module | None = None
+) -> tuple[torch.nn.Module, SourceRepair] | None:
+    """The edited module and what was edited; None where the module answers. Raises PromiseBroken where nothing is sure.
+
+    Where no edits are enough for all sizes, dims for which none are may have to be multiples of a number, as in a model
+    that pools: they are tried at multiples of the example's size alone.
+    """
+    try:
+        return ModuleRepair(module, declared, repaired, probe_sizes(declared.domain, declared.example_sizes)).find()
+    except _NothingFits as nothing:
+        probes = _loose_probes(module, declared)
+        if not probes:
+            raise
+        try:
+            found = ModuleRepair(module, declared, repaired, probes).find()
+        except _NothingFits:
+            raise nothing from None
+        if found is None:
+            raise
+        return found
+
+
+def _loose_probes(module: torch.nn.Module, declared: Declared) -> list[dict[str, int]]:
+    """Sizes at which some dims are multiples of the example's; none if that is all dims, or none of them."""
+    domain, own = declared.domain, declared.example_sizes
+    loose = []
+    for name in domain.names:
+        try:
+            ModuleRepair(module, declared, None, probe_sizes(domain, own, [name])).search()
+        except _NothingFits:
+            loose.append(name)
+    return probe_sizes(domain, own, None, loose) if 0 < len(loose) < len(domain.names) else []
+
+
 @dataclass(frozen=True)
 class _Confirmed:
     """Edits, and the dims along which they equal the original in groups of rows."""
@@ -95,12 +136,18 @@ class _Confirmed:
 class ModuleRepair:
     """Finds the edits of one module."""
 
-    def __init__(self, module: torch.nn.Module, declared: Declared, repaired: torch.nn.Module | None) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        declared: Declared,
+        repaired: torch.nn.Module | None,
+        probes: Sequence[dict[str, int]],
+    ) -> None:
         self._module = module
         self._declared = declared
         self._repaired = repaired
         self._own = declared.example_sizes
-        self._sizes = [dict(self._own), *probe_sizes(declared.domain, self._own)]
+        self._sizes = [dict(self._own), *probes]
         self._rows = RowEvidence(module, declared)
 
     @cached_property
@@ -110,31 +157,41 @@ class ModuleRepair:
 
     def find(self) -> tuple[torch.nn.Module, SourceRepair] | None:
         """The edited module and what was edited; None where the module answers. Raises PromiseBroken where nothing is sure."""
+        searched = self.search()
+        if searched is None:
+            return None
+        search, found = searched
+        search.most *= 2  # for readings of other numbers
+        if self._repaired is not None:
+            chosen, evidence = self._like_repaired(search, found, self._repaired)
+        else:
+            chosen, evidence = self._only_one(search, found)
+        return chosen.module, self._record(chosen.found, evidence)
+
+    def search(self) -> tuple[EditSearch, list[Found]] | None:
+        """Edits under which the module answers at all sizes; None where it does without. Raises _NothingFits."""
         began = time.monotonic()
         original = self._calls.calls_of(self._module, with_values=True) if len(self._sizes) > 1 else None
         if original is None or all(call.arrays is not None for call in original):
             return None
         most = int(_SEARCH_S / max(time.monotonic() - began, 1e-3))
         most = min(max(most, _FEWEST_TRIED), _MOST_TRIED)
-        search = EditSearch(self._calls.sources, self._calls.attempt, original, is_same, most)
+        definitions = read_definitions(user_functions(self._module))
+        search = EditSearch(self._calls.sources, self._calls.attempt, original, is_same, definitions, most)
         found = search.find()
         if not found:
-            raise PromiseBroken(self._nothing_fits(search, original))
-        search.most += most  # for readings of other numbers
-        if self._repaired is not None:
-            chosen, evidence = self._like_repaired(search, found, self._repaired)
-        else:
-            chosen, evidence = self._only_one(search, found, original)
-        return chosen.module, self._record(chosen.found, evidence)
+            search.with_names = True
+            found = search.find()
+        if not found:
+            raise _NothingFits(self._nothing_fits(search))
+        return search, found
 
-    def _nothing_fits(self, search: EditSearch, original: Sequence[Call]) -> Finding:
-        failed = next(call for call in original if call.arrays is None)
-        place = search.furthest
-        where = make_source(*place) if place is not None else None
+    def _nothing_fits(self, search: EditSearch) -> Finding:
+        failed = next(call for call in search.original if call.arrays is None)
+        where = make_source(*search.furthest) if search.furthest is not None else None
         ended = " The search was ended before all were tried." if search.is_ended else ""
-        return not_repaired(
-            where, f"there it raises: {failed.message.splitlines()[0]}\nno number there follows a size.{ended}"
-        )
+        why = f"there it raises: {failed.message.splitlines()[0]}\nno number there follows a size.{ended}"
+        return not_repaired(where, why)
 
     def _confirmed(self, found: Found) -> _Confirmed:
         edited = self._calls.edited(found.edits)
@@ -160,16 +217,14 @@ class ModuleRepair:
         confirmed = self._confirmed(fitting)
         return confirmed, [*self._evidence(confirmed), f"equal to `repaired` at {len(expected)} sizes"]
 
-    def _only_one(
-        self, search: EditSearch, found: Sequence[Found], original: Sequence[Call]
-    ) -> tuple[_Confirmed, list[str]]:
+    def _only_one(self, search: EditSearch, found: Sequence[Found]) -> tuple[_Confirmed, list[str]]:
         """The edits that fit, if evidence is against all others. Raises PromiseBroken."""
         confirmed = [self._confirmed(each) for each in found]
         sure = [each for each in confirmed if not self._guessed(each)]
         if not sure:
             raise PromiseBroken(self._is_guess(confirmed[0]))
         best = max(sure, key=lambda each: len(each.independent))
-        self._check_answered(best, original)
+        self._check_answered(best, search.original)
         for other in sure:
             if other is not best and other.independent.keys() >= best.independent.keys():
                 raise PromiseBroken(self._ambiguous(best.found, other.found))
@@ -201,14 +256,48 @@ class ModuleRepair:
         return None
 
     def _check_answered(self, best: _Confirmed, original: Sequence[Call]) -> None:
-        """Raise PromiseBroken where the user's module answers at other sizes, otherwise than the edited one."""
+        """Raise PromiseBroken where the user's module answers at other sizes, otherwise than the edited one.
+
+        Rows that follow a dim may not become more or fewer with another one: `x.reshape(-1, 5 * 20)`, where there are ten
+        frames in place of five, has two rows for each one, by accident of the number of elements.
+        """
         for sizes, before, after in zip(self._sizes, original, best.found.calls, strict=True):
-            if before.arrays is not None and not is_same(before.arrays, after.arrays or ()):
-                site = next(iter(best.found.edits))
-                shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                texts = [site.text, best.found.edits[site].text]
-                why = f"at {shown} the model answers as it is, and otherwise with {texts[1]}."
-                raise PromiseBroken(source_readings(make_source(site.file, site.line), texts, why))
+            if before.arrays is None or after.arrays is None or is_same(before.arrays, after.arrays):
+                continue
+            if self._has_other_rows(best, sizes, before, after, self._refused_alone(original)):
+                continue
+            site = next(iter(best.found.edits))
+            shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            texts = [site.text, best.found.edits[site].text]
+            why = f"at {shown} the model answers as it is, and otherwise with {texts[1]}."
+            raise PromiseBroken(source_readings(make_source(site.file, site.line), site.text, texts, why))
+
+    def _refused_alone(self, original: Sequence[Call]) -> set[str]:
+        """The dims that the user's module refuses when they alone are larger by 1."""
+        return {
+            name
+            for sizes, call in zip(self._sizes, original, strict=True)
+            for name in self._declared.domain.names
+            if sizes == {**self._own, name: self._own[name] + 1} and call.arrays is None
+        }
+
+    def _has_other_rows(
+        self, best: _Confirmed, sizes: Sizes, before: Call, after: Call, refused: Collection[str]
+    ) -> bool:
+        """Whether the model has another number of rows there than the dim along which rows are independent.
+
+        A dim has to differ from the example that the model refuses when it is larger by 1.
+        """
+        own = best.found.calls[0].arrays or ()
+        for dim in best.independent:
+            if not any(sizes[name] != self._own[name] for name in refused):
+                continue
+            for old, new, first in zip(before.arrays or (), after.arrays or (), own, strict=False):
+                shapes = (old.shape, new.shape, first.shape) if old.ndim == new.ndim == first.ndim else ()
+                rows = zip(*shapes, strict=True)
+                if any(a != b == sizes[dim] and c == self._own[dim] for a, b, c in rows):
+                    return True
+        return False
 
     def _ambiguous(self, one: Found, other: Found) -> Finding:
         differing = [
@@ -218,9 +307,8 @@ class ModuleRepair:
         ]
         site = differing[0]
         texts = [getattr(each.edits.get(site), "text", site.text) for each in (one, other)]
-        return source_readings(
-            make_source(site.file, site.line), texts, "the model answers at all sizes with either, and not the same."
-        )
+        why = "the model answers at all sizes with either, and not the same."
+        return source_readings(make_source(site.file, site.line), site.text, texts, why)
 
     def _check_small(self, best: _Confirmed) -> None:
         for dim in self._followed(best):
@@ -238,7 +326,7 @@ class ModuleRepair:
             if self._confirmed(other).independent.keys() >= best.independent.keys():
                 texts = [site.text, other.edits[site].text]
                 why = "the model answers at all sizes with either, and not the same."
-                raise PromiseBroken(source_readings(make_source(site.file, site.line), texts, why))
+                raise PromiseBroken(source_readings(make_source(site.file, site.line), site.text, texts, why))
         for dim in self._followed(best):
             layers = layer_numbers(self._module, self._own[dim]) if dim not in best.independent else []
             if layers:

@@ -9,13 +9,14 @@ Two texts that have the same value in each call that was followed are one readin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import torch
 
+from anyshape.repair.source.inlined_tables import Definition, inlined_texts
 from anyshape.repair.source.source_sites import Site, Statement
 from anyshape.repair.source.table_texts import table_texts
 from anyshape.repair.source.traced_calls import Followed
@@ -29,12 +30,14 @@ Vector = tuple[int | None, ...]
 class Reading:
     """A text in place of a site, and the calls in which it has another value than the site.
 
-    `follows` are the values of the sizes in it, one vector for each. `is_guess`: nothing forces it.
+    `follows` are the values of the sizes in it, one vector for each. `is_exact`: each number is a size as it is, not an
+    expression of sizes. `is_guess`: nothing forces it.
     """
 
     text: str
     changes_at: frozenset[int]
     follows: tuple[Vector, ...] = ()
+    is_exact: bool = True
     is_guess: bool = False
 
 
@@ -44,6 +47,7 @@ class Size:
 
     text: str
     vector: Vector
+    is_exact: bool = True
 
     @property
     def own(self) -> int:
@@ -75,11 +79,19 @@ def _name(text: str) -> str:
     return text.partition(".")[0].partition("[")[0]
 
 
-def readings_of(site: Site, value: Any, statement: Statement, calls: Sequence[Followed]) -> list[Reading]:
+def readings_of(
+    site: Site,
+    value: Any,
+    statement: Statement,
+    calls: Sequence[Followed],
+    definitions: Mapping[str, Sequence[Definition]],
+) -> list[Reading]:
     """All readings of a site other than its value, the simplest first."""
     sizes = sizes_at(statement, calls)
     if isinstance(value, torch.Tensor):
-        return list(_of_table(site, value, sizes))
+        return list(_of_table(site, value, sizes, definitions))
+    if isinstance(value, tuple) and isinstance(value[0], torch.Tensor):
+        return list(_of_tables(site, value, sizes))
     if isinstance(value, tuple):
         return list(_of_numbers(value, sizes, is_list=site.text.endswith(("tolist()", "list()"))))
     if isinstance(value, float) and not value.is_integer():
@@ -116,12 +128,13 @@ def _expressions(value: int, sizes: Sequence[Size]) -> Iterator[Size]:
 
 def _made(text: str, compute: Callable[..., int], *parts: Size) -> Size:
     columns = zip(*(part.vector for part in parts), strict=True)
-    return Size(text, tuple(None if None in column else compute(*column) for column in columns))
+    return Size(text, tuple(None if None in column else compute(*column) for column in columns), is_exact=False)
 
 
 def _reading(size: Size, site: Site) -> Reading:
     needs_brackets = site.is_operand and " " in size.text
-    return Reading(f"({size.text})" if needs_brackets else size.text, size.changes_at, (size.vector,))
+    text = f"({size.text})" if needs_brackets else size.text
+    return Reading(text, size.changes_at, (size.vector,), is_exact=size.is_exact)
 
 
 def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Size | None, ...]]:
@@ -129,7 +142,7 @@ def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Siz
     each = [[*(size for size in sizes if size.own == value), None] for value in values]
     for place, (value, found) in enumerate(zip(values, each, strict=True)):
         if found == [None] and value > 1:
-            each[place] = [*_expressions(value, sizes), None]
+            each[place] = [*(size for size in _expressions(value, sizes) if "//" not in size.text and "- 1" not in size.text), None]
     combined = [chosen for chosen, _ in zip(product(*each), range(_MOST_COMBINED), strict=False)]
     combined.sort(key=lambda chosen: sum(size is None for size in chosen))
     yield from (chosen for chosen in combined if any(size is not None for size in chosen))
@@ -142,14 +155,31 @@ def _of_numbers(values: tuple[int, ...], sizes: Sequence[Size], *, is_list: bool
         yield _joined(f"[{inside}]" if is_list else f"({inside})", chosen)
 
 
-def _of_table(site: Site, table: torch.Tensor, sizes: Sequence[Size]) -> Iterator[Reading]:
+def _of_table(
+    site: Site, table: torch.Tensor, sizes: Sequence[Size], definitions: Mapping[str, Sequence[Definition]]
+) -> Iterator[Reading]:
     for chosen in _options(tuple(table.shape), sizes):
         axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
         for text, is_guess in table_texts(site.text, table, axes):
             yield _joined(text, chosen, is_guess=is_guess)
+        texts = {size.own: size.text for size in chosen if size is not None}
+        if not isinstance(table, torch.nn.Parameter):
+            yield from (_joined(text, chosen) for text in inlined_texts(site.text, definitions, texts))
+
+
+def _of_tables(site: Site, tables: tuple[torch.Tensor, ...], sizes: Sequence[Size]) -> Iterator[Reading]:
+    """Tables of one shape, such as the two states of an LSTM, which follow the same sizes."""
+    if any(table.shape != tables[0].shape for table in tables):
+        return
+    for chosen in _options(tuple(tables[0].shape), sizes):
+        axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
+        texts = [next(table_texts(f"{site.text}[{index}]", table, axes), ("", True)) for index, table in enumerate(tables)]
+        if not any(is_guess for _, is_guess in texts):
+            yield _joined(f"({', '.join(text for text, _ in texts)})", chosen)
 
 
 def _joined(text: str, chosen: Sequence[Size | None], *, is_guess: bool = False) -> Reading:
     sizes = [size for size in chosen if size is not None]
     changes = frozenset[int]().union(*(size.changes_at for size in sizes))
-    return Reading(text, changes, tuple(size.vector for size in sizes), is_guess)
+    is_exact = all(size.is_exact for size in sizes)
+    return Reading(text, changes, tuple(size.vector for size in sizes), is_exact=is_exact, is_guess=is_guess)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.repair.source.axis_readings import Reading, readings_of
+from anyshape.repair.source.inlined_tables import Definition
 from anyshape.repair.source.source_sites import Site, Sources, Statement
 from anyshape.repair.source.traced_calls import Followed
 
@@ -33,8 +34,11 @@ class Call:
     message: str = ""
 
 
-Attempt = Callable[[Edits], Sequence[Call] | None]
-"""The calls under some edits, at the example's sizes and then at each probe; None where the edits cannot be made."""
+Attempt = Callable[[Edits, Sequence[int]], Sequence[Call] | None]
+"""The calls under some edits, at those of the sizes that have these places; None where the edits cannot be made.
+
+Place 0 has the example's sizes, where a refusal is None as well.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,26 +51,32 @@ class Found:
 
 @dataclass
 class EditSearch:
-    """One search. `most` is how many sets of edits are tried; `is_ended` says that these were too few."""
+    """One search. `most` is how many sets of edits are tried; `is_ended` says that these were too few.
+
+    `with_names`: uses of a local name that is always the same number are edited too, not only what gives it its value.
+    """
 
     sources: Sources
     attempt: Attempt
     original: Sequence[Call]
     is_same: Callable[[Sequence[Array], Sequence[Array]], bool]
+    definitions: Mapping[str, Sequence[Definition]] = field(default_factory=dict)
     most: int = 240
+    with_names: bool = False
     is_ended: bool = False
     furthest: tuple[str, int] | None = None
     _tried: dict[frozenset[tuple[Site, str]], Sequence[Call] | None] = field(default_factory=dict)
+    _count: int = 0
 
     def find(self) -> list[Found]:
-        """Sets of edits with different answers, the simplest first; guesses come last."""
+        """Sets of edits with different answers, the simplest first; none that does more than another one has to."""
         found: list[Found] = []
         for each in self._complete({}, self.original):
             if not any(self.is_equal(each, other) for other in found):
                 found.append(each)
             if len(found) >= _MOST_FOUND:
                 break
-        return found
+        return [each for each in found if not any(_does_more(each, other) for other in found)]
 
     def is_equal(self, one: Found, other: Found) -> bool:
         """Whether the answers are the same at all sizes."""
@@ -77,15 +87,18 @@ class EditSearch:
         """The calls under these edits; None where they cannot be made, or change the answer at the example's sizes."""
         key = frozenset((site, reading.text) for site, reading in edits.items())
         if key not in self._tried:
-            if len(self._tried) >= self.most:
-                self.is_ended = True
-                return None
-            calls = self.attempt(edits)
-            own = self.original[0].arrays
-            if calls is not None and (calls[0].arrays is None or not self.is_same(own or (), calls[0].arrays)):
-                calls = None
-            self._tried[key] = calls
+            self._tried[key] = self._attempt(edits, range(len(self.original)))
         return self._tried[key]
+
+    def _attempt(self, edits: Edits, places: Sequence[int]) -> Sequence[Call] | None:
+        if self._count >= self.most * len(self.original):
+            self.is_ended = True
+            return None
+        self._count += len(places)
+        calls = self.attempt(edits, places)
+        if calls is None or calls[0].arrays is None:
+            return None
+        return calls if self.is_same(self.original[0].arrays or (), calls[0].arrays) else None
 
     def _complete(self, edits: Edits, calls: Sequence[Call]) -> Iterator[Found]:
         at = next((index for index, call in enumerate(calls) if call.arrays is None), None)
@@ -112,12 +125,15 @@ class EditSearch:
     ) -> Iterator[dict[Site, Reading]]:
         """Edits with one more site, or with a few where no single one helps, under which the call comes further."""
         options = self._options(level, edits, calls, at)
-        singles = [{site: reading} for site, readings in options.items() for reading in readings]
-        helpful = [extra for extra in singles if self._helps({**edits, **extra}, calls, at)]
-        if not helpful:
-            helpful = [extra for extra in _together(options) if self._helps({**edits, **extra}, calls, at)]
-        for extra in helpful:
-            yield {**edits, **extra}
+        exact = {site: [each for each in readings if each.is_exact] for site, readings in options.items()}
+        for some in (exact, options):
+            singles = [{site: reading} for site, readings in some.items() for reading in readings]
+            helpful = [extra for extra in singles if self._helps({**edits, **extra}, calls, at)]
+            if not helpful:
+                helpful = [extra for extra in _together(some) if self._helps({**edits, **extra}, calls, at)]
+            if helpful:
+                yield from ({**edits, **extra} for extra in helpful)
+                return
 
     def _options(
         self, level: Sequence[Statement], edits: Edits, calls: Sequence[Call], at: int
@@ -127,21 +143,29 @@ class EditSearch:
         for statement in level:
             seen = self.original[0].followed.seen.get(statement)
             for site, value in (seen.values if seen is not None else {}).items():
-                if any(site.overlaps(other) for other in edits):
+                if any(site.overlaps(other) for other in edits) or not self._is_open(site, statement, followed):
                     continue
-                readings = [each for each in readings_of(site, value, statement, followed) if at in each.changes_at]
+                every = readings_of(site, value, statement, followed, self.definitions)
+                readings = [each for each in every if at in each.changes_at]
                 if readings:
                     found[site] = readings
         return found
 
+    def _is_open(self, site: Site, statement: Statement, followed: Sequence[Followed]) -> bool:
+        """Whether a site may be edited: a local name only if that is wanted and it is the same number in all calls."""
+        seen = [call.seen[statement].sizes for call in followed if statement in call.seen]
+        if site.text not in seen[0]:
+            return True
+        return self.with_names and all(sizes.get(site.text) == seen[0][site.text] for sizes in seen)
+
     def _helps(self, edits: Edits, before: Sequence[Call], at: int) -> bool:
+        quick = self._attempt(edits, (0, at))
+        if quick is None or not _is_further(quick[1], before[at]):
+            return False
         after = self.calls_under(edits)
         if after is None:
             return False
-        answered = zip(before, after, strict=True)
-        if any(old.arrays is not None and new.arrays is None for old, new in answered):
-            return False
-        return after[at].arrays is not None or after[at].followed.steps > before[at].followed.steps
+        return not any(old.arrays is not None and new.arrays is None for old, new in zip(before, after, strict=True))
 
     def _levels(self, followed: Followed) -> Iterator[list[Statement]]:
         """The statements that ran, nearest to the error first: its line, what that uses and who calls it, and so on."""
@@ -163,6 +187,16 @@ class EditSearch:
             yield rest
 
 
+def _is_further(after: Call, before: Call) -> bool:
+    return after.arrays is not None or after.followed.steps > before.followed.steps
+
+
+def _does_more(one: Found, other: Found) -> bool:
+    """Whether edits have those of another set and more, which are expressions: 8 stays 8, if that is enough."""
+    more = one.edits.keys() - other.edits.keys()
+    return bool(more) and one.edits.keys() > other.edits.keys() and not any(one.edits[site].is_exact for site in more)
+
+
 def _feeds(one: Statement, user: Statement) -> bool:
     """Whether a statement may make what another one uses."""
     shared = one.writes & user.reads
@@ -175,7 +209,7 @@ def _together(options: Mapping[Site, Sequence[Reading]]) -> Iterator[dict[Site, 
     by_size: dict[Any, dict[Site, Reading]] = {}
     for site, readings in options.items():
         for reading in readings:
-            by_size.setdefault(reading.follows, {})[site] = reading
+            by_size.setdefault(reading.follows, {}).setdefault(site, reading)
     count = 0
     for group in by_size.values():
         if len(group) > 1 and not any(one.overlaps(other) for one, other in combinations(group, 2)):

@@ -24,7 +24,8 @@ def other_readings(edits: Edits, original: Call, calls: Sequence[Call]) -> Itera
     for statement, seen in original.followed.seen.items():
         sizes = sizes_at(statement, followed)
         for site, value in seen.values.items():
-            if type(value) not in (int, float) or any(site.overlaps(other) for other in edits):
+            is_number = type(value) in (int, float) and site.text not in seen.sizes
+            if not is_number or any(site.overlaps(other) for other in edits):
                 continue
             for text, size in _like(site, float(value), sizes):
                 bracketed = f"({text})" if site.is_operand and " " in text else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from anyshape.domain import Domain
 
@@ -12,27 +12,33 @@ _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 Sizes = Mapping[str, int]
 
 
-def probe_sizes(domain: Domain, own: Sizes) -> list[dict[str, int]]:
-    """Sizes of the domain other than the example's; no dim is 1, where tensors broadcast."""
+def probe_sizes(
+    domain: Domain, own: Sizes, names: Sequence[str] | None = None, loose: Collection[str] = ()
+) -> list[dict[str, int]]:
+    """Sizes of the domain other than the example's; no dim is 1, where tensors broadcast.
+
+    Only `names` vary, all dims by default; `loose` ones are multiples of their size in the example.
+    """
     found: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
-    for sizes in _wished(domain, own):
+    for sizes in _wished(domain, own, domain.names if names is None else names, loose):
         is_new = any(sizes[name] != own[name] for name in domain.names)
         if is_new and domain.contains(sizes):
             found.setdefault(tuple(sizes.items()), sizes)
     return list(found.values())[:_MOST]
 
 
-def _wished(domain: Domain, own: Sizes) -> Iterator[dict[str, int]]:
-    names = domain.names
+def _wished(domain: Domain, own: Sizes, names: Sequence[str], loose: Collection[str]) -> Iterator[dict[str, int]]:
+    free = [name for name in names if name not in loose]
     for name in names:
-        for size in (own[name] + 1, 2 * own[name] + 1, 2 * own[name]):
+        for size in (own[name] + 1, 2 * own[name] + 1, 2 * own[name]) if name in free else (2 * own[name], 3 * own[name]):
             yield {**own, name: size}
     far = [prime for prime in _PRIMES if prime not in own.values()]
-    yield {name: far[index % len(far)] for index, name in enumerate(names)}
-    yield {name: far[-1 - index % len(far)] if own[name] > _PRIMES[0] else own[name] + 1 for index, name in enumerate(names)}
-    for name in names:
+    wide = {name: 2 * own[name] for name in names if name in loose}
+    yield {**own, **wide, **{name: far[index % len(far)] for index, name in enumerate(free)}}
+    yield {**own, **wide, **{name: own[name] + 1 + index for index, name in enumerate(free)}}
+    for name in free:
         for size in (own[name] - 1, own[name] + 2, own[name] + domain.dim(name).multiple):
             if size > 1:
                 yield {**own, name: size}
     for step in (1, 2, 3):
-        yield {name: own[name] + step * domain.dim(name).multiple for name in names}
+        yield {**own, **wide, **{name: own[name] + step * domain.dim(name).multiple for name in free}}

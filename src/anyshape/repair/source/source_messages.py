@@ -43,12 +43,12 @@ def not_repaired(where: Source | None, why: str, suggestion: str = "") -> Findin
     )
 
 
-def source_readings(where: Source, texts: Sequence[str], why: str) -> Finding:
+def source_readings(where: Source, text: str, readings: Sequence[str], why: str) -> Finding:
     """AS502: what a line of the source has at the example's size can be read in several ways."""
     return Finding(
         code="AS502",
         name="several-readings",
-        what=f"{texts[0]!r} has {len(texts)} readings that fit: {' or '.join(texts[1:] and texts)}.",
+        what=f"{text!r} has {len(readings)} readings that fit: {' or '.join(readings)}.",
         where=where,
         why=why,
         fix="write the one that you mean into the line.",

@@ -179,9 +179,12 @@ def _outside_conditions(
     node: ast.AST, parent: ast.AST | None = None, is_index: bool = False
 ) -> Iterator[tuple[ast.expr, ast.AST | None, bool]]:
     """The candidates in a statement with the node above each, without those of conditions, texts and annotations."""
-    if isinstance(node, (ast.Compare, ast.JoinedStr, ast.Lambda)):
+    if isinstance(node, (ast.JoinedStr, ast.Lambda)):
         return
-    if isinstance(node, ast.expr) and (is_number(node) or is_held(node)):
+    is_candidate = isinstance(node, ast.expr) and (is_number(node) or is_held(node))
+    if is_candidate and isinstance(parent, ast.Compare):  # x.shape[1] == 5, not torch.arange(5) < lengths
+        return
+    if is_candidate and isinstance(node, ast.expr):
         yield node, None if is_index and isinstance(parent, ast.Subscript) else parent, is_index
     for name, value in ast.iter_fields(node):
         if (isinstance(node, ast.IfExp) and name == "test") or name == "annotation":

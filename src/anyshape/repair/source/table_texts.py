@@ -5,8 +5,8 @@
     0, 1, 2, ...                    ->  torch.arange(x.shape[1], device=self.steps.device)
     a triangle                      ->  self.mask.new_ones(x.shape[1], x.shape[1]).triu(1)
 
-A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`: that is a guess, and so is anything about a parameter, whose
-values training decides.
+A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`: that is a guess. So is anything about a parameter, whose values
+training decides: equal ones are no pattern.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ _MOST_ELEMENTS = 1 << 22
 
 def table_texts(held: str, table: torch.Tensor, axes: Mapping[int, str]) -> Iterator[tuple[str, bool]]:
     """Texts for the table `held` that follow the sizes in `axes`, and whether each is a guess."""
-    is_guess = isinstance(table, torch.nn.Parameter)
     if table.numel() > _MOST_ELEMENTS or not table.numel() or table.dtype is torch.bfloat16:
         return
     array = table.detach().cpu().numpy()
     shape = [axes.get(axis, str(size)) for axis, size in enumerate(table.shape)]
-    text = _regular(held, array, axes, shape)
+    text = _regular(held, array, axes, shape) if not isinstance(table, torch.nn.Parameter) else ""
     if text:
-        yield text, is_guess
+        yield text, False
     cut = ", ".join(f": {axes[axis]}" if axis in axes else ":" for axis in range(max(axes) + 1))
     yield f"{held}[{cut}]", True
 

@@ -121,6 +121,8 @@ def _value(site: Site, frame: FrameType) -> Any:
     if site.number is not None:
         return site.number
     local = frame.f_locals.get(site.root, _NO_VALUE)
+    if type(local) is int and site.text == site.root:
+        return local
     if local is not _NO_VALUE and not isinstance(local, torch.nn.Module):
         return _NO_VALUE
     try:
@@ -131,16 +133,22 @@ def _value(site: Site, frame: FrameType) -> Any:
 
 
 def held_value(value: Any) -> Any:
-    """The value as a number, a tuple of integers or a tensor; _NO_VALUE for anything else."""
+    """The value as a number, a tensor, or a tuple of integers or tensors; _NO_VALUE for anything else."""
     if type(value) in (int, float):
         return value
     if isinstance(value, torch.Tensor):
         copied = value.detach().clone()
         return torch.nn.Parameter(copied, requires_grad=False) if isinstance(value, torch.nn.Parameter) else copied
+    if isinstance(value, (list, tuple)) and value and all(_is_table(each) for each in value):
+        return tuple(each.detach().clone() for each in value)
     if isinstance(value, (list, tuple)) and value:
         whole = [_whole(each) for each in value]
         return tuple(whole) if None not in whole else _NO_VALUE
     return _NO_VALUE
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim > 0 and not isinstance(value, torch.nn.Parameter)
 
 
 def _whole(value: Any) -> int | None:
@@ -151,6 +159,8 @@ def _whole(value: Any) -> int | None:
 
 
 def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
     return type(one) is type(other) and bool(one == other)
