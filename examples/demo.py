@@ -1,4 +1,4 @@
-"""What anyshape does, in under a minute: three classic models exported and compared, and one that cannot be."""
+"""What anyshape does, in under a minute: three classic models exported and compared, one that cannot be, and its repair."""
 
 import pathlib
 import sys
@@ -42,6 +42,19 @@ def main():
             anyshape.export(Fixed(), lambda batch=3: torch.randn(batch, 10), where=["1 <= batch <= 64"])
         except anyshape.PromiseBroken as broken:
             print(broken)
+
+        print(
+            "\nThe same with repair=True: the edit of the source, as a diff, and a file that is right at other sizes:"
+        )
+        path = pathlib.Path(folder) / "repaired.onnx"
+        result = anyshape.export(
+            Fixed(), lambda batch=3: torch.randn(batch, 10), path, where=["1 <= batch <= 64"], repair=True
+        )
+        print(result.repair.diff)
+        print(*(f"  evidence  {text}" for text in result.repair.evidence), sep="\n")
+        for batch in (1, 7, 64):
+            x = torch.randn(batch, 10)
+            print(f"  at batch {batch}, the file gives x itself: {torch.equal(anyshape.load(path)(x), x)}")
 
 
 if __name__ == "__main__":

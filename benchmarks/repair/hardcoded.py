@@ -1,4 +1,4 @@
-"""Models that answer at the size of their example alone, each with the model that is meant, or with the reason why none is sure.
+"""Models that answer at the size of their example alone, each with the model that is meant, or why none is sure.
 
 A row whose `repaired` is None has to be refused. Names that begin with `trap` have a number that equals a size by accident.
 """
@@ -452,11 +452,32 @@ class TrapMean(nn.Module):
         return x.view(-1, 5, 8).sum(1) / 5 + x.reshape(3, 5, 8)[:, 0]
 
 
-class LastFrame(nn.Module):
-    """Position 4 has to be the last one: with fewer frames there is no fifth."""
+class TrapLast(nn.Module):
+    """Position 4 may be the last one, or the fifth of at least five."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.view(-1, 5, 8).cumsum(1)[:, 4]
+
+
+class TrapTop(nn.Module):
+    """Five of the frames, or all of them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(3, 5, 8).topk(5, 1).values
+
+
+class TrapCount(nn.Module):
+    """40 may be the number of elements of a row, or a number."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(3, 5, 8).sum((1, 2)) / 40
+
+
+class TrapBothCounts(nn.Module):
+    """15 may be the number of all frames."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(3, 5, 8).sum((0, 1)) * (1 / 15)
 
 
 class TrapScale(nn.Module):
@@ -545,6 +566,63 @@ class GridInInit(nn.Module):
         return x * self.grid
 
 
+class NameTwice(nn.Module):
+    """One name is the batch in the view, and a number in the quotient, where rows stay apart."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = 3
+        return x.view(n, 10) / n
+
+
+class TrapState(nn.Module):
+    """The state is kept from call to call, and has the batch of the example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(8, 6)
+        self.state = torch.zeros(3, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.cell(x, self.state)
+        self.state = h
+        return h
+
+
+class TrapRotate(nn.Module):
+    """Rows are mixed: no evidence tells the batch from the number of shifts."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(3, 10).roll(3, 0).cumsum(0) * 3
+
+
+class TrapDecoder(nn.Module):
+    """Learned positions before attention to all frames: fewer frames are another model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(5, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.positions
+        return (y @ y.transpose(1, 2)).softmax(-1) @ y
+
+
+class CutPositions(nn.Module):
+    """Learned positions, added; there are at most as many frames as in the example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(5, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.positions
+
+
+class CutPositionsMeant(CutPositions):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.positions[: x.shape[1]]
+
+
 class TrapShares(nn.Module):
     """Fifths: of the number of frames, or always."""
 
@@ -585,14 +663,26 @@ ALL = (
     Hardcoded("flat", FlatBatch, frames_of(8), lambda: Function(lambda x: x.cumsum(1)), BOTH),
     Hardcoded("batch-of-one", ViewOne, rows_of(10, 1), lambda: Function(lambda x: x * 2), ROWS),
     Hardcoded("rest", RestOfRow, rows_of(10), lambda: Function(lambda x: x.cumsum(1)), ROWS),
-    Hardcoded("resize", Resized, images, lambda: Function(through_half), ({"b": 1, "h": 8, "w": 12}, {"b": 3, "h": 20, "w": 8})),
+    Hardcoded(
+        "resize",
+        Resized,
+        images,
+        lambda: Function(through_half),
+        ({"b": 1, "h": 8, "w": 12}, {"b": 3, "h": 20, "w": 8}),
+    ),
     Hardcoded("loop", LoopNumber, frames_of(8), LoopMeant, BOTH),
     Hardcoded("both", BothNumbers, frames_of(8), lambda: Function(both), BOTH),
     Hardcoded("global", GlobalNumber, frames_of(8), lambda: Function(lambda x: x.cumsum(1)), BOTH),
     Hardcoded("list", ListOfSizes, frames_of(8), lambda: Function(lambda x: x.cumsum(1)), BOTH),
     Hardcoded("state", HiddenState, frames_of(8), HiddenStateMeant, BOTH),
     Hardcoded("state-pair", StatePair, frames_of(8), HiddenStateMeant, BOTH),
-    Hardcoded("strided", Strided, lambda b=3, t=6: {"x": torch.randn(b, 4, t)}, StridedMeant, ({"b": 2, "t": 8}, {"b": 7, "t": 2})),
+    Hardcoded(
+        "strided",
+        Strided,
+        lambda b=3, t=6: {"x": torch.randn(b, 4, t)},
+        StridedMeant,
+        ({"b": 2, "t": 8}, {"b": 7, "t": 2}),
+    ),
     Hardcoded("trap-chunks", Chunks, frames_of(8)),
     Hardcoded("trap-loop-stack", LoopStack, frames_of(8)),
     Hardcoded("helper", HelperState, rows_of(8), HelperMeant, ROWS),
@@ -601,19 +691,32 @@ ALL = (
     Hardcoded("grid", ImageGrid, images, ImageGridMeant, ({"b": 1, "h": 8, "w": 12}, {"b": 3, "h": 20, "w": 8})),
     Hardcoded("equal", EqualSizes, frames_of(6, 4, 4), lambda: Function(split_in_two), EQUAL),
     Hardcoded("trap-equal", TrapEqual, frames_of(8, 4, 4)),
-    Hardcoded("trap-heads", TrapHeads, rows_of(12), lambda: Function(lambda x: x.view(-1, 3, 4).softmax(-1).flatten(1)), ROWS),
+    Hardcoded(
+        "trap-heads", TrapHeads, rows_of(12), lambda: Function(lambda x: x.view(-1, 3, 4).softmax(-1).flatten(1)), ROWS
+    ),
     Hardcoded("trap-hidden", TrapHidden, rows_of(8), TrapHiddenMeant, ROWS),
     Hardcoded("trap-factor", TrapFactor, rows_of(10), lambda: Function(lambda x: x * 3), ROWS),
     Hardcoded("trap-mean", TrapMean, frames_of(8)),
-    Hardcoded("last", LastFrame, frames_of(8), lambda: Function(lambda x: x.sum(1)), BOTH),
+    Hardcoded("trap-last", TrapLast, frames_of(8)),
+    Hardcoded("trap-top", TrapTop, frames_of(8)),
+    Hardcoded("trap-count", TrapCount, frames_of(8)),
+    Hardcoded("trap-both-counts", TrapBothCounts, frames_of(8)),
     Hardcoded("trap-scale", TrapScale, frames_of(8)),
     Hardcoded("trap-pool", TrapPool, frames_of(8)),
-    Hardcoded("trap-positions", TrapPositions, frames_of(8)),
-    Hardcoded("trap-zero-positions", TrapZeroPositions, frames_of(8)),
+    Hardcoded("trap-positions", TrapPositions, frames_of(8), where=["1 <= t <= 9"]),
+    Hardcoded("trap-zero-positions", TrapZeroPositions, frames_of(8), where=["1 <= t <= 9"]),
     Hardcoded("trap-linear", TrapLinear, frames_of(8)),
     Hardcoded("trap-assert", TrapAssert, frames_of(8)),
     Hardcoded("trap-first-five", TrapFirstFive, frames_of(8)),
     Hardcoded("trap-square", TrapSquare, frames_of(8, 4, 4)),
+    Hardcoded("trap-name-twice", NameTwice, rows_of(10), lambda: Function(lambda x: x / 3), ROWS),
+    Hardcoded("trap-state", TrapState, rows_of(8)),
+    Hardcoded("trap-rotate", TrapRotate, rows_of(10)),
+    Hardcoded("trap-decoder", TrapDecoder, frames_of(8)),
+    Hardcoded(
+        "cut", CutPositions, frames_of(8), CutPositionsMeant, ({"b": 2, "t": 3}, {"b": 1, "t": 1}), ["1 <= t <= 5"]
+    ),
+    Hardcoded("trap-cut-open", CutPositions, frames_of(8)),
     Hardcoded("trap-shares", TrapShares, frames_of(8)),
     Hardcoded("trap-weights", TrapWeights, frames_of(8)),
 )

@@ -15,7 +15,7 @@ from anyshape.domain.bounded_values import lowest_text
 from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
-from anyshape.exporting.source_repair import export_repaired
+from anyshape.exporting.source_repair import export_repaired, write_repair
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
@@ -183,6 +183,7 @@ def export(
         result = strip_export(result)
         strip_nodes(result.model)
         write_contract(result.model, result.contract)
+        write_repair(result)
     if path is None:
         return result
     save_model(result.model, Path(path), external_data=external_data)

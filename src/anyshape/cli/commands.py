@@ -85,6 +85,14 @@ def export(
     random: Annotated[
         str | None, typer.Option(help="'runtime': the file draws random numbers as the model does.")
     ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Edit sizes that the source has as numbers, in memory, if one reading fits."),
+    ] = False,
+    write_diff: Annotated[
+        Path | None,
+        typer.Option("--write-diff", help="Write the edits of --repair as a diff for `git apply`.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -139,11 +147,14 @@ def export(
                 thorough=thorough,
                 state=state,  # type: ignore[arg-type]
                 random=random,  # type: ignore[arg-type]
+                repair=repair or write_diff is not None,
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
         is_told = verbose and not as_json and broken.attempts
         return Outcome("\n".join(describe_attempts(broken.attempts)) if is_told else None, error=broken)
+    if write_diff is not None and result.repair is not None:
+        write_diff.write_bytes(result.repair.diff.encode())
     tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
     status = 0 if result.is_kept else 1
     if as_json:

@@ -174,7 +174,7 @@ def _entry(payload: bytes) -> tuple[str, str]:
 
 
 KEY = "anyshape.contract"
-REPAIRED_KEY = "anyshape.repaired"
+REPAIRED_KEY = "anyshape.repaired"  # what was changed in a file, or in the source that it was exported from
 SOURCE_KEY = "anyshape.source"
 
 

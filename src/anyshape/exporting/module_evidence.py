@@ -15,7 +15,8 @@ import torch
 
 from anyshape.domain import dims_of
 from anyshape.inputs import Declared, Inputs, flatten_outputs
-from anyshape.modules.edited_copy import edited_copy
+from anyshape.modules.module_forms import edited_copy
+from anyshape.modules.structural_copy import working_copy
 from anyshape.repair.known_shapes import multiple_of
 from anyshape.repair.source.edit_search import Array, Call, Edits
 from anyshape.repair.source.source_patch import line_edits
@@ -23,6 +24,8 @@ from anyshape.repair.source.source_sites import Sources
 from anyshape.repair.source.traced_calls import follow_call
 from anyshape.verify import Reference, Refused
 from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.reference import quiet
+from anyshape.verify.tensors import map_tensors, to_array
 
 Sizes = Mapping[str, int]
 
@@ -88,7 +91,7 @@ class RowEvidence:
         found = {}
         with Reference(self.original, flatten_outputs) as one, Reference(edited, flatten_outputs) as other:
             for dim in self.declared.domain.names:
-                wished = sorted({1, own[dim] + 1, 2 * own[dim], 2 * own[dim] + 1, 5} - {own[dim]})
+                wished = sorted({1, own[dim] - 1, own[dim] + 1, 2 * own[dim], 2 * own[dim] + 1, 5} - {0, own[dim]})
                 counts = [count for count in wished if self.declared.domain.contains({**own, dim: count})]
                 if counts and all(self._is_equal(_runner(one), _runner(other), dim, count) for count in counts):
                     found[dim] = counts
@@ -128,6 +131,24 @@ class RowEvidence:
                 places = [row * width + inner for row in taken for inner in range(width)]
                 values[place] = values[place].index_select(axis, torch.tensor(places))
         return self.declared.rebuild(values)
+
+
+def answers_alike_in_a_row(original: torch.nn.Module, edited: torch.nn.Module, declared: Declared) -> bool:
+    """Whether three calls in a row at the example's sizes, with what they keep, have the same answers."""
+    copies = [working_copy(original), working_copy(edited)]
+    if copies[0] is original or copies[1] is edited:
+        return False
+    for seed in range(3):
+        answers = []
+        for copy in copies:
+            inputs = map_tensors(declared.make(declared.example_sizes, seed), torch.clone)
+            torch.manual_seed(seed)
+            with torch.no_grad(), quiet():
+                outputs = declared.call(copy.eval(), inputs)
+            answers.append([to_array(leaf) for _, leaf in flatten_outputs(outputs) if leaf is not None])
+        if not is_same(*answers):
+            return False
+    return True
 
 
 _Run = Callable[[Inputs], Sequence[Array] | None]

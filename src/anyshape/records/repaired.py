@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anyshape.findings import Source
@@ -29,6 +29,10 @@ class SourceRepair:
     evidence: tuple[str, ...]
     diff: str
     folder: str = ""
+
+    def stripped(self) -> SourceRepair:
+        """The same without lines of the user's code."""
+        return replace(self, edits=(), diff="", folder="")
 
     def as_plain(self) -> dict[str, Any]:
         """For JSON, and for the metadata of the file."""

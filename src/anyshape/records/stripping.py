@@ -52,6 +52,7 @@ def strip_export(result: Export) -> Export:
         verdict=strip_verdict(result.verdict),
         findings=tuple(map(strip_finding, result.findings)),
         attempts=(),
+        repair=None if result.repair is None else result.repair.stripped(),
     )
 
 

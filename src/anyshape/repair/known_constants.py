@@ -71,7 +71,8 @@ def find_counting(array: Array, axis: int) -> Counting | None:
     if array.shape[axis] < _FEWEST or array.dtype.kind not in "iuf":
         return None
     start, second = array.take([0], axis), array.take([1], axis)
-    step = second - start
+    with np.errstate(invalid="ignore"):  # infinities of a mask
+        step = second - start
     if (start != start.flat[0]).any() or (step != step.flat[0]).any() or start.flat[0] % 1 or step.flat[0] % 1:
         return None
     places = np.arange(array.shape[axis]).astype(array.dtype)

@@ -21,6 +21,7 @@ def export_as_plain(result: Export, contract: Any) -> dict[str, Any]:
         "contract": contract,
         "verdict": as_plain(result.verdict),
         "findings": findings_as_plain(result.findings),
+        **({"repair": result.repair.as_plain()} if result.repair is not None else {}),
     }
 
 

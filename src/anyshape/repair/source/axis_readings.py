@@ -109,7 +109,7 @@ def read_number(value: int, sizes: Sequence[Size]) -> list[Size]:
 def _expressions(value: int, sizes: Sequence[Size]) -> Iterator[Size]:
     for size in sizes:
         if 1 < size.own < value and value % size.own == 0:
-            yield _made(f"{value // size.own} * {size.text}", lambda a, c=value // size.own: c * a, size)
+            yield multiplied(size, value // size.own)
         if size.own > 1 and value - size.own in (1, -1) and value > 1:
             sign = "+" if value > size.own else "-"
             yield _made(f"{size.text} {sign} 1", lambda a, c=value - size.own: a + c, size)
@@ -124,6 +124,13 @@ def _expressions(value: int, sizes: Sequence[Size]) -> Iterator[Size]:
                 yield _made(text, lambda a, b, c=times: a * b * c, one, other)
             if one.own + other.own == value:
                 yield _made(f"{one.text} + {other.text}", lambda a, b: a + b, one, other)
+
+
+def multiplied(one: Size, other: Size | int) -> Size:
+    """The product of two sizes, or of a number and a size."""
+    if isinstance(other, int):
+        return _made(f"{other} * {one.text}", lambda a: other * a, one)
+    return _made(f"{one.text} * {other.text}", lambda a, b: a * b, one, other)
 
 
 def _made(text: str, compute: Callable[..., int], *parts: Size) -> Size:
@@ -142,7 +149,10 @@ def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Siz
     each = [[*(size for size in sizes if size.own == value), None] for value in values]
     for place, (value, found) in enumerate(zip(values, each, strict=True)):
         if found == [None] and value > 1:
-            each[place] = [*(size for size in _expressions(value, sizes) if "//" not in size.text and "- 1" not in size.text), None]
+            each[place] = [
+                *(size for size in _expressions(value, sizes) if "//" not in size.text and "- 1" not in size.text),
+                None,
+            ]
     combined = [chosen for chosen, _ in zip(product(*each), range(_MOST_COMBINED), strict=False)]
     combined.sort(key=lambda chosen: sum(size is None for size in chosen))
     yield from (chosen for chosen in combined if any(size is not None for size in chosen))
@@ -173,7 +183,9 @@ def _of_tables(site: Site, tables: tuple[torch.Tensor, ...], sizes: Sequence[Siz
         return
     for chosen in _options(tuple(tables[0].shape), sizes):
         axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
-        texts = [next(table_texts(f"{site.text}[{index}]", table, axes), ("", True)) for index, table in enumerate(tables)]
+        texts = [
+            next(table_texts(f"{site.text}[{index}]", table, axes), ("", True)) for index, table in enumerate(tables)
+        ]
         if not any(is_guess for _, is_guess in texts):
             yield _joined(f"({', '.join(text for text, _ in texts)})", chosen)
 

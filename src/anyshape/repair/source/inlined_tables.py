@@ -63,9 +63,10 @@ def _assigned(node: ast.AST, me: str) -> tuple[str, ast.expr | None]:
         target = node.targets[0]
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == me:
             return target.attr, node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
-        if len(node.args) >= 2 and isinstance(node.args[0], ast.Constant):
-            return str(node.args[0].value), node.args[1]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) >= 2:
+        name, value = node.args[:2]
+        if node.func.attr == "register_buffer" and isinstance(name, ast.Constant):
+            return str(name.value), value
     return "", None
 
 
@@ -100,7 +101,9 @@ def _substituted(expression: ast.expr, names: Mapping[str, ast.expr], depth: int
     return changed
 
 
-def inlined_texts(held: str, definitions: Mapping[str, Sequence[Definition]], sizes: Mapping[int, str]) -> Iterator[str]:
+def inlined_texts(
+    held: str, definitions: Mapping[str, Sequence[Definition]], sizes: Mapping[int, str]
+) -> Iterator[str]:
     """Texts for `self.NAME`, one for each choice of numbers that are a size: `sizes` has the text of each size."""
     me, _, attribute = held.rpartition(".")
     for definition in definitions.get(attribute, ()) if me and "." not in me else ():
@@ -121,8 +124,9 @@ def _written(definition: Definition, me: str, chosen: Sequence[int], sizes: Mapp
     for index, node in enumerate(list(ast.walk(expression))):
         if isinstance(node, ast.Name) and node.id == definition.self_name:
             node.id = me
-        if index in chosen and isinstance(node, ast.Constant):
-            node.value = _Text(f"({sizes[int(node.value)]})" if " " in sizes[int(node.value)] else sizes[int(node.value)])  # type: ignore
+        if index in chosen and isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            text = sizes[int(node.value)]
+            node.value = _Text(f"({text})" if " " in text else text)
     text = ast.unparse(expression)
     return f"({text})" if isinstance(expression, (ast.BinOp, ast.UnaryOp, ast.IfExp)) else text
 

@@ -5,12 +5,13 @@ Each is tried as a size; where every call answers, the evidence has to decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
 from math import isclose
 
 import torch
 
-from anyshape.repair.source.axis_readings import Reading, Size, sizes_at
+from anyshape.repair.source.axis_readings import Reading, Size, multiplied, sizes_at
 from anyshape.repair.source.edit_search import Call, Edits
 from anyshape.repair.source.source_sites import Site
 
@@ -22,7 +23,7 @@ def other_readings(edits: Edits, original: Call, calls: Sequence[Call]) -> Itera
     """The sites outside of the edits whose value equals a size, each with that size in its place."""
     followed = [call.followed for call in calls]
     for statement, seen in original.followed.seen.items():
-        sizes = sizes_at(statement, followed)
+        sizes = _with_products(sizes_at(statement, followed), set(seen.sizes.values()))
         for site, value in seen.values.items():
             is_number = type(value) in (int, float) and site.text not in seen.sizes
             if not is_number or any(site.overlaps(other) for other in edits):
@@ -32,19 +33,26 @@ def other_readings(edits: Edits, original: Call, calls: Sequence[Call]) -> Itera
                 yield site, Reading(bracketed, size.changes_at, (size.vector,))
 
 
+def _with_products(sizes: Sequence[Size], widths: Collection[int]) -> list[Size]:
+    """The sizes, and their products with each other and with the sizes of other axes: how many elements there may be."""
+    known = [size for size in sizes if size.own >= _FEWEST]
+    products = [multiplied(one, other) for one, other in combinations(known, 2)]
+    products += [multiplied(size, width) for size in known for width in sorted(widths) if width >= _FEWEST]
+    return [*known, *products]
+
+
 def _like(site: Site, value: float, sizes: Sequence[Size]) -> Iterator[tuple[str, Size]]:
     for size in sizes:
-        if size.own < _FEWEST:
-            continue
         if value == size.own:
             yield size.text, size
         elif site.is_index and value == size.own - 1:
             yield f"{size.text} - 1", size
         elif not value.is_integer():
+            one = f"({size.text})" if " " in size.text else size.text
             for text, number in (
-                (f"1 / {size.text}", 1 / size.own),
-                (f"{size.text} ** 0.5", size.own**0.5),
-                (f"{size.text} ** -0.5", size.own**-0.5),
+                (f"1 / {one}", 1 / size.own),
+                (f"{one} ** 0.5", size.own**0.5),
+                (f"{one} ** -0.5", size.own**-0.5),
             ):
                 if isclose(value, number, rel_tol=1e-6):
                     yield text, size

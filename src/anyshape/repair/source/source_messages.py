@@ -19,8 +19,9 @@ def module_repaired(repair: SourceRepair) -> Finding:
         name="module-repaired",
         severity=Severity.WARNING,
         what=f"the model answers at one size; the file is of its source with {_count(len(repair.edits))}.",
+        excerpt=lines,
         where=repair.edits[0].source,
-        why=f"{lines}\nevidence: " + "; ".join(repair.evidence),
+        why=";\n".join(repair.evidence) + ".",
         fix=f"apply result.repair.diff (--write-diff FILE) to your source with `git apply`{where}:\n{repair.diff.rstrip()}",
     )
 

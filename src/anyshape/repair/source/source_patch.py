@@ -36,9 +36,9 @@ def unified_diff(texts: Texts) -> tuple[str, str]:
 
 
 def _diff_of(file: str, name: str, texts: Texts) -> str:
-    with open(file, "rb") as stream:
-        encoding, _ = tokenize.detect_encoding(stream.readline)
-    with open(file, encoding=encoding, newline="") as stream:
+    with Path(file).open("rb") as raw:
+        encoding, _ = tokenize.detect_encoding(raw.readline)
+    with Path(file).open(encoding=encoding, newline="") as stream:
         before = stream.read().splitlines(keepends=True)
     after = list(before)
     for (changed, number), sites in _by_line(texts).items():

@@ -26,7 +26,7 @@ class Site:
     """An expression on one line of a file, with its columns in bytes. `number` is the value of a literal, else None.
 
     `root` is the name that it begins with. `is_index`: it is a position inside of square brackets, not the end of a
-    slice. `is_operand`: a text with operators in its place needs parentheses.
+    slice. `is_operand`: a text with operators in its place needs parentheses. `is_compared`: it is a side of a comparison.
     """
 
     file: str
@@ -38,6 +38,7 @@ class Site:
     root: str = ""
     is_index: bool = False
     is_operand: bool = False
+    is_compared: bool = False
 
     def overlaps(self, other: Site) -> bool:
         """Whether an edit of one would change the text of the other."""
@@ -126,7 +127,7 @@ class _Reader:
         targets = [each for each in inside if isinstance(getattr(each, "ctx", None), ast.Store)]
         texts = [(each, chain_text(each)) for each in inside]
         written = {text for each, text in texts if text and each in targets}
-        written |= {each.value.id for each in targets if isinstance(each, ast.Subscript) and _is_name(each.value)}
+        written |= {chain_text(each.value) for each in targets if isinstance(each, ast.Subscript)} - {""}
         calls = [each.func for each in inside if isinstance(each, ast.Call)]
         return Statement(
             self.file,
@@ -154,12 +155,9 @@ class _Reader:
                 number=node.value if isinstance(node, ast.Constant) else None,  # type: ignore[arg-type]
                 root=_root(node),
                 is_index=is_index,
+                is_compared=isinstance(parent, ast.Compare),
                 is_operand=isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript)),
             )
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _split(node: ast.stmt) -> tuple[list[ast.AST], list[list[ast.stmt]]]:
@@ -182,7 +180,7 @@ def _outside_conditions(
     if isinstance(node, (ast.JoinedStr, ast.Lambda)):
         return
     is_candidate = isinstance(node, ast.expr) and (is_number(node) or is_held(node))
-    if is_candidate and isinstance(parent, ast.Compare):  # x.shape[1] == 5, not torch.arange(5) < lengths
+    if is_number(node) and isinstance(parent, ast.Compare):  # x.shape[1] == 5, not torch.arange(5) < lengths
         return
     if is_candidate and isinstance(node, ast.expr):
         yield node, None if is_index and isinstance(parent, ast.Subscript) else parent, is_index

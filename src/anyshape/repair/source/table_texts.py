@@ -5,18 +5,19 @@
     0, 1, 2, ...                    ->  torch.arange(x.shape[1], device=self.steps.device)
     a triangle                      ->  self.mask.new_ones(x.shape[1], x.shape[1]).triu(1)
 
-A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`: that is a guess. So is anything about a parameter, whose values
-training decides: equal ones are no pattern.
+A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`: that is a guess. A parameter can only be cut: its values come
+from training, and equal ones are no pattern.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from anyshape.repair.regular_tables import Array, Counting, Diagonal, find_counting, find_diagonal, varying_axes
+from anyshape.repair.known_constants import Array, Counting, Diagonal, find_counting, find_diagonal, varying_axes
 
 _MOST_ELEMENTS = 1 << 22
 
@@ -56,7 +57,7 @@ def _equal(held: str, array: Array, axes: Mapping[int, str], shape: Sequence[str
     return _filled(held, array.reshape(-1)[0], shape)
 
 
-def _filled(held: str, value: np.generic, shape: Sequence[str]) -> str:
+def _filled(held: str, value: Any, shape: Sequence[str]) -> str:
     inside = ", ".join(shape)
     if value == 0 and not np.signbit(np.asarray(value, dtype=np.float64)):
         return f"{held}.new_zeros({inside})"
@@ -65,7 +66,7 @@ def _filled(held: str, value: np.generic, shape: Sequence[str]) -> str:
     return f"{held}.new_full(({inside}{',' if len(shape) == 1 else ''}), {_number(value)})"
 
 
-def _number(value: np.generic) -> str:
+def _number(value: Any) -> str:
     number = value.item()
     is_plain = isinstance(number, int) or np.isfinite(number)
     return repr(number) if is_plain else f'float("{number}")'

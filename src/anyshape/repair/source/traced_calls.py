@@ -122,14 +122,15 @@ def _value(site: Site, frame: FrameType) -> Any:
         return site.number
     local = frame.f_locals.get(site.root, _NO_VALUE)
     if type(local) is int and site.text == site.root:
-        return local
+        return _NO_VALUE if site.is_compared else local
     if local is not _NO_VALUE and not isinstance(local, torch.nn.Module):
         return _NO_VALUE
     try:
-        value = eval(site.text, frame.f_globals, frame.f_locals)  # noqa: S307 - the user's own attribute
+        value = eval(site.text, frame.f_globals, frame.f_locals)
     except Exception:  # whatever a property of the user's raises
         return _NO_VALUE
-    return held_value(value)
+    found = held_value(value)
+    return _NO_VALUE if site.is_compared and not isinstance(found, torch.Tensor) else found
 
 
 def held_value(value: Any) -> Any:
