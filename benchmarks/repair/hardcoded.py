@@ -289,10 +289,6 @@ class HiddenStateMeant(HiddenState):
         return self.rnn(x)[0]
 
 
-def make_state() -> torch.Tensor:
-    return torch.zeros(3, 6)
-
-
 class HelperState(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -308,6 +304,34 @@ class HelperState(nn.Module):
 class HelperMeant(HelperState):
     def start(self, x: torch.Tensor) -> torch.Tensor:
         return x.new_zeros((x.shape[0], 6))
+
+
+class InitHidden(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(8, 6, batch_first=True)
+
+    def init_hidden(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Both states, for the batch of training."""
+        return torch.zeros(1, 3, 6), torch.zeros(1, 3, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = self.init_hidden()
+        return self.rnn(x, state)[0]
+
+
+class InitHiddenMeant(InitHidden):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.rnn(x)[0]
+
+
+class OwnMask(nn.Module):
+    def make_mask(self) -> torch.Tensor:
+        ones = torch.ones(5, 5)
+        return ones.triu(1) * -1e4
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x @ x.transpose(1, 2) / math.sqrt(8) + self.make_mask()).softmax(-1) @ x
 
 
 class Inner(nn.Module):
@@ -686,6 +710,8 @@ ALL = (
     Hardcoded("trap-chunks", Chunks, frames_of(8)),
     Hardcoded("trap-loop-stack", LoopStack, frames_of(8)),
     Hardcoded("helper", HelperState, rows_of(8), HelperMeant, ROWS),
+    Hardcoded("init-hidden", InitHidden, frames_of(8), InitHiddenMeant, BOTH),
+    Hardcoded("own-mask", OwnMask, frames_of(8), lambda: Function(causal), BOTH),
     Hardcoded("inner", SubModule, rows_of(8), SubModuleMeant, ROWS),
     Hardcoded("class-token", ClassToken, frames_of(8), ClassTokenMeant, BOTH),
     Hardcoded("grid", ImageGrid, images, ImageGridMeant, ({"b": 1, "h": 8, "w": 12}, {"b": 3, "h": 20, "w": 8})),

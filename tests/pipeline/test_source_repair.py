@@ -47,6 +47,8 @@ NAMES = (
     "trap-chunks",
     "trap-loop-stack",
     "helper",
+    "init-hidden",
+    "own-mask",
     "inner",
     "class-token",
     "grid",

@@ -91,7 +91,7 @@ def readings_of(
     if isinstance(value, torch.Tensor):
         return list(_of_table(site, value, sizes, definitions))
     if isinstance(value, tuple) and isinstance(value[0], torch.Tensor):
-        return list(_of_tables(site, value, sizes))
+        return list(_of_tables(site, value, sizes, definitions))
     if isinstance(value, tuple):
         return list(_of_numbers(value, sizes, is_list=site.text.endswith(("tolist()", "list()"))))
     if isinstance(value, float) and not value.is_integer():
@@ -170,24 +170,32 @@ def _of_table(
 ) -> Iterator[Reading]:
     for chosen in _options(tuple(table.shape), sizes):
         axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
-        for text, is_guess in table_texts(site.text, table, axes):
-            yield _joined(text, chosen, is_guess=is_guess)
-        texts = {size.own: size.text for size in chosen if size is not None}
-        if not isinstance(table, torch.nn.Parameter):
-            yield from (_joined(text, chosen) for text in inlined_texts(site.text, definitions, texts))
+        own = {size.own: size.text for size in chosen if size is not None}
+        is_made = not isinstance(table, torch.nn.Parameter)
+        inlined = [_joined(text, chosen) for text in inlined_texts(site.text, definitions, own)] if is_made else []
+        patterns = [_joined(text, chosen, is_guess=is_guess) for text, is_guess in table_texts(site.text, table, axes)]
+        yield from [*inlined, *patterns] if site.text.endswith(")") else [*patterns, *inlined]
 
 
-def _of_tables(site: Site, tables: tuple[torch.Tensor, ...], sizes: Sequence[Size]) -> Iterator[Reading]:
+def _of_tables(
+    site: Site,
+    tables: tuple[torch.Tensor, ...],
+    sizes: Sequence[Size],
+    definitions: Mapping[str, Sequence[Definition]],
+) -> Iterator[Reading]:
     """Tables of one shape, such as the two states of an LSTM, which follow the same sizes."""
     if any(table.shape != tables[0].shape for table in tables):
         return
     for chosen in _options(tuple(tables[0].shape), sizes):
         axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
+        own = {size.own: size.text for size in chosen if size is not None}
+        inlined = [_joined(text, chosen) for text in inlined_texts(site.text, definitions, own)]
         texts = [
             next(table_texts(f"{site.text}[{index}]", table, axes), ("", True)) for index, table in enumerate(tables)
         ]
-        if not any(is_guess for _, is_guess in texts):
-            yield _joined(f"({', '.join(text for text, _ in texts)})", chosen)
+        is_regular = not any(is_guess for _, is_guess in texts)
+        patterns = [_joined(f"({', '.join(text for text, _ in texts)})", chosen)] if is_regular else []
+        yield from [*inlined, *patterns] if site.text.endswith(")") else [*patterns, *inlined]
 
 
 def _joined(text: str, chosen: Sequence[Size | None], *, is_guess: bool = False) -> Reading:

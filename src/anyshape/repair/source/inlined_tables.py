@@ -23,7 +23,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Definition:
-    """The expression that a method gives to an attribute, with the method's own names put in, and the name of `self`."""
+    """What a method gives to an attribute, or returns (`name()`), with its own names put in; and its name of `self`."""
 
     expression: ast.expr
     self_name: str
@@ -49,6 +49,8 @@ def _definitions(function: ast.FunctionDef) -> Iterator[tuple[str, Definition]]:
     names = _simple_names(function)
     for node in ast.walk(function):
         attribute, value = _assigned(node, me)
+        if isinstance(node, ast.Return) and node is function.body[-1]:
+            attribute, value = f"{function.name}()", node.value
         if value is None:
             continue
         try:

@@ -20,7 +20,7 @@ def line_edits(texts: Texts) -> list[tuple[Source, str]]:
     found = []
     for (file, number), sites in _by_line(texts).items():
         with tokenize.open(file) as stream:
-            line = stream.read().splitlines()[number - 1]
+            line = stream.readlines()[number - 1].rstrip("\n")
         found.append((make_source(file, number), _replaced(line, sites, texts).strip()))
     return found
 
@@ -39,7 +39,7 @@ def _diff_of(file: str, name: str, texts: Texts) -> str:
     with Path(file).open("rb") as raw:
         encoding, _ = tokenize.detect_encoding(raw.readline)
     with Path(file).open(encoding=encoding, newline="") as stream:
-        before = stream.read().splitlines(keepends=True)
+        before = stream.readlines()
     after = list(before)
     for (changed, number), sites in _by_line(texts).items():
         if changed == file:

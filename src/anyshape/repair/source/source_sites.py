@@ -77,23 +77,41 @@ def read_sources(functions: Iterable[FunctionType]) -> Sources:
     for function in functions:
         code = function.__code__
         wanted.setdefault(code.co_filename, set()).add((code.co_name, code.co_firstlineno))
-    found: dict[tuple[str, int, int, frozenset[str]], Statement] = {}
+    found: dict[Statement, None] = {}
     for file, names in wanted.items():
-        text = "".join(linecache.getlines(file))
+        lines = linecache.getlines(file)
         try:
-            tree = ast.parse(text)
+            tree = ast.parse("".join(lines))
         except (SyntaxError, ValueError):
             continue
-        reader = _Reader(file, text.splitlines())
+        reader = _Reader(file, lines, frozenset(_plain_methods(tree)))
         for node in ast.walk(tree):
             if isinstance(node, Function) and (node.name, _first_line(node)) in names:
-                for statement in reader.statements(node):
-                    found[statement.file, statement.line, statement.end_line, statement.writes] = statement
+                found.update(dict.fromkeys(reader.statements(node)))
     by_line: dict[tuple[str, int], list[Statement]] = {}
-    for statement in found.values():
+    for statement in found:
         for line in range(statement.line, statement.end_line + 1):
             by_line.setdefault((statement.file, line), []).append(statement)
-    return Sources(tuple(found.values()), by_line)
+    return Sources(tuple(found), by_line)
+
+
+def _plain_methods(tree: ast.AST) -> Iterator[str]:
+    """Methods of `self` alone that return what they make, as `init_hidden()` does: a call of one is a site."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) == 1 and not node.decorator_list:
+            body = [each for each in node.body if not (isinstance(each, ast.Expr) and is_text(each.value))]
+            is_plain = all(isinstance(each, ast.Assign) and _is_local(each) for each in body[:-1])
+            if body and is_plain and isinstance(body[-1], ast.Return) and node.name != "forward":
+                yield node.name
+
+
+def is_text(node: ast.AST) -> bool:
+    """Whether this is a literal text, such as a docstring."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_local(node: ast.Assign) -> bool:
+    return all(isinstance(target, ast.Name) for target in node.targets)
 
 
 def _first_line(node: Function) -> int:
@@ -104,6 +122,7 @@ def _first_line(node: Function) -> int:
 class _Reader:
     file: str
     lines: Sequence[str]
+    methods: frozenset[str]
 
     def statements(self, function: Function) -> Iterator[Statement]:
         key = (function.name, function.lineno)
@@ -141,7 +160,7 @@ class _Reader:
         )
 
     def _sites(self, head: ast.AST) -> Iterator[Site]:
-        for node, parent, is_index in _outside_conditions(head):
+        for node, parent, is_index in _outside_conditions(head, self.methods):
             if node.lineno != node.end_lineno:
                 continue
             raw = self.lines[node.lineno - 1].encode()
@@ -174,12 +193,12 @@ def _split(node: ast.stmt) -> tuple[list[ast.AST], list[list[ast.stmt]]]:
 
 
 def _outside_conditions(
-    node: ast.AST, parent: ast.AST | None = None, is_index: bool = False
+    node: ast.AST, methods: frozenset[str], parent: ast.AST | None = None, is_index: bool = False
 ) -> Iterator[tuple[ast.expr, ast.AST | None, bool]]:
     """The candidates in a statement with the node above each, without those of conditions, texts and annotations."""
     if isinstance(node, (ast.JoinedStr, ast.Lambda)):
         return
-    is_candidate = isinstance(node, ast.expr) and (is_number(node) or is_held(node))
+    is_candidate = isinstance(node, ast.expr) and (is_number(node) or is_held(node) or _calls_one_of(node, methods))
     if is_number(node) and isinstance(parent, ast.Compare):  # x.shape[1] == 5, not torch.arange(5) < lengths
         return
     if is_candidate and isinstance(node, ast.expr):
@@ -191,7 +210,7 @@ def _outside_conditions(
         index = below or (isinstance(node, ast.Subscript) and name == "slice")
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _outside_conditions(child, node, index and not isinstance(child, ast.Slice))
+                yield from _outside_conditions(child, methods, node, index and not isinstance(child, ast.Slice))
 
 
 def _root(node: ast.AST) -> str:
@@ -223,6 +242,13 @@ def is_held(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id in _LISTING and len(node.args) == 1 and is_held(node.args[0]) and not node.keywords
     return False
+
+
+def _calls_one_of(node: ast.AST, methods: frozenset[str]) -> bool:
+    """Whether this is `self.method()` of one of the methods."""
+    is_call = isinstance(node, ast.Call) and not node.args and not node.keywords
+    function = node.func if isinstance(node, ast.Call) and is_call else None
+    return isinstance(function, ast.Attribute) and function.attr in methods and isinstance(function.value, ast.Name)
 
 
 def chain_text(node: ast.AST) -> str:
