@@ -1,7 +1,7 @@
 """The contract as rules on the axes of inputs, each with the message that it is broken with.
 
 Dims do not exist in a graph, so every rule mentions axes only: `past + seq <= 4096` is a rule on two axes of two
-inputs. What a dim that no axis determines could be is left to `anyshape.load`, but its axis is kept in its range.
+inputs. Where no axis gives the value of a dim, `anyshape.load` checks the rules on it; the graph checks the range of its axis.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules |
 
 
 def find_hole(rule: Condition) -> int | None:
-    """The single size that the rule leaves out, which may be one of a rare series; None for other rules."""
+    """The size that a rule `dim != size` leaves out; None for other rules. Further such sizes may exist (3, 10, 17, ...)."""
     if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number):
         return rule.right.value
     return None

@@ -93,7 +93,7 @@ class ExportContext:
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.
 
-        A capture without proof is promised as far as its file is compared: the limits of its sizes are those of the extent.
+        A capture that is not proved is promised up to the largest compared size, so its comparisons are not limited here.
         """
         options = self.options.verify
         is_limited = captured.is_seen_whole or options.most_sizes is not None

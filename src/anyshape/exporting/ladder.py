@@ -1,7 +1,7 @@
 """The ladder: the rungs in the order in which they are tried, until one gives a file that is right.
 
-A rung that cannot capture, translate or pass is a note; the findings that a user sees are those of the first rung, since
-it knows the user's code best. Adding a rung: docs/how-to/extend/add-a-rung.md.
+A rung without a file that is right is kept as an attempt. Where no rung has one, the pipeline shows the findings of the
+attempt that came closest, or of the first rung. Adding a rung: docs/how-to/extend/add-a-rung.md.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, .
     if any(_refutes_rules(attempt, context) for attempt in attempts):
         return attempts, narrowings  # the rules are learned again, and all rungs start with other ones
     if context.options.verify.is_skipped or any(each.has(Reason.VALUES_DECIDE_ELSEWHERE) for each in attempts):
-        return attempts, narrowings  # further rungs follow one way of the code alone: never proved
+        return (
+            attempts,
+            narrowings,
+        )  # the other rungs trace one path of the code: without comparisons, nothing shows that it is the only one
     for rung in RUNGS:
         has_time = context.limit.left > 0 or not attempts
         if rung.is_due is not None and has_time and rung.is_due(attempts, context):

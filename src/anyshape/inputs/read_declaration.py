@@ -1,6 +1,6 @@
 """What the user wrote beside the inputs, read against the call: dynamic, names and input_names together.
 
-Words in `names` are words in `dynamic`; what is no input there renames a dim whose name was made up.
+An entry of `names` for an input counts as one of `dynamic`; any other entry renames a dim whose name was made up.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     while any export runs              warnings, logging and stderr of libraries                 quiet
                                        `min`, `max`, `math.pow` that torch.export replaces       patching
-    while a module is captured         `int`, `len`, `range`, `math`, numpy in the user's code   open_numbers, open_arrays
+    while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code   open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
     while it is asked for values       `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while conditions are looked for    answers of conditions on sizes                            needless_conditions

@@ -66,8 +66,8 @@ def open_numbers(module: torch.nn.Module) -> Iterator[None]:
 
 
 def run_open(module: torch.nn.Module, run: Callable[[], T]) -> T:
-    """What `run` gives while sizes are left open; where a class that only stands for another went where torch wants that
-    one (`x.to(float)`), what it gives without."""
+    """The result of `run` with int, float and others replaced so that sizes stay symbolic; without the replacements where
+    torch does not take one of them (`x.to(float)` needs the real float)."""
     try:
         with open_numbers(module):
             return run()

@@ -1,6 +1,6 @@
 """Marks of loops in a translated program -> ONNX `Loop`, with the body's nodes inside; pieces of tensors at computed places.
 
-    anyshape.Loop(trips, carried..., tensors..., numbers...)  ->  Loop(trips, "", carried...) { counter, condition, carried... }
+    anyshape::loop(trips, carried..., tensors..., numbers...)  ->  Loop(trips, true, carried...) { counter, carried... }
 
 A body uses tensors and sizes of the graph around it by reference, so that weights stay initializers outside.
 """

@@ -1,8 +1,7 @@
-"""Verify a file against its module: run the plan, count what was compared, make the failure small; a file that is wrong only at
-integers below those of the user's inputs is right from the lowest of them on.
+"""Verify a file against its module: run the plan, count what was compared, make the failure small.
 
-A function that gives group numbers from 0 on says nothing about -1. What the file does there is compared all the same; where
-it differs, the comparisons are made again without such numbers, and the verdict has the number from which it holds.
+Integer inputs are also compared at values below the user's own (-1, where the inputs have 0 and more). A file that differs
+only there is compared again without them, and the verdict has the lowest value for which the file is right.
 
 Nothing that was not compared is called right: what the budget left out, the module refused or the values made
 meaningless stands in the verdict as just that.

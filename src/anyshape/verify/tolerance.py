@@ -169,7 +169,9 @@ _NOISE_IN_ULPS_OF_HALF = 2.0
 _MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
 _MOST_NOISE_IN_ULPS_OF_HALF = 16.0
 _DOUBLE_PRECISION = 1e-10  # an epsilon below this
-_LEAST_NOISE_OF_DOUBLES = 2.0**-40  # far from their own rounding, which nobody measures, and from that of singles
+_LEAST_NOISE_OF_DOUBLES = (
+    2.0**-40
+)  # between the rounding of float64, for which there is no reference, and that of float32
 _HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 

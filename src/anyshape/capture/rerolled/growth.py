@@ -12,8 +12,8 @@ predict traces of its own that it has not seen:
     out = [first]; for t in range(1, seq): ...     ->     seq <= 1 by itself, and seq > 1
     if t >= 33: state = state.clamp(-1, 1)         ->     seq <= 33, and seq > 33, where 33 stands in the user's code
 
-A trace well beyond a number has in it what the loop does before the number, so sizes of a little more than twice a number
-of the user's code come first, then its neighbours. All traces together stay within a limit.
+A trace at twice a number of the user's code shows what the loop does before that number and after it: such sizes come
+first, then the neighbours of the number. All traces together stay within a limit.
 """
 
 from __future__ import annotations

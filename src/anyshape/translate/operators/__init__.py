@@ -41,7 +41,7 @@ FILES = (
     "sorting",
     "special_functions",
 )
-"""The files of this folder with translations: each has a table TRANSLATIONS, or one of the other two tables."""
+"""The files of this folder with a table TRANSLATIONS, COMPLEX_TRANSLATIONS or LIBRARY_TRANSLATIONS."""
 
 _OTHER_NAMES = (
     "divide.Tensor",
