@@ -115,9 +115,12 @@ def export(
     from anyshape.report.github import tell_github
     from anyshape.report.plain import export_as_plain
     from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
+    from anyshape.saving import check_writable, write_atomically
 
     show_details(verbose)
     file = load_model_file(model)
+    if write_diff is not None:
+        check_writable(write_diff)
     try:
         with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", anyshape.NarrowedWarning)  # the findings are printed below
@@ -154,7 +157,10 @@ def export(
         is_told = verbose and not as_json and broken.attempts
         return Outcome("\n".join(describe_attempts(broken.attempts)) if is_told else None, error=broken)
     if write_diff is not None and result.repair is not None:
-        write_diff.write_bytes(result.repair.diff.encode())
+        diff = result.repair.diff.encode()
+        write_atomically(write_diff, lambda stream: stream.write(diff))
+    elif write_diff is not None:
+        typer.echo(f"No edit was needed: {write_diff} is not written.", err=True)
     tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
     status = 0 if result.is_kept else 1
     if as_json:
