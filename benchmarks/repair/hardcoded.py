@@ -483,6 +483,68 @@ class TrapLast(nn.Module):
         return x.view(-1, 5, 8).cumsum(1)[:, 4]
 
 
+class TrapPairs(nn.Module):
+    """The last 8 are the channels, which are as many as the frames; 4 are the pairs of frames."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(3, 4, 2, 8).mean(2)
+
+
+class TrapReversed(nn.Module):
+    """4, 3, 2, 1, 0 begins at the last frame, or at the fifth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("order", torch.tensor([4, 3, 2, 1, 0]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, self.order].cumsum(1) + x
+
+
+class TrapFifths(nn.Module):
+    """0.2 may be one fifth of the frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("btc,t->bc", x, self.weights)
+
+
+class TrapUnbiased(nn.Module):
+    """4 may be one less than the frames."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = x.view(3, 5, 2, 4)
+        return ((parts - parts.mean(1, keepdim=True)) ** 2).sum(1) / 4
+
+
+class TrapLastMask(nn.Module):
+    """The fifth frame, or the last one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        is_last = torch.arange(5) == 4
+        return (x * is_last[:, None]).sum(1).view(3, 8)
+
+
+class BlocksInInit(nn.Module):
+    """Five frames are in one block: what the table shows is not what its expression means."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        block = torch.tensor([i // 8 for i in range(5)])
+        self.register_buffer("same", block[:, None] == block[None])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x @ x.transpose(1, 2)).masked_fill(~self.same, -1e4).softmax(-1) @ x
+
+
+def in_blocks(x: torch.Tensor) -> torch.Tensor:
+    block = torch.arange(x.shape[1]) // 8
+    return (x @ x.transpose(1, 2)).masked_fill(block[:, None] != block[None], -1e4).softmax(-1) @ x
+
+
 class TrapTop(nn.Module):
     """Five of the frames, or all of them."""
 
@@ -724,6 +786,12 @@ ALL = (
     Hardcoded("trap-factor", TrapFactor, rows_of(10), lambda: Function(lambda x: x * 3), ROWS),
     Hardcoded("trap-mean", TrapMean, frames_of(8)),
     Hardcoded("trap-last", TrapLast, frames_of(8)),
+    Hardcoded("trap-pairs", TrapPairs, frames_of(8, 3, 8), where=["t % 4 == 0"]),
+    Hardcoded("trap-reversed", TrapReversed, frames_of(8)),
+    Hardcoded("trap-fifths", TrapFifths, frames_of(8)),
+    Hardcoded("trap-unbiased", TrapUnbiased, frames_of(8)),
+    Hardcoded("trap-last-mask", TrapLastMask, frames_of(8)),
+    Hardcoded("trap-blocks", BlocksInInit, frames_of(8), lambda: Function(in_blocks), BOTH),
     Hardcoded("trap-top", TrapTop, frames_of(8)),
     Hardcoded("trap-count", TrapCount, frames_of(8)),
     Hardcoded("trap-both-counts", TrapBothCounts, frames_of(8)),

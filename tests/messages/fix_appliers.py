@@ -2,7 +2,7 @@
 
 Each function takes the script and the finding, and returns the script after the fix, or None where its kind of fix is not
 there. The kinds: rules and options of a call, an option to leave out, another word, an edit of a line, an expression in the
-place of another one, a line before the call, a command.
+place of another one, a line before the call, a command, a diff.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import difflib
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -199,7 +200,19 @@ def run_command(script: str, shown: Shown) -> str | None:
     return None
 
 
+def apply_diff(script: str, shown: Shown) -> str | None:
+    """Fix: apply result.repair.diff ...: and a diff of one hunk"""
+    if "\n+++ b/" not in shown.fix:
+        return None
+    hunk = re.split(r"^@@.*$\n", textwrap.dedent(shown.fix.partition("\n")[2]), flags=re.MULTILINE)[1].splitlines()
+    before = "\n".join(line[1:] for line in hunk if not line.startswith("+"))
+    after = "\n".join(line[1:] for line in hunk if not line.startswith("-"))
+    assert script.count(before) == 1, "the diff is not of this script"
+    return script.replace(before, after)
+
+
 APPLIERS: tuple[Callable[[str, Shown], str | None], ...] = (
+    apply_diff,
     edit_line,
     set_options,
     set_table,

@@ -128,7 +128,9 @@ class ModuleRepair:
     def _is_guess(self, confirmed: Confirmed) -> Finding:
         site = self._checks.guessed(confirmed)[0]
         text = confirmed.found.edits[site].text
-        why = f"{site.text!r} has the example's size, and its values follow no pattern that goes on."
+        is_number = site.number is not None
+        also = "and an axis that never varies has it too." if is_number else "and its values do not show what follows."
+        why = f"{site.text!r} has the example's size, {also}"
         return not_repaired(make_source(site.file, site.line), why, f"if the model means that: {site.text} -> {text}")
 
     def _check_others(self, search: EditSearch, best: Confirmed) -> None:

@@ -156,8 +156,7 @@ class PythonNumbers(RealNumbers):
             result = self._register(computed(name, operands, self._decide))
             self._terms[id(result)] = (name, operands)
             return result
-        is_float = any(is_float(leaf) for leaf in tree_leaves((args, kwargs)))
-        if is_float:
+        if any(is_float(leaf) for leaf in tree_leaves((args, kwargs))):
             args, kwargs = tree_map(lambda leaf: as_double(leaf) if self.has(leaf) else leaf, (args, dict(kwargs)))
         result = func(*args, **kwargs)
         is_number = isinstance(result, torch.Tensor) and result.ndim == 0

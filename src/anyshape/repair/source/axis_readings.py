@@ -9,7 +9,7 @@ Two texts that have the same value in each call that was followed are one readin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -75,6 +75,13 @@ def sizes_at(statement: Statement, calls: Sequence[Followed]) -> list[Size]:
     return list(found.values())
 
 
+def fixed_sizes(statement: Statement, calls: Sequence[Followed]) -> set[int]:
+    """The sizes larger than 1 that axes have at the statement in every call: a number of that size may be one of these."""
+    seen = [each for call in calls if (each := call.seen.get(statement)) is not None]
+    first = seen[0].sizes if seen else {}
+    return {size for text, size in first.items() if size > 1 and all(each.sizes.get(text) == size for each in seen)}
+
+
 def _name(text: str) -> str:
     return text.partition(".")[0].partition("[")[0]
 
@@ -93,11 +100,13 @@ def readings_of(
     if isinstance(value, tuple) and isinstance(value[0], torch.Tensor):
         return list(_of_tables(site, value, sizes, definitions))
     if isinstance(value, tuple):
-        return list(_of_numbers(value, sizes, is_list=site.text.endswith(("tolist()", "list()"))))
+        is_list = site.text.endswith(("tolist()", "list()"))
+        return list(_of_numbers(value, sizes, fixed_sizes(statement, calls), is_list=is_list))
     if isinstance(value, float) and not value.is_integer():
         return []
     found = {each.vector: each for each in read_number(int(value), sizes)}
-    return [_reading(each, site) for each in found.values()]
+    fixed = fixed_sizes(statement, calls)
+    return [_reading(each, site, is_guess=each.is_exact and each.own in fixed) for each in found.values()]
 
 
 def read_number(value: int, sizes: Sequence[Size]) -> list[Size]:
@@ -138,10 +147,10 @@ def _made(text: str, compute: Callable[..., int], *parts: Size) -> Size:
     return Size(text, tuple(None if None in column else compute(*column) for column in columns), is_exact=False)
 
 
-def _reading(size: Size, site: Site) -> Reading:
+def _reading(size: Size, site: Site, *, is_guess: bool) -> Reading:
     needs_brackets = site.is_operand and " " in size.text
     text = f"({size.text})" if needs_brackets else size.text
-    return Reading(text, size.changes_at, (size.vector,), is_exact=size.is_exact)
+    return Reading(text, size.changes_at, (size.vector,), is_exact=size.is_exact, is_guess=is_guess)
 
 
 def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Size | None, ...]]:
@@ -158,11 +167,14 @@ def _options(values: Sequence[int], sizes: Sequence[Size]) -> Iterator[tuple[Siz
     yield from (chosen for chosen in combined if any(size is not None for size in chosen))
 
 
-def _of_numbers(values: tuple[int, ...], sizes: Sequence[Size], *, is_list: bool) -> Iterator[Reading]:
+def _of_numbers(
+    values: tuple[int, ...], sizes: Sequence[Size], fixed: Collection[int], *, is_list: bool
+) -> Iterator[Reading]:
     for chosen in _options(values, sizes):
         texts = [str(value) if size is None else size.text for value, size in zip(values, chosen, strict=True)]
         inside = ", ".join(texts) + ("," if len(texts) == 1 and not is_list else "")
-        yield _joined(f"[{inside}]" if is_list else f"({inside})", chosen)
+        is_guess = any(size is not None and size.is_exact and size.own in fixed for size in chosen)
+        yield _joined(f"[{inside}]" if is_list else f"({inside})", chosen, is_guess=is_guess)
 
 
 def _of_table(
@@ -173,8 +185,8 @@ def _of_table(
         own = {size.own: size.text for size in chosen if size is not None}
         is_made = not isinstance(table, torch.nn.Parameter)
         inlined = [_joined(text, chosen) for text in inlined_texts(site.text, definitions, own)] if is_made else []
-        patterns = [_joined(text, chosen, is_guess=is_guess) for text, is_guess in table_texts(site.text, table, axes)]
-        yield from [*inlined, *patterns] if site.text.endswith(")") else [*patterns, *inlined]
+        patterns = [_joined(text, chosen, is_guess=True) for text in table_texts(site.text, table, axes)]
+        yield from (*inlined, *patterns)
 
 
 def _of_tables(
@@ -190,12 +202,9 @@ def _of_tables(
         axes = {axis: size.text for axis, size in enumerate(chosen) if size is not None}
         own = {size.own: size.text for size in chosen if size is not None}
         inlined = [_joined(text, chosen) for text in inlined_texts(site.text, definitions, own)]
-        texts = [
-            next(table_texts(f"{site.text}[{index}]", table, axes), ("", True)) for index, table in enumerate(tables)
-        ]
-        is_regular = not any(is_guess for _, is_guess in texts)
-        patterns = [_joined(f"({', '.join(text for text, _ in texts)})", chosen)] if is_regular else []
-        yield from [*inlined, *patterns] if site.text.endswith(")") else [*patterns, *inlined]
+        texts = [next(table_texts(f"{site.text}[{index}]", table, axes), "") for index, table in enumerate(tables)]
+        patterns = [_joined(f"({', '.join(texts)})", chosen, is_guess=True)] if all(texts) else []
+        yield from (*inlined, *patterns)
 
 
 def _joined(text: str, chosen: Sequence[Size | None], *, is_guess: bool = False) -> Reading:

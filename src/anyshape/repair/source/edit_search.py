@@ -143,6 +143,8 @@ class EditSearch:
         for statement in level:
             seen = self.original[0].followed.seen.get(statement)
             for site, value in (seen.values if seen is not None else {}).items():
+                if site.number is not None and site.is_compared:  # x.shape[1] == 5 is a condition, and stays
+                    continue
                 if any(site.overlaps(other) for other in edits) or not self._is_open(site, statement, followed):
                     continue
                 every = readings_of(site, value, statement, followed, self.definitions)

@@ -114,11 +114,16 @@ def inlined_texts(
             for index, node in enumerate(ast.walk(definition.expression))
             if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value in sizes
         ]
-        for count in range(min(len(places), _MOST_NUMBERS), 0, -1):
+        fewest = 0 if _reads_shape(definition.expression) else 1  # `torch.ones(x.shape[1])` follows sizes as it is
+        for count in range(min(len(places), _MOST_NUMBERS), fewest - 1, -1):
             for chosen in combinations(places, count):
                 text = _written(definition, me, chosen, sizes)
                 if len(text) <= _LONGEST:
                     yield text
+
+
+def _reads_shape(expression: ast.expr) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr in ("shape", "size") for node in ast.walk(expression))
 
 
 def _written(definition: Definition, me: str, chosen: Sequence[int], sizes: Mapping[int, str]) -> str:
@@ -130,7 +135,10 @@ def _written(definition: Definition, me: str, chosen: Sequence[int], sizes: Mapp
             text = sizes[int(node.value)]
             node.value = _Text(f"({text})" if " " in text else text)
     text = ast.unparse(expression)
-    return f"({text})" if isinstance(expression, (ast.BinOp, ast.UnaryOp, ast.IfExp)) else text
+    is_whole = isinstance(
+        expression, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+    )
+    return text if is_whole else f"({text})"
 
 
 class _Text(int):

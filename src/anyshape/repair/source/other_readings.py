@@ -45,7 +45,7 @@ def _like(site: Site, value: float, sizes: Sequence[Size]) -> Iterator[tuple[str
     for size in sizes:
         if value == size.own:
             yield size.text, size
-        elif site.is_index and value == size.own - 1:
+        elif value == size.own - 1 and (site.is_index or (value > 1 and (site.is_operand or site.is_compared))):
             yield f"{size.text} - 1", size
         elif not value.is_integer():
             one = f"({size.text})" if " " in size.text else size.text

@@ -160,7 +160,7 @@ class _Reader:
         )
 
     def _sites(self, head: ast.AST) -> Iterator[Site]:
-        for node, parent, is_index in _outside_conditions(head, self.methods):
+        for node, parent, is_index in _candidates(head, self.methods):
             if node.lineno != node.end_lineno:
                 continue
             raw = self.lines[node.lineno - 1].encode()
@@ -192,15 +192,13 @@ def _split(node: ast.stmt) -> tuple[list[ast.AST], list[list[ast.stmt]]]:
     return ([], bodies) if any(bodies) or isinstance(node, ast.ClassDef) else ([node], [])
 
 
-def _outside_conditions(
+def _candidates(
     node: ast.AST, methods: frozenset[str], parent: ast.AST | None = None, is_index: bool = False
 ) -> Iterator[tuple[ast.expr, ast.AST | None, bool]]:
-    """The candidates in a statement with the node above each, without those of conditions, texts and annotations."""
+    """The candidates in a statement with the node above each, without those of texts and annotations."""
     if isinstance(node, (ast.JoinedStr, ast.Lambda)):
         return
     is_candidate = isinstance(node, ast.expr) and (is_number(node) or is_held(node) or _calls_one_of(node, methods))
-    if is_number(node) and isinstance(parent, ast.Compare):  # x.shape[1] == 5, not torch.arange(5) < lengths
-        return
     if is_candidate and isinstance(node, ast.expr):
         yield node, None if is_index and isinstance(parent, ast.Subscript) else parent, is_index
     for name, value in ast.iter_fields(node):
@@ -210,7 +208,7 @@ def _outside_conditions(
         index = below or (isinstance(node, ast.Subscript) and name == "slice")
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _outside_conditions(child, methods, node, index and not isinstance(child, ast.Slice))
+                yield from _candidates(child, methods, node, index and not isinstance(child, ast.Slice))
 
 
 def _root(node: ast.AST) -> str:

@@ -5,8 +5,8 @@
     0, 1, 2, ...                    ->  torch.arange(x.shape[1], device=self.steps.device)
     a triangle                      ->  self.mask.new_ones(x.shape[1], x.shape[1]).triu(1)
 
-A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`: that is a guess. A parameter can only be cut: its values come
-from training, and equal ones are no pattern.
+A table without a pattern can be cut, `self.pos[:, : x.shape[1]]`. A parameter can only be cut: its values come from training,
+and equal ones are no pattern. All of these are guesses: `[0, 0, 0, 0, 0]` may be `i // 16`, and `[0.2] * 5` may be 1 / 5.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from anyshape.repair.known_constants import Array, Counting, Diagonal, find_coun
 _MOST_ELEMENTS = 1 << 22
 
 
-def table_texts(held: str, table: torch.Tensor, axes: Mapping[int, str]) -> Iterator[tuple[str, bool]]:
-    """Texts for the table `held` that follow the sizes in `axes`, and whether each is a guess."""
+def table_texts(held: str, table: torch.Tensor, axes: Mapping[int, str]) -> Iterator[str]:
+    """Texts for the table `held` that follow the sizes in `axes`, the one that goes on with its pattern first."""
     if table.numel() > _MOST_ELEMENTS or not table.numel() or table.dtype is torch.bfloat16:
         return
     array = table.detach().cpu().numpy()
     shape = [axes.get(axis, str(size)) for axis, size in enumerate(table.shape)]
     text = _regular(held, array, axes, shape) if not isinstance(table, torch.nn.Parameter) else ""
     if text:
-        yield text, False
+        yield text
     cut = ", ".join(f": {axes[axis]}" if axis in axes else ":" for axis in range(max(axes) + 1))
-    yield f"{held}[{cut}]", True
+    yield f"{held}[{cut}]"
 
 
 def _regular(held: str, array: Array, axes: Mapping[int, str], shape: Sequence[str]) -> str:
