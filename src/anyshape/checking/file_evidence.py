@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.domain import Ref, dims_of, evaluate
-from anyshape.repair.known_shapes import Axes, multiple_of
+from anyshape.domain import Ref, Sizes, dims_of, evaluate
+from anyshape.repair.known_shapes import Axes, multiple_of, places_of_group
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.verify.compare import OutputRule, compare_outputs
 
 Array = np.ndarray[Any, Any]
-Sizes = Mapping[str, int]
 _THROUGH = ("Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Slice")
 _FEW = 2
 
@@ -134,14 +133,12 @@ class FilePair:
 
     def _piece(self, feeds: Mapping[str, Array], dim: str, index: int, sizes: Sizes) -> dict[str, Array]:
         """Rows of one group; the last one is filled with its first row."""
-        own = self.sizes[dim]
-        rows = [row if row < sizes[dim] else index * own for row in range(index * own, (index + 1) * own)]
         piece = dict(feeds)
         for name, axes in self.inputs.items():
             for axis, expr in enumerate(axes):
                 width = multiple_of(expr, dim, sizes)
                 if dim in dims_of(expr) and width is not None:
-                    places = [row * width + inner for row in rows for inner in range(width)]
+                    places = places_of_group(index, self.sizes[dim], sizes[dim], width)
                     piece[name] = piece[name].take(places, axis)
         return piece
 

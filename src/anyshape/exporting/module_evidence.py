@@ -6,18 +6,18 @@ At the example's sizes the answers have to be those of the user's own module. Al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from anyshape.domain import dims_of
+from anyshape.domain import Sizes, dims_of
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.modules.module_forms import edited_copy
 from anyshape.modules.structural_copy import working_copy
-from anyshape.repair.known_shapes import multiple_of
+from anyshape.repair.known_shapes import multiple_of, places_of_group
 from anyshape.repair.source.edit_search import Array, Call, Edits
 from anyshape.repair.source.source_patch import line_edits
 from anyshape.repair.source.source_sites import Sources
@@ -26,8 +26,6 @@ from anyshape.verify import Reference, Refused
 from anyshape.verify.compare import OutputRule, compare_outputs
 from anyshape.verify.reference import quiet
 from anyshape.verify.tensors import map_tensors, to_array
-
-Sizes = Mapping[str, int]
 
 
 def is_same(expected: Sequence[Array], actual: Sequence[Array]) -> bool:
@@ -116,8 +114,6 @@ class RowEvidence:
     def _piece(self, inputs: Inputs, dim: str, count: int, index: int) -> Inputs | None:
         """One group of rows; the last one is filled with copies of its first row. None where rows cannot be taken."""
         own = self.declared.example_sizes
-        rows = range(index * own[dim], (index + 1) * own[dim])
-        taken = [row if row < count else index * own[dim] for row in rows]
         values = self.declared.flat(inputs)
         for place, leaf in enumerate(self.declared.leaves):
             if leaf.number is not None and dim in dims_of(leaf.number):
@@ -128,7 +124,7 @@ class RowEvidence:
                 width = multiple_of(expr, dim, own)
                 if width is None:
                     return None
-                places = [row * width + inner for row in taken for inner in range(width)]
+                places = places_of_group(index, own[dim], count, width)
                 values[place] = values[place].index_select(axis, torch.tensor(places))
         return self.declared.rebuild(values)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anyshape.domain import Sizes
+from anyshape.domain import Sizes, format_sizes
 from anyshape.exporting.module_evidence import answers_alike_in_a_row, is_same
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import Declared
@@ -92,9 +92,8 @@ class RepairChecks:
                 continue
             edits = best.found.edits
             site = next((site for site in edits if place in edits[site].changes_at), next(iter(edits)))
-            shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
             texts = [site.text, edits[site].text]
-            why = f"at {shown} the model answers as it is, and otherwise with {texts[1]}."
+            why = f"at {format_sizes(sizes)} the model answers as it is, and otherwise with {texts[1]}."
             raise PromiseBroken(source_readings(make_source(site.file, site.line), site.text, texts, why))
 
     def _is_accident(self, sizes: Sizes, original: Sequence[Call]) -> bool:

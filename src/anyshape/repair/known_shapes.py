@@ -241,6 +241,16 @@ def _near(number: int, axis: Expr, size: int) -> Iterable[Expr]:
     return (axis, *from_end, axis - 1, axis - 2, axis // 2, (axis + 1) // 2, *shares)
 
 
+def places_of_group(group: int, rows: int, count: int, width: int) -> list[int]:
+    """Where the rows of one group lie on an axis with `width` places for each of `count` rows.
+
+    The last group is filled with copies of its first row.
+    """
+    first = group * rows
+    taken = [row if row < count else first for row in range(first, first + rows)]
+    return [row * width + inner for row in taken for inner in range(width)]
+
+
 def multiple_of(expr: Expr, dim: str, sizes: Mapping[str, int]) -> int | None:
     """c of `c*dim` at these sizes, None for any other expression."""
     terms = polynomial_of(expr).terms

@@ -155,7 +155,9 @@ class _Sizes:
 
 def _may_be_empty(node: ir.Node, sizes: _Sizes) -> bool:
     values = node.inputs[0]
-    if values is None or values.shape is None:  # inside a translation, which knows what it averages
+    if (
+        values is None or values.shape is None
+    ):  # a node that a translation made for itself: it averages over axes that are never empty
         return False
     shape = values.shape
     axes = node.inputs[1] if len(node.inputs) > 1 else None

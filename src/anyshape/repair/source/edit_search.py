@@ -109,8 +109,7 @@ class EditSearch:
         for level in self._levels(calls[at].followed):
             is_found = False
             for further in self._further(level, edits, calls, at):
-                after = self._tried[frozenset((site, reading.text) for site, reading in further.items())]
-                for found in self._complete(further, after or ()):
+                for found in self._complete(further, self.calls_under(further) or ()):
                     is_found = True
                     yield found
             if is_found:

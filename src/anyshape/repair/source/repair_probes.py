@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from anyshape.domain import Domain
+from anyshape.domain import Domain, Sizes
 
 _MOST = 14
 _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
-
-Sizes = Mapping[str, int]
 
 
 def probe_sizes(
