@@ -15,7 +15,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
 LAYERS = ("findings", "domain", "modules", "intercept", "inputs", "leaves", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "repair", "contract", "saving", "report")
-TOP = ("loading", "exporting", "checking", "api", "files", "compat", "cli", "testing")
+TOP = ("loading", "exporting", "checking", "api", "files", "sources", "deploy", "batch", "compat", "cli", "testing")
 USERS_ROOMS = ("api.py", "cli", "compat", "testing")  # what users call: these may import the whole package
 
 
