@@ -10,9 +10,10 @@ becomes a rule only if it holds at every answered point and predicts further one
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from anyshape.capture.regions import find_refused_parts
+from anyshape.capture.regions import RefusedParts, find_refused_parts
 from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_symbolically
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, negate, simplify
@@ -28,29 +29,46 @@ if TYPE_CHECKING:
 _MOST_REFUSED = 6
 
 
+@dataclass
+class CapturedOnce:
+    """What captures have shown under one declaration: rules that are learned again with one more refusal need only that one."""
+
+    conditions: tuple[Condition, ...] | None = None  # of the program at the example's sizes; None: not captured yet
+    parts: RefusedParts = field(default_factory=dict)
+
+
 def find_candidates(
-    module: torch.nn.Module, declared: Declared, traces: Traces, refused: Sequence[Mapping[str, int]]
+    module: torch.nn.Module,
+    declared: Declared,
+    traces: Traces,
+    refused: Sequence[Mapping[str, int]],
+    known: CapturedOnce | None = None,
 ) -> tuple[Condition, ...]:
     """Conditions under which the module's program holds, and those outside of which it raises at the refused sizes.
 
-    None where torch.export cannot follow the module. The program is added to `traces`.
+    None where torch.export cannot follow the module. The program is added to `traces`. What `known` has is not captured again,
+    and what is captured is added to it.
     """
-    example = declared.example_sizes
-    traced = trace_symbolically(module, declared, example)
-    if isinstance(traced, Stopped):
-        return ()
-    traces[tuple(sorted(example.items()))] = traced
-    captured = read_capture(traced, traced.program, declared, example)
-    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED])
+    known = known or CapturedOnce()
+    if known.conditions is None:
+        example = declared.example_sizes
+        traced = trace_symbolically(module, declared, example)
+        if isinstance(traced, Stopped):
+            return ()
+        traces[tuple(sorted(example.items()))] = traced
+        known.conditions = _conditions_of_program(
+            read_capture(traced, traced.program, declared, example), declared.domain
+        )
+    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED], known.parts)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
-    return (*outside, *_conditions_of_program(captured, declared))
+    return (*outside, *known.conditions)
 
 
-def _conditions_of_program(captured: Captured, declared: Declared) -> tuple[Condition, ...]:
+def _conditions_of_program(captured: Captured, domain: Domain) -> tuple[Condition, ...]:
     limits = [limit for region in captured.regions for limit in find_table_limits(region)]
     conditions = [*(guard.condition for guard in captured.guards if guard.status != "proved"), *limits]
     parts = [part for condition in conditions if condition is not None for part in conjuncts(condition)]
-    return tuple(dict.fromkeys(_shortened(part, declared.domain) for part in parts))
+    return tuple(dict.fromkeys(_shortened(part, domain) for part in parts))
 
 
 def _shortened(condition: Condition, domain: Domain) -> Condition:

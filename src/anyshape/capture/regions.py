@@ -55,16 +55,23 @@ def refused_part(stopped: Stopped, sizes: Mapping[str, int]) -> RefusedPart | No
     return RefusedPart(all_of(conditions), dict(sizes))
 
 
+RefusedParts = dict[tuple[tuple[str, int], ...], RefusedPart | None]
+"""The parts that captures at refused sizes have shown, by these sizes; None where a capture showed none."""
+
+
 def find_refused_parts(
-    module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]]
+    module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]], known: RefusedParts
 ) -> Iterator[RefusedPart]:
-    """The parts of the domain in which these refused sizes lie, as far as captures show them."""
+    """The parts of the domain in which these refused sizes lie, as far as captures show them. New ones are added to `known`."""
     found: list[RefusedPart] = []
     for sizes in refused:
         if any(holds(part.condition, sizes) for part in found):
             continue
-        captured = capture_symbolically(module, declared, sizes, lambda program: program)
-        part = refused_part(captured, sizes) if isinstance(captured, Stopped) else None
+        key = tuple(sorted(sizes.items()))
+        if key not in known:
+            captured = capture_symbolically(module, declared, sizes, lambda program: program)
+            known[key] = refused_part(captured, sizes) if isinstance(captured, Stopped) else None
+        part = known[key]
         if part is not None:
             found.append(part)
             yield part

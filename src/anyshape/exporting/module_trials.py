@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anyshape.capture.guard_candidates import find_candidates
+from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.capture.symbolic import Traces
 from anyshape.diagnose.limits_reached import diagnose_memory
 from anyshape.diagnose.outputs import describe_outputs, find_smallest_varying
@@ -54,26 +54,40 @@ class Tried:
     """Whether bounds of integers were found, and refusals are left with integers inside of them: those are of sizes."""
 
 
+Outcomes = dict[tuple[int | None, tuple[tuple[str, int], ...]], Refusal | None]
+"""The module's refusals, None where it answered, by the number of draws of values and the sizes."""
+
+
+@dataclass
+class KnownBefore:
+    """What is known of a module under one declaration, so that rules are learned again without trying all of it again."""
+
+    cost: Costing | None = None
+    captured: CapturedOnce = field(default_factory=CapturedOnce)
+    outcomes: Outcomes = field(default_factory=dict)
+
+
 def try_module(
     module: torch.nn.Module,
     declared: Declared,
     reference: Reference,
     options: Options,
     lessons: Sequence[Lesson] = (),
-    cost: Costing | None = None,
+    known: KnownBefore | None = None,
 ) -> Tried:
     """Where the module answers; where it refuses values that were drawn, with such as it takes. `lessons`: see `explore`.
 
-    `cost` is that of the module under this declaration, if it is known already.
+    What is found under this declaration is added to `known`.
     """
 
-    def look(declared: Declared, cost: Costing | None = None) -> Tried:
-        cost = cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+    def look(declared: Declared, known: KnownBefore) -> Tried:
+        cost = known.cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
+        known.cost = cost
         programs: Traces = {}
 
         def explore_with(*, several: bool) -> Explored:
-            try_sizes = trying(declared, reference, draws=_DRAWS if several else None)
-            candidates = partial(find_candidates, module, declared, programs)
+            try_sizes = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
+            candidates = partial(find_candidates, module, declared, programs, known=known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
             return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
 
@@ -84,7 +98,7 @@ def try_module(
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return Tried(declared, explored, cost, programs=programs)
 
-    first = _with_return_line(look(declared, cost), reference)
+    first = _with_return_line(look(declared, known or KnownBefore()), reference)
     raised = [each for each in first.explored.refused if each.outputs is None]
     if not raised or not first.explored.answered:
         return first
@@ -97,7 +111,7 @@ def try_module(
         try_again = trying(learned.declared, reference)
         if all(try_again(each.sizes) is not None for each in refused[:_LOOKED_AT]):
             return None
-        again = _with_return_line(look(learned.declared), reference)
+        again = _with_return_line(look(learned.declared, KnownBefore()), reference)
         return replace(again, values=learned.texts, order=learned.order)
 
     integers = learn_values(declared, reference.answers)
@@ -197,14 +211,24 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
 
 
-def trying(declared: Declared, reference: Reference, *, draws: int | None = None) -> Callable[[Sizes], Refusal | None]:
+def trying(
+    declared: Declared, reference: Reference, *, draws: int | None = None, known: Outcomes | None = None
+) -> Callable[[Sizes], Refusal | None]:
     """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
 
     Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
-    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal.
+    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal. At sizes that
+    `known` has, the module is not called again; what is found is added to it.
     """
+    outcomes: Outcomes = {} if known is None else known
 
     def try_sizes(sizes: Sizes) -> Refusal | None:
+        key = (draws, tuple(sorted(sizes.items())))
+        if key not in outcomes:
+            outcomes[key] = try_once(sizes)
+        return outcomes[key]
+
+    def try_once(sizes: Sizes) -> Refusal | None:
         drawn = [declared.make(sizes, 0)] if draws is None else _drawn(declared, sizes, draws)
         tried = (try_inputs(sizes, inputs) for inputs in drawn)
         return next((refusal for refusal in tried if refusal is not None), None)

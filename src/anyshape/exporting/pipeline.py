@@ -19,13 +19,12 @@ from anyshape.diagnose.one_size import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
-from anyshape.explore import Costing
 from anyshape.explore.left_out import find_left_out
 from anyshape.exporting.constancy import check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
-from anyshape.exporting.module_trials import diagnose_declared_values, try_module
+from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
@@ -76,8 +75,8 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     constant = make_constant(module, declared, options)
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
-        cost = constant.cost if not constant.states else None
-        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit, cost))
+        known = KnownBefore(constant.cost if not constant.states else None)
+        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit, known))
     context, attempts = climbed.context, climbed.attempts
     findings = [*context.declared.notes, *training, *constant.findings, *climbed.findings]
     late = check_noted(constant, reference.noted)
@@ -117,7 +116,7 @@ class _Job:
     options: Options
     tell: Tell
     limit: TimeLimit
-    cost: Costing | None = None  # of the module under this declaration, where it is known
+    known: KnownBefore
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def _climb_until_settled(job: _Job) -> _Climbed:
 def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> _Climbed:
     options = job.options
     job.tell("trying the model", 0, 0)
-    tried = try_module(job.module, job.declared, job.reference, options, lessons, job.cost)
+    tried = try_module(job.module, job.declared, job.reference, options, lessons, job.known)
     declared, explored = tried.declared, tried.explored
     made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
     values = diagnose_declared_values(job.declared, explored, job.reference)
