@@ -11,8 +11,9 @@ from anyshape.domain import Ref, evaluate
 from anyshape.domain.condition import holds
 
 N = sympy.Symbol("s0", integer=True, positive=True)
+M = sympy.Symbol("s1", integer=True, positive=True)
 HALF = sympy.Float(0.5)
-DIMS = {"s0": Ref("n")}
+DIMS = {"s0": Ref("n"), "s1": Ref("m")}
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,33 @@ def test_floats_are_compared_exactly() -> None:
     found = condition_of(sympy.Ge(ToFloat(N) * HALF, sympy.Float(2.5)), DIMS)
     assert found is not None
     assert [holds(found, {"n": size}) for size in (4, 5, 6)] == [False, True, True]
+
+
+@pytest.mark.parametrize("bound", [1.5, 0.75, 3.0])
+@pytest.mark.parametrize("comparison", [sympy.Gt, sympy.Ge, sympy.Lt, sympy.Eq, sympy.Ne])
+def test_quotients_of_sizes_are_compared_exactly_with_fractions(comparison: type, bound: float) -> None:
+    found = condition_of(comparison(IntTrueDiv(N, M), sympy.Float(bound)), DIMS)
+    assert found is not None
+    for height in range(1, 40):
+        for width in range(1, 40):
+            expected = bool(comparison(sympy.Float(height / width), sympy.Float(bound)))
+            assert holds(found, {"n": height, "m": width}) == expected
+
+
+def test_a_third_is_compared_exactly_with_an_integer() -> None:
+    found = condition_of(sympy.Eq(FloatTrueDiv(ToFloat(N), sympy.Integer(21)), ToFloat(M)), DIMS)
+    assert found is not None
+    assert [holds(found, {"n": size, "m": 2}) for size in (41, 42, 43)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        sympy.Gt(IntTrueDiv(N, M), IntTrueDiv(M, 3)),  # both are rounded
+        sympy.Gt(IntTrueDiv(N, M - 7), sympy.Float(1.5)),  # the sign of what divides is not known
+        sympy.Gt(IntTrueDiv(N, 3), sympy.Float(7 / 3)),  # as near as rounding is
+    ],
+    ids=str,
+)
+def test_quotients_that_may_be_rounded_onto_the_other_side_are_not_translated(term: sympy.Expr) -> None:
+    assert condition_of(term, DIMS) is None

@@ -1,9 +1,10 @@
 """torch's sympy expressions over size symbols -> our expressions and conditions over the user's dims; a program's outputs.
 
-Floats of which every value is exact (`ceil(n / 2 - 0.5)`: integers, halves, quarters and so on) are fractions of integers.
-What integer arithmetic cannot express (division by 3, square roots, sizes that depend on values) gives None: the caller
-keeps the text and treats the condition as unknown, never as true. Such a condition (`float(n) / 21 == n // 21`) is tried at
-sizes: the solver cannot decide it, and a file may be wrong where it does not hold; torch can still compute it.
+Floats of which every value is exact (`ceil(n / 2 - 0.5)`: integers, halves, quarters and so on) are fractions of integers,
+with which quotients are compared exactly (`h / w > 1.5`). What integer arithmetic cannot express (a rounded third, square
+roots, sizes that depend on values) gives None: the caller keeps the text and treats the condition as unknown, never as true.
+Such a condition (`n**0.5 == n // 4`) is tried at sizes: the solver cannot decide it, and a file may be wrong where it does
+not hold; torch can still compute it.
 """
 
 from __future__ import annotations
@@ -105,10 +106,7 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "BooleanFalse":
         return FALSE
     if name in _COMPARISONS:
-        (left, below_left), (right, below_right) = (_fraction(side, symbols) for side in term.args)
-        if below_left == below_right:
-            return Compare(_COMPARISONS[name], left, right)
-        return Compare(_COMPARISONS[name], left * below_right, right * below_left)
+        return _compared(_COMPARISONS[name], *term.args, symbols)
     if name == "And":
         return all_of(_condition(part, symbols) for part in term.args)
     if name == "Or":
@@ -116,6 +114,43 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "Not":
         return Not(_condition(term.args[0], symbols))
     raise _Untranslatable(name)
+
+
+def _compared(operator: str, left: Any, right: Any, symbols: Mapping[str, Expr]) -> Condition:
+    """Both sides without their fraction bars, one of which may have a size below it: `h / w > 1.5` is `2*h > 3*w`.
+
+    A quotient of integers, rounded to float64, is on the same side of such a fraction as before: the two are equal or differ
+    by more than rounding does, since sizes are far below 2**32. Two rounded quotients may be equal though they were not.
+    """
+    if _is_quotient(left) and _is_quotient(right):
+        raise _Untranslatable("two quotients")
+    (above_left, below_left), (above_right, below_right) = _ratio(left, symbols), _ratio(right, symbols)
+    if below_left == below_right:
+        return Compare(operator, above_left, above_right)
+    return Compare(operator, above_left * below_right, above_right * below_left)
+
+
+def _is_quotient(term: Any) -> bool:
+    """Whether a term is one integer divided by another that is not negative, and no power of two."""
+    if type(term).__name__ not in ("FloatTrueDiv", "IntTrueDiv"):
+        return False
+    above, below = map(_integer, term.args)
+    is_exact = below.is_Integer and int(below).bit_count() == 1
+    return bool(above.is_integer and below.is_integer and below.is_nonnegative) and not is_exact
+
+
+def _integer(term: Any) -> Any:
+    """What a term was before it was made a float."""
+    return term.args[0] if type(term).__name__ == "ToFloat" else term
+
+
+def _ratio(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, Expr]:
+    """What is above and below the fraction bar of one side of a comparison."""
+    if _is_quotient(term):
+        above, below = (_expression(_integer(part), symbols) for part in term.args)
+        return above, below
+    above, divisor = _fraction(term, symbols)
+    return above, Number(divisor)
 
 
 def _fraction(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, int]:
