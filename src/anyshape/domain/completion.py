@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.domain.condition import Compare, Condition
-from anyshape.domain.dims import Domain, fits
+from anyshape.domain.dims import Domain, Point, fits
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import Session
 from anyshape.domain.solver_answers import Undecided, wrong_point
 from anyshape.findings import InternalError
 
-Sizes = dict[str, int]
 EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it
 PATIENCE_MS = 20_000  # for a machine that hardly moves
 _FAILURES = 3
@@ -28,7 +27,7 @@ class Budget:
     cost: Callable[[Mapping[str, int]], int]
     most: int
 
-    def allows(self, point: Sizes) -> bool:
+    def allows(self, point: Point) -> bool:
         return self.cost(point) <= self.most
 
 
@@ -45,15 +44,15 @@ class Completion:
         self._failures = 0
         self.too_dear: dict[tuple[tuple[str, int], ...], None] = {}
 
-    def allows(self, point: Sizes, conditions: Sequence[Condition] = ()) -> bool:
+    def allows(self, point: Point, conditions: Sequence[Condition] = ()) -> bool:
         """Whether the point is in the domain, keeps the conditions, and is within the budget."""
         return fits(self._domain, conditions, point) and self._budget.allows(point)
 
-    def note_too_dear(self, point: Sizes) -> None:
+    def note_too_dear(self, point: Point) -> None:
         """Remember a point of the domain that costs too much."""
         self.too_dear[tuple((name, point[name]) for name in self._domain.names)] = None
 
-    def raise_size(self, point: Sizes, name: str, wished: int, conditions: Sequence[Condition] = ()) -> Sizes:
+    def raise_size(self, point: Point, name: str, wished: int, conditions: Sequence[Condition] = ()) -> Point:
         """The point with one size as close to the wished one as the others allow, which stay as they are."""
         multiple = self._domain.dim(name).multiple
         low, high = point[name] // multiple, wished // multiple
@@ -66,7 +65,7 @@ class Completion:
                 high = middle - 1
         return point
 
-    def complete(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> Sizes | None:
+    def complete(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> Point | None:
         """A point with the wished sizes as far as relations and conditions allow, None if the conditions never hold."""
         wished = {name: wishes[name] for name in self._domain.names}
         if fits(self._domain, conditions, wished):
@@ -83,7 +82,7 @@ class Completion:
             raise InternalError(wrong_point(self._domain.conditions(), found))
         return found
 
-    def afford(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> tuple[Sizes, Sizes] | None:
+    def afford(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> tuple[Point, Point] | None:
         """The same within the budget, and the wishes that were left: the last are lowered as far as it takes."""
         left = dict(wishes)
         point = self.complete(left, conditions)
@@ -98,8 +97,8 @@ class Completion:
         return None
 
     def _raised(
-        self, point: Sizes, left: Sizes, raise_to: Mapping[str, int], conditions: Sequence[Condition]
-    ) -> tuple[Sizes, Sizes]:
+        self, point: Point, left: Point, raise_to: Mapping[str, int], conditions: Sequence[Condition]
+    ) -> tuple[Point, Point]:
         """The affordable point with the largest size of the one dim up to the wished one, and its wishes."""
         ((name, wished),) = raise_to.items()
         multiple = self._domain.dim(name).multiple
@@ -114,7 +113,7 @@ class Completion:
                 low, point, left = middle, better, raised
         return point, left
 
-    def _affordable(self, wishes: Sizes, conditions: Sequence[Condition]) -> Sizes | None:
+    def _affordable(self, wishes: Point, conditions: Sequence[Condition]) -> Point | None:
         point = self.complete(wishes, conditions)
         return point if point is not None and self._budget.allows(point) else None
 

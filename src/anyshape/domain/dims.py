@@ -21,6 +21,8 @@ from anyshape.findings import DeclarationError, Finding
 
 Sizes = Mapping[str, int]
 """A size for each dim."""
+Point = dict[str, int]
+"""The same, newly made: whoever gets it may change it."""
 
 
 def format_sizes(sizes: Sizes, separator: str = ", ") -> str:

@@ -13,14 +13,13 @@ from random import Random
 
 from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
-from anyshape.domain.dims import Domain, all_points, empty_domain, is_small
+from anyshape.domain.dims import Domain, Point, all_points, empty_domain, is_small
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solver_answers import Answer, Undecided
 from anyshape.domain.solver_questions import find_point, range_of, smallest_point
 from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
 
-Sizes = dict[str, int]
 _PATIENCE = 30
 _ATTEMPTS = 200
 
@@ -29,8 +28,8 @@ _ATTEMPTS = 200
 class Chosen:
     """The points to try, and the points that were proposed and cost more than the budget."""
 
-    points: tuple[Sizes, ...]
-    too_dear: tuple[Sizes, ...] = ()
+    points: tuple[Point, ...]
+    too_dear: tuple[Point, ...] = ()
 
 
 def choose_sizes(
@@ -69,7 +68,7 @@ def choose_sizes(
     return Chosen(points, tuple(point for point in chooser.too_dear if point not in points))
 
 
-def _alternate(one: Iterator[Sizes | None], two: Iterator[Sizes | None]) -> Iterator[Sizes | None]:
+def _alternate(one: Iterator[Point | None], two: Iterator[Point | None]) -> Iterator[Point | None]:
     return (point for both in zip_longest(one, two) for point in both)
 
 
@@ -79,7 +78,7 @@ def _random_size(levels: Levels, random: Random) -> int:
     return (low + int((high - low + 1) ** random.random()) - 1) * levels.dim.multiple
 
 
-def _smallest(domain: Domain) -> Sizes:
+def _smallest(domain: Domain) -> Point:
     try:
         point = smallest_point(domain, timeout_ms=PATIENCE_MS, effort=EFFORT)
     except Undecided:
@@ -105,8 +104,8 @@ def _tightened(domain: Domain) -> Domain:
 class _Chooser:
     """The points so far, and generators of further ones; a generator may yield None, or a point that is there."""
 
-    def __init__(self, domain: Domain, smallest: Sizes, example: Mapping[str, int], budget: Budget) -> None:
-        self.points: list[Sizes] = []
+    def __init__(self, domain: Domain, smallest: Point, example: Mapping[str, int], budget: Budget) -> None:
+        self.points: list[Point] = []
         self._domain, self._smallest, self._example = domain, smallest, example
         self._uses: Counter[tuple[str, int]] = Counter()
         reaches = {dim.name: reach(dim, example.get(dim.name), smallest[dim.name]) for dim in domain.dims}
@@ -120,11 +119,11 @@ class _Chooser:
         self._covering = Covering({name: tuple(levels.pools) for name, levels in self._levels.items()})
 
     @property
-    def too_dear(self) -> list[Sizes]:
+    def too_dear(self) -> list[Point]:
         """Points that were proposed and cost more than the budget."""
         return [dict(point) for point in self._completion.too_dear]
 
-    def take(self, point: Sizes) -> None:
+    def take(self, point: Point) -> None:
         """Add the point unless it is there already."""
         if point in self.points:
             return
@@ -132,7 +131,7 @@ class _Chooser:
         self._uses.update(point.items())
         self._covering.meet({name: levels.level_of(point[name]) for name, levels in self._levels.items()})
 
-    def opening(self) -> Iterator[Sizes | None]:
+    def opening(self) -> Iterator[Point | None]:
         """All unequal, all smallest, all 1 where 0 is allowed, all highest, and the example."""
         yield self._afford(self._generic())
         yield self._smallest
@@ -141,7 +140,7 @@ class _Chooser:
         if all(name in self._example for name in self._domain.names):
             yield self._afford({name: self._example[name] for name in self._domain.names})
 
-    def around(self, conditions: Sequence[Condition]) -> Iterator[Sizes | None]:
+    def around(self, conditions: Sequence[Condition]) -> Iterator[Point | None]:
         """Both sides of each condition, and where its comparisons tip over; where the relations tip over, too."""
         both_sides = [side for condition in conditions for side in (condition, negate(condition))]
         compares = [
@@ -152,7 +151,7 @@ class _Chooser:
             if not any(holds(probe, point) for point in self.points):
                 yield self._afford(self._generic(), (probe,)) or self._smallest_at(probe)
 
-    def pairs(self) -> Iterator[Sizes | None]:
+    def pairs(self) -> Iterator[Point | None]:
         """Points that meet the open pairs of levels, until none are open or no more can be met."""
         fruitless = 0
         while fruitless < _PATIENCE and (proposal := self._covering.propose()):
@@ -163,7 +162,7 @@ class _Chooser:
             self._covering.give_up(target)
             fruitless = 0 if met else fruitless + 1
 
-    def rest(self, random: Random) -> Iterator[Sizes | None]:
+    def rest(self, random: Random) -> Iterator[Point | None]:
         """The telling sizes that no point has yet, those of all dims side by side; every fourth point at random."""
         pools = {name: levels.telling() for name, levels in self._levels.items()}
         for turn in range(_ATTEMPTS):
@@ -172,12 +171,12 @@ class _Chooser:
         if is_small(self._domain, _ATTEMPTS):
             yield from filter(self._is_affordable, all_points(self._domain))
 
-    def _random(self, random: Random) -> Sizes:
+    def _random(self, random: Random) -> Point:
         order = list(self._levels)
         random.shuffle(order)
         return {name: _random_size(self._levels[name], random) for name in order}
 
-    def _smallest_at(self, probe: Condition) -> Sizes | None:
+    def _smallest_at(self, probe: Condition) -> Point | None:
         """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` needs 513."""
         try:
             point = smallest_point(self._domain, probe, timeout_ms=PATIENCE_MS, effort=EFFORT)
@@ -185,7 +184,7 @@ class _Chooser:
             return None
         return point if point is not None and self._is_affordable(point) else None
 
-    def _is_affordable(self, point: Sizes) -> bool:
+    def _is_affordable(self, point: Point) -> bool:
         is_allowed = self._completion.allows(point)
         if not is_allowed and self._domain.contains(point):
             self._completion.note_too_dear(point)
@@ -196,7 +195,7 @@ class _Chooser:
         afforded = self._completion.afford({name: high, **others})
         return afforded[0][name] if afforded is not None else self._smallest[name]
 
-    def _afford(self, wishes: Sizes, conditions: Sequence[Condition] = ()) -> Sizes | None:
+    def _afford(self, wishes: Point, conditions: Sequence[Condition] = ()) -> Point | None:
         """The affordable point near the wishes; what had to give way to a relation becomes telling again, if it can.
 
         Otherwise the solver's taste would decide, and it likes the ends: `a >= b` would be met at `a == b` only.
@@ -217,12 +216,12 @@ class _Chooser:
                     break
         return point
 
-    def _generic(self) -> Sizes:
+    def _generic(self) -> Point:
         return self._pick({name: levels.middle() for name, levels in self._levels.items()})
 
-    def _pick(self, pools: Mapping[str, Sequence[int]]) -> Sizes:
+    def _pick(self, pools: Mapping[str, Sequence[int]]) -> Point:
         """A size from each pool: unlike the others of this point first of all, then one that was little used."""
-        sizes: Sizes = {}
+        sizes: Point = {}
         for name, pool in pools.items():
             sizes[name] = min(pool, key=lambda size: (size in sizes.values(), self._uses[name, size]))
         return sizes

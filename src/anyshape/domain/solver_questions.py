@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from anyshape.domain.condition import Compare, Condition, dims_of, negate
-from anyshape.domain.dims import Domain, all_points, corners, fits, is_small
+from anyshape.domain.dims import Domain, Point, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Ref, evaluate
 from anyshape.domain.solve import Session
 from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided, wrong_point
@@ -17,8 +17,6 @@ from anyshape.findings import InternalError
 
 TIMEOUT_MS = 2000
 ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
-
-Sizes = dict[str, int]
 
 
 def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
@@ -31,7 +29,7 @@ def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
 
 def find_point(
     domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
-) -> Sizes | None:
+) -> Point | None:
     """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot decide."""
     for corner in corners(domain):
         if fits(domain, conditions, corner):
@@ -46,7 +44,7 @@ def find_point(
 
 def smallest_point(
     domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
-) -> Sizes | None:
+) -> Point | None:
     """Of all such sizes those with the smallest sum, and of these the first in the order of the dims.
 
     None if there are none; Undecided if z3 cannot decide, or cannot prove that there are no smaller ones.
@@ -123,13 +121,13 @@ class _Search:
         self, domain: Domain, conditions: tuple[Condition, ...], timeout_ms: int, effort: int | None = None
     ) -> None:
         self.domain, self.conditions = domain, conditions
-        self.best: Sizes | None = None
+        self.best: Point | None = None
         spoken_of = {name for term in (*domain.relations, *conditions) for name in dims_of(term)}
         self.involved = tuple(dim for dim in domain.dims if dim.name in spoken_of)
         self.session = Session([dim.name for dim in self.involved], timeout_ms, effort)
         self.session.require(*Domain(self.involved, domain.relations).conditions(), *conditions)
 
-    def find(self, *conditions: Condition) -> Sizes | None:
+    def find(self, *conditions: Condition) -> Point | None:
         """A point at which these conditions hold as well."""
         answer = self.session.find(*conditions)
         if answer is None:
@@ -140,7 +138,7 @@ class _Search:
         self.best = sizes if self.best is None else min(self.best, sizes, key=_size_order)
         return sizes
 
-    def shrink(self) -> Sizes:
+    def shrink(self) -> Point:
         """The smallest point, down from the best so far; nothing else can be asked afterwards."""
         sum_of_sizes: Expr = Number(0)
         for dim in self.involved:
@@ -187,5 +185,5 @@ class _Search:
         return low
 
 
-def _size_order(sizes: Sizes) -> tuple[int, tuple[int, ...]]:
+def _size_order(sizes: Point) -> tuple[int, tuple[int, ...]]:
     return sum(sizes.values()), tuple(sizes.values())

@@ -72,7 +72,7 @@ def _disagreement(equation: Equation, sizes: dict[str, int], example: str) -> Fi
     return unsolvable_size(equation.path, equation.axis, str(equation.expr), equation.size, known, example)
 
 
-Sizes = tuple[int, ...]
+AtEachExample = tuple[int, ...]
 
 _MULTIPLES = (2, 3, 4)
 _ENOUGH = 3
@@ -84,18 +84,18 @@ class Column:
     """One axis in all examples."""
 
     place: Place
-    sizes: Sizes
+    sizes: AtEachExample
 
     @property
     def varies(self) -> bool:
         return len(set(self.sizes)) > 1
 
 
-def infer_columns(columns: Sequence[Column], known: Mapping[str, Sizes]) -> dict[Place, Expr]:
+def infer_columns(columns: Sequence[Column], known: Mapping[str, AtEachExample]) -> dict[Place, Expr]:
     """An expression for each column: a number, a known dim, what follows from dims, or a dim of its own."""
     found: dict[Place, Expr] = {column.place: Number(column.sizes[0]) for column in columns if not column.varies}
     varying = [column for column in columns if column.varies]
-    first: dict[Sizes, Place] = {}
+    first: dict[AtEachExample, Place] = {}
     for column in varying:
         first.setdefault(column.sizes, column.place)
     meanings = _meanings(first, known)
@@ -103,10 +103,10 @@ def infer_columns(columns: Sequence[Column], known: Mapping[str, Sizes]) -> dict
     return found
 
 
-def _meanings(first: Mapping[Sizes, Place], known: Mapping[str, Sizes]) -> dict[Sizes, Expr]:
+def _meanings(first: Mapping[AtEachExample, Place], known: Mapping[str, AtEachExample]) -> dict[AtEachExample, Expr]:
     """Small columns are dims before large ones, so that a sum is found as one."""
-    meanings: dict[Sizes, Expr] = {sizes: Ref(name) for name, sizes in known.items()}
-    own: list[Sizes] = []
+    meanings: dict[AtEachExample, Expr] = {sizes: Ref(name) for name, sizes in known.items()}
+    own: list[AtEachExample] = []
     for sizes in sorted(first, key=sum):
         if sizes in meanings:
             continue
@@ -130,7 +130,7 @@ def _dim_name(place: Place) -> str:
     return name_of(place) if axis >= 0 else name_of((path, 0)).removesuffix("_0")
 
 
-def _as_sum(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
+def _as_sum(sizes: AtEachExample, meanings: Mapping[AtEachExample, Expr]) -> Expr | None:
     candidates = list(meanings.items())
     for index, (one, first) in enumerate(candidates):
         for two, second in candidates[index + 1 :]:
@@ -139,12 +139,12 @@ def _as_sum(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
     return None
 
 
-def _differ(one: Sizes, two: Sizes) -> bool:
+def _differ(one: AtEachExample, two: AtEachExample) -> bool:
     """Whether the sum of two columns explains more than an offset of one of them would."""
     return len(set(one)) > 1 and len(set(two)) > 1
 
 
-def _as_other(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
+def _as_other(sizes: AtEachExample, meanings: Mapping[AtEachExample, Expr]) -> Expr | None:
     for other, expr in meanings.items():
         for factor in _MULTIPLES:
             if all(factor * size == mine for size, mine in zip(other, sizes, strict=True)):
@@ -159,7 +159,7 @@ def _as_other(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
     return None
 
 
-def _as_half(sizes: Sizes, meanings: Mapping[Sizes, Expr]) -> Expr | None:
+def _as_half(sizes: AtEachExample, meanings: Mapping[AtEachExample, Expr]) -> Expr | None:
     for other, expr in meanings.items():
         if len(set(other)) < _ENOUGH or len({size % 2 for size in other}) < 2 or max(other) < _LARGE:
             continue

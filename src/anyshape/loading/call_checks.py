@@ -14,16 +14,16 @@ import numpy as np
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
 from anyshape.domain.bounded_values import ValueBounds
+from anyshape.domain.dims import Point
 from anyshape.findings import ContractBroken, Finding
 from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
 from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Contract, Rule, TensorPromise
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Sizes = dict[str, int]
 
 
-def check_call(contract: Contract, feeds: Mapping[str, Array]) -> Sizes:
+def check_call(contract: Contract, feeds: Mapping[str, Array]) -> Point:
     """The size of each dim that the call determines. Raises ContractBroken if the call breaks a rule."""
     return CallChecker.of(contract).check(feeds)
 
@@ -47,7 +47,7 @@ class CallChecker:
         dims = {place: dims_of(place.expr) for place in places}
         return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, contract.value_bounds)
 
-    def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Sizes:
+    def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Point:
         """As `check_call`; `torch_inputs` are those that the user gave as torch tensors, for the words of a fix."""
         self._check_names(feeds)
         for name, tensor in self._inputs.items():
@@ -88,7 +88,7 @@ def _check_tensor(tensor: TensorPromise, array: Array, is_torch: bool) -> None:
             raise ContractBroken(say.wrong_fixed_size(tensor, axis, array.shape))
 
 
-def _check_values(tensor: TensorPromise, array: Array, bounds: ValueBounds, sizes: Sizes) -> None:
+def _check_values(tensor: TensorPromise, array: Array, bounds: ValueBounds, sizes: Point) -> None:
     known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
     if not known.size:
         return
@@ -113,7 +113,7 @@ class _Call:
         self.dims = checker.dims
         self.axes = axes
         self.readings: dict[str, Reading] = {}
-        self.sizes: Sizes = {}
+        self.sizes: Point = {}
         for reading in checker.readings:
             try:
                 size = evaluate(reading.value, axes)

@@ -6,7 +6,7 @@ others, since a program uses the same sizes again and again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,12 @@ import numpy as np
 from anyshape.capture.generalized.fit_forms import Points
 from anyshape.capture.generalized.fit_integers import fit_integers
 from anyshape.capture.generalized.fit_reals import Part, Real, evaluate_real, fit_jumps, fit_reals
-from anyshape.domain import Expr, Number, Op, dims_of, simplify
+from anyshape.domain import Expr, Number, Op, Sizes, dims_of, simplify
 
 _MOST_POINTS = 160
 _MOST_LEARNED = 24
 _FEWEST_REPETITIONS = 5
 _CLOSE = 1e-11
-
-Point = Mapping[str, int]
 
 
 class Fits:
@@ -32,7 +30,7 @@ class Fits:
         self._known: dict[Any, Any] = {}
         self.learned: dict[Expr, None] = {}
 
-    def integers(self, seen: Sequence[tuple[Point, int]], near: Sequence[Expr] = ()) -> Expr | None:
+    def integers(self, seen: Sequence[tuple[Sizes, int]], near: Sequence[Expr] = ()) -> Expr | None:
         """The simplest integer expression that gives each of these numbers at its point; None if there is none.
 
         `near` are sizes that the number is likely to be made of.
@@ -53,7 +51,7 @@ class Fits:
         result: Expr | None = self._known[key]
         return result
 
-    def reals(self, seen: Sequence[tuple[Point, float]], near: Sequence[Expr] = ()) -> Real | float | None:
+    def reals(self, seen: Sequence[tuple[Sizes, float]], near: Sequence[Expr] = ()) -> Real | float | None:
         """The same for floats; a float where all are equal."""
         if len({value for _, value in seen}) == 1 or all(value != value for _, value in seen):
             return float(seen[0][1])
@@ -106,17 +104,17 @@ def _rises_again(quotient: Expr, points: Points) -> bool:
     return values is not None and len(np.unique(values)) > 2
 
 
-def _explains(expr: Expr, seen: Sequence[tuple[Point, int]]) -> bool:
+def _explains(expr: Expr, seen: Sequence[tuple[Sizes, int]]) -> bool:
     values = Points([point for point, _ in seen]).evaluate(expr)
     return values is not None and bool((values == np.array([value for _, value in seen])).all())
 
 
-def _explains_reals(real: Real, seen: Sequence[tuple[Point, float]]) -> bool:
+def _explains_reals(real: Real, seen: Sequence[tuple[Sizes, float]]) -> bool:
     """Whether the rule gives every number that was seen, to a few units in the last place."""
     return all(abs(evaluate_real(real, point) - value) <= _CLOSE * max(1.0, abs(value)) for point, value in seen)
 
 
-def _integer_steps(seen: Sequence[tuple[Point, int]]) -> Expr | None:
+def _integer_steps(seen: Sequence[tuple[Sizes, int]]) -> Expr | None:
     found = fit_jumps(seen)
     if found is None:
         return None
@@ -127,7 +125,7 @@ def _integer_steps(seen: Sequence[tuple[Point, int]]) -> Expr | None:
     return simplify(total)
 
 
-def _real_step(seen: Sequence[tuple[Point, float]]) -> Real | None:
+def _real_step(seen: Sequence[tuple[Sizes, float]]) -> Real | None:
     """One jump: a product and a shift cannot express more."""
     found = fit_jumps(seen)
     if found is None or len(found[1]) != 1:
@@ -136,7 +134,7 @@ def _real_step(seen: Sequence[tuple[Point, float]]) -> Real | None:
     return Real(float(difference), (Part("", step),), float(found[0]))
 
 
-def _thinned(seen: Sequence[tuple[Point, Any]]) -> list[tuple[Point, Any]]:
+def _thinned(seen: Sequence[tuple[Sizes, Any]]) -> list[tuple[Sizes, Any]]:
     """Enough points to distinguish expressions, spread evenly, the ends included."""
     if len(seen) <= _MOST_POINTS:
         return list(seen)

@@ -43,14 +43,14 @@ from anyshape.translate.operators.size_values import (
 )
 
 _FLOAT, _DOUBLE, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
-Sizes = Sequence[Size] | None
+WantedSizes = Sequence[Size] | None
 Factors = Sequence[float] | None
 
 
 def resized(mode: str) -> Callable[..., Any]:
     """The overloads `vec`, with a size or factors. `mode` is Resize's: linear or cubic."""
 
-    def translate(x: ir.Value, output_size: Sizes, align_corners: bool, scale_factors: Factors) -> ir.Value:
+    def translate(x: ir.Value, output_size: WantedSizes, align_corners: bool, scale_factors: Factors) -> ir.Value:
         if mode == "linear" and dtype_of(x) == _DOUBLE:
             return _interpolate(x, output_size, align_corners, scale_factors)
         flat = op.Unsqueeze(x, as_vector(2)) if rank(x) == 3 else x  # runtimes are fastest on two axes
@@ -75,7 +75,7 @@ def _resize(x: ir.Value, factors: Any, sizes: Any, mode: str, align_corners: boo
     )
 
 
-def _wanted(x: ir.Value, output_size: Sizes, factors: Factors) -> list[Size]:
+def _wanted(x: ir.Value, output_size: WantedSizes, factors: Factors) -> list[Size]:
     if output_size is not None:
         return list(output_size)
     return [_scaled(size_scalar(x, axis + 2), factor) for axis, factor in enumerate(factors or ())]
@@ -109,7 +109,7 @@ def _step(number: float, steps: int) -> ir.Value:
     return constant(number, _FLOAT)
 
 
-def _interpolate(x: ir.Value, output_size: Sizes, align_corners: bool, factors: Factors) -> ir.Value:
+def _interpolate(x: ir.Value, output_size: WantedSizes, align_corners: bool, factors: Factors) -> ir.Value:
     """Axis by axis, with torch's own places, in double precision."""
     answer, of_rank = x, rank(x)
     for axis, wanted in enumerate(_wanted(x, output_size, factors), start=2):
