@@ -106,7 +106,8 @@ def _condition(term: Any, symbols: Mapping[str, Expr]) -> Condition:
     if name == "BooleanFalse":
         return FALSE
     if name in _COMPARISONS:
-        return _compared(_COMPARISONS[name], *term.args, symbols)
+        left, right = term.args
+        return _compared(_COMPARISONS[name], left, right, symbols)
     if name == "And":
         return all_of(_condition(part, symbols) for part in term.args)
     if name == "Or":
