@@ -35,6 +35,9 @@ TO_COMPLETE = {
     "AS201": "the body of the translation",
     "AS204": "the function below the decorator",
     "AS310": "the buffer in place of a parameter",
+    "AS542": "whether the model needs more time, or hangs",
+    "AS543": "whether the model needs more memory",
+    "AS546": "pip installs Ray",
 }
 """Code that the user has to complete, and with what."""
 
@@ -48,6 +51,7 @@ IN_WORDS = {
     "another file, folder or machine": "AS039 AS041 AS042 AS043 AS046 AS047 AS051 AS052 AS053 AS141 AS412 AS421 AS424 "
     "AS503 AS504 AS505",
     "the weights of the module": "AS038",
+    "the models of a batch, or its folder": "AS540 AS544 AS545 AS547 AS548 AS549",
     "nothing": "AS423",
     "a report to us": "AS901 AS902",
 }

@@ -18,6 +18,7 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
+from anyshape.cli.batch_command import WithRayAddress, batch
 from anyshape.cli.commands import check, explain, export, inspect
 from anyshape.cli.file_commands import bench, fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
@@ -85,6 +86,7 @@ app = typer.Typer(
     help=(
         "Declare the sizes. Get an ONNX file that is right at every one of them, or the line of your code in the way.\n\n"
         "  anyshape export model.py -o m.onnx        model.py defines model() and inputs(batch=3, …)\n\n"
+        "  anyshape batch models.toml                many models, each in a process of its own\n\n"
         "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
         "  anyshape bench m.onnx --model model.py    latency and memory over sizes\n\n"
         "  anyshape inspect m.onnx                   what the file promises\n\n"
@@ -101,6 +103,7 @@ app = typer.Typer(
 )
 for command in (export, check, bench, inspect, fix, freeze, explain):
     app.command()(with_outcome(command))
+app.command(cls=WithRayAddress)(with_outcome(batch))
 
 
 def _show_version(wanted: bool) -> None:

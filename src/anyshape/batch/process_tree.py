@@ -1,0 +1,161 @@
+"""The processes of a model: which there are, what memory they hold together, and how all of them are ended.
+
+A model's process leads a session of its own. To its tree belongs who is in that session, and who descends from it.
+Linux lists processes under /proc; other systems need psutil, and without it only the process group is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+
+_PROC = Path("/proc")
+_ROUNDS = 20
+_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this machine; `started` distinguishes it from a later one with the same number."""
+
+    pid: int
+    parent: int
+    session: int
+    started: str
+    resident: int
+    is_dead: bool = False
+
+
+def can_list_processes() -> bool:
+    """Whether memory of a whole tree can be measured here."""
+    return (_PROC / "self" / "stat").exists() or _has_psutil()
+
+
+def list_processes() -> dict[int, Process]:
+    """All processes by their number; empty where this system does not list them."""
+    if (_PROC / "self" / "stat").exists():
+        found = (_read_stat(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
+        return {each.pid: each for each in found if each is not None}
+    return _ask_psutil() if _has_psutil() else {}
+
+
+def _read_stat(pid: str) -> Process | None:
+    try:
+        fields = (_PROC / pid / "stat").read_bytes().rpartition(b")")[2].split()
+        pages = int(fields[21])
+        return Process(
+            pid=int(pid),
+            parent=int(fields[1]),
+            session=int(fields[3]),
+            started=fields[19].decode(),
+            resident=pages * os.sysconf("SC_PAGE_SIZE"),
+            is_dead=fields[0] in (b"Z", b"X"),
+        )
+    except (OSError, ValueError, IndexError):  # gone meanwhile
+        return None
+
+
+def _has_psutil() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("psutil") is not None
+
+
+def _ask_psutil() -> dict[int, Process]:
+    import psutil
+
+    found = {}
+    for each in psutil.process_iter(["pid", "ppid", "create_time", "memory_info", "status"]):
+        facts = each.info
+        memory = facts["memory_info"]
+        found[facts["pid"]] = Process(
+            pid=facts["pid"],
+            parent=facts["ppid"] or 0,
+            session=_session_of(facts["pid"]),
+            started=str(facts["create_time"]),
+            resident=memory.rss if memory else 0,
+            is_dead=facts["status"] == psutil.STATUS_ZOMBIE,
+        )
+    return found
+
+
+def _session_of(pid: int) -> int:
+    if not hasattr(os, "getsid"):
+        return 0
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+class ProcessTable:
+    """The list of processes, read again when it is older than `max_age_s`; shared by all who watch."""
+
+    def __init__(self, max_age_s: float = 0.1) -> None:
+        self._max_age_s = max_age_s
+        self._lock = threading.Lock()
+        self._read_at = 0.0
+        self._processes: dict[int, Process] = {}
+
+    def resident(self, root: int) -> int:
+        """Bytes of memory that the tree of `root` holds; pages that two processes share count twice."""
+        with self._lock:
+            if monotonic() - self._read_at > self._max_age_s:
+                self._processes = list_processes()
+                self._read_at = monotonic()
+            return sum(each.resident for each in find_tree(root, self._processes))
+
+
+def find_tree(root: int, processes: Mapping[int, Process]) -> list[Process]:
+    """The living processes of the session that `root` leads, and all that descend from one of them."""
+    members = {each.pid for each in processes.values() if each.pid == root or each.session == root}
+    is_growing = True
+    while is_growing:
+        more = {each.pid for each in processes.values() if each.parent in members} - members
+        members |= more
+        is_growing = bool(more)
+    return [processes[pid] for pid in members if pid in processes and not processes[pid].is_dead]
+
+
+def kill_tree(root: int) -> None:
+    """End the process, its session and its descendants; returns when none is left, or after a second."""
+    if sys.platform == "win32":
+        subprocess.run(["taskkill", "/T", "/F", "/PID", str(root)], capture_output=True, check=False)
+        return
+    with contextlib.suppress(OSError):
+        members = find_tree(root, list_processes())
+        os.killpg(root, signal.SIGKILL)
+        _kill_all(members)
+    for _ in range(_ROUNDS):
+        members = find_tree(root, list_processes())
+        if not members:
+            return
+        _kill_all(members)
+        sleep(_PAUSE_S)
+
+
+def _kill_all(members: list[Process]) -> None:
+    for each in members:
+        with contextlib.suppress(OSError):
+            os.kill(each.pid, signal.SIGKILL)
+
+
+def identity_of(pid: int) -> str | None:
+    """A text that no other process has had or will have on this machine until it starts anew; None if it is gone."""
+    found = list_processes().get(pid)
+    return None if found is None or found.is_dead else f"{pid} {found.started}"
+
+
+def kill_if_still(identity: str) -> None:
+    """End the tree of the process with this identity, if it still runs."""
+    pid = identity.partition(" ")[0]
+    if pid.isdigit() and identity_of(int(pid)) == identity:
+        kill_tree(int(pid))

@@ -1,0 +1,226 @@
+"""Run the models of a batch on a Ray cluster: one task a model. Ray places the tasks, and runs them again if a node dies.
+
+A task sends its files in pieces. Should a node die while they come, Ray runs the task anew and goes on with the pieces of
+the new attempt; pieces of two attempts are no file, so the model is then submitted again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter, deque
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import time
+from typing import Any
+
+from anyshape.batch.jobs import Job
+from anyshape.batch.local_pool import Finished, Report
+from anyshape.batch.model_digest import versions
+from anyshape.batch.model_process import LOG, NOTED, PRINTED
+from anyshape.batch.output_folder import OutputFolder
+from anyshape.batch.ray_task import Header, read_pieces, run_on_worker, sweep
+from anyshape.batch.travelling_files import Travelling, pack, returned
+from anyshape.findings import Finding, UsageError
+
+_RETRIES = 3
+_FIRST, _PER_BYTE = 2 << 30, 4  # memory to reserve: torch and a small model, and copies of the weights
+_UNKNOWN = 4 << 30  # for weights that are not here
+_SWEEP_S = 30.0
+
+
+class _MixedAttempts(Exception):
+    """Pieces of two attempts came."""
+
+
+class RayPool:
+    """The cluster at an address; "auto" is the one of this machine, "local" one that is started for the batch."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def limited(self, job: Job) -> Job:
+        """The job as it is: a model without a limit of its own may have nine tenths of its node."""
+        return job
+
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
+        """Each model as it ends. When the iteration is given up, its tasks are cancelled."""
+        with _connected(self._address) as ray:
+            cluster = _Cluster(ray)
+            try:
+                yield from cluster.run(jobs, output)
+            finally:
+                cluster.clear_up()
+
+
+class _Cluster:
+    """The tasks that are under way on a cluster."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._running: dict[Any, tuple[Job, Travelling, float]] = {}
+        self._attempts: Counter[str] = Counter()
+        self._most_memory = max((node["Resources"].get("memory", 0) for node in _alive(ray)), default=0)
+        self._versions = versions()
+        self.clear_up()
+
+    def run(self, jobs: Sequence[Job], output: OutputFolder) -> Generator[Finished]:
+        waiting = deque(jobs)
+        while waiting or self._running:
+            # Two for each processor: the object store holds the files of those that wait.
+            most = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+            while waiting and len(self._running) < most:
+                self._submit(waiting.popleft())
+            ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=1.0)
+            for stream in ready:
+                job, travelling, packed_at = self._running.pop(stream)
+                finished = self._receive(stream, job, travelling, output)
+                if finished is not None and finished.ended is not None:  # this machine's clock, not the worker's
+                    finished = replace(finished, ended=replace(finished.ended, began=packed_at))
+                if finished is None:
+                    waiting.append(job)
+                else:
+                    yield finished
+
+    def _submit(self, job: Job) -> None:
+        travelling, packed_at = pack(job), time()
+        files = {name: [self._ray.put(each) for each in read_pieces(path)] for name, path in travelling.files.items()}
+        task = self._ray.remote(run_on_worker).options(
+            num_returns="streaming",
+            num_cpus=job.cpus,
+            memory=self._memory_for(job, travelling),
+            max_retries=_RETRIES,
+            name=f"anyshape {job.name}",
+        )
+        self._running[task.remote(travelling.job, files)] = (job, travelling, packed_at)
+        self._attempts[job.name] += 1
+
+    def _memory_for(self, job: Job, travelling: Travelling) -> int:
+        """What to reserve: the limit of the model, or an estimate that some node has."""
+        if job.memory_limit is not None:
+            return job.memory_limit
+        is_here = travelling.data_bytes > 0 or ".py" in job.source
+        estimate = _FIRST + _PER_BYTE * travelling.data_bytes if is_here else _UNKNOWN
+        return int(min(estimate, self._most_memory)) if self._most_memory else estimate
+
+    def _receive(self, stream: Any, job: Job, travelling: Travelling, output: OutputFolder) -> Finished | None:
+        """The results of a task in a new folder; None if the model has to be submitted again."""
+        folder = output.new_folder(job)
+        try:
+            header = self._write(stream, folder)
+        except (_MixedAttempts, self._ray.exceptions.ObjectLostError) as error:
+            return self._give_up(job, folder, error)
+        except self._ray.exceptions.RayError as error:
+            _check_worker(error)
+            return Finished(job, folder, None, _first_line(error))
+        _check_versions(header, self._versions)
+        _speak_of_here(folder, header.root, travelling)
+        return Finished(job, folder, header.ended)
+
+    def _give_up(self, job: Job, folder: Path, error: Exception) -> Finished | None:
+        if self._attempts[job.name] > _RETRIES:
+            return Finished(job, folder, None, _first_line(error))
+        return None
+
+    def _write(self, stream: Any, folder: Path) -> Header:
+        """Write the files that a task sends; the header comes back. Raises _MixedAttempts, or an error of Ray's."""
+        items = (self._ray.get(each) for each in stream)
+        token, header = next(items, ("", None))
+        if not isinstance(header, Header):
+            raise _MixedAttempts("the first piece was lost")
+        for name, size in header.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                while file.tell() < size:
+                    other, piece = next(items, ("", b""))
+                    if other != token or not isinstance(piece, bytes):
+                        raise _MixedAttempts("its node died while its files came")
+                    file.write(piece)
+        return header
+
+    def clear_up(self) -> None:
+        """Cancel what runs, and remove what killed workers left on their machines."""
+        ray = self._ray
+        for stream in self._running:
+            with contextlib.suppress(ray.exceptions.RayError, TypeError, ValueError):
+                ray.cancel(stream, force=True)
+        self._running.clear()
+        at = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        with contextlib.suppress(ray.exceptions.RayError):
+            tasks = [
+                ray.remote(sweep).options(num_cpus=0, max_retries=0, scheduling_strategy=at(node["NodeID"], soft=False))
+                for node in _alive(ray)
+            ]
+            ray.get([task.remote() for task in tasks], timeout=_SWEEP_S)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Generator[Any]:
+    """Ray, connected to the cluster; a connection that was there before stays."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        what = "--ray needs Ray, which is not installed here."
+        raise UsageError(_no_cluster(what, fix="pip install anyshape[ray]")) from error
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        what = f"there is no Ray cluster at {address!r}."
+        raise UsageError(_no_cluster(what, _first_line(error), "ray start --head, or --ray local")) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _alive(ray: Any) -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def _check_worker(error: Exception) -> None:
+    """Raise UsageError if the worker cannot even run anyshape: no other model would fare better."""
+    cause = getattr(error, "cause", None) or error
+    if isinstance(cause, ImportError) or "No module named 'anyshape'" in str(error):
+        what = "a node of the cluster cannot import anyshape."
+        raise UsageError(_no_cluster(what, _first_line(cause), "pip install anyshape   on every node")) from error
+
+
+def _check_versions(header: Header, here: dict[str, str]) -> None:
+    other = {name: version for name, version in header.versions.items() if here.get(name) != version}
+    if other:
+        name, version = next(iter(other.items()))
+        what = f"{header.ended.where} has {name} {version}, and this machine {here.get(name, 'none')}."
+        why = "a result belongs to the versions that made it: on other nodes it would be another file."
+        raise UsageError(_no_cluster(what, why, f"pip install {name}=={here.get(name, '...')}   on every node"))
+
+
+def _speak_of_here(folder: Path, root: str, travelling: Travelling) -> None:
+    """Replace the paths of the other machine in what the process wrote by those of this one."""
+    place = f"{root}/source"
+    noted = folder / NOTED
+    if noted.is_file():
+        text = returned(noted.read_text(encoding="utf-8", errors="replace"), place, travelling.folders)
+        noted.write_text(text, encoding="utf-8")
+    pairs = [(f"{place}/{there}" if there else place, own) for there, own in travelling.folders.items()]
+    pairs = [*sorted(pairs, reverse=True), (f"{root}/work", str(folder.absolute()))]
+    for name in (PRINTED, LOG):
+        content = (folder / name).read_bytes() if (folder / name).is_file() else b""
+        for there, own in pairs:
+            content = content.replace(there.encode(), own.encode())
+        (folder / name).write_bytes(content)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _no_cluster(what: str, why: str = "", fix: str = "") -> Finding:
+    return Finding(code="AS546", name="ray-cluster", what=what, why=why, fix=fix, is_fix_untried=True)

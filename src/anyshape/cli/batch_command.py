@@ -1,0 +1,162 @@
+"""`anyshape batch`: many models, from a manifest or from sources on the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from anyshape.cli.output import Outcome
+from anyshape.findings import Finding, UsageError
+
+if TYPE_CHECKING:
+    from anyshape.batch.manifest import Manifest
+
+_ADDRESS = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
+
+
+class WithRayAddress(TyperCommand):
+    """A command whose `--ray` may stand without an address: it is then the cluster of this machine."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_ray_address(args))
+
+
+def with_ray_address(args: list[str]) -> list[str]:
+    """`--ray` that no address follows -> `--ray=auto`."""
+    pairs = zip(args, [*args[1:], ""], strict=True)
+    return [f"{each}=auto" if each == "--ray" and not _ADDRESS.fullmatch(after) else each for each, after in pairs]
+
+
+def batch(
+    models: Annotated[
+        list[str], typer.Argument(help="One MANIFEST.toml, or sources as for export.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder for the results.", show_default=False)
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Models at a time.", show_default="1")] = None,
+    time_limit: Annotated[
+        str | None, typer.Option(help="Of each model: 60s, 10m.", show_default="10m, or the manifest's")
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Of each model, with the processes that it starts: 4GB.", show_default="a share of the memory"
+        ),
+    ] = None,
+    option: Annotated[
+        list[str],
+        typer.Option("--option", "-O", help="Of export, for each model: -O verify=quick. May be given often."),
+    ] = [],  # noqa: B006
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray", help="Run on a Ray cluster; without ADDRESS, on that of this machine.", metavar="[ADDRESS]"
+        ),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do models again that are done, and not kept.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> Outcome:
+    """Export many models, each in a process of its own. What is done and unchanged is not done again.
+
+    anyshape batch bert.py gpt2.py -o exported --jobs 2
+
+    anyshape batch models.toml
+
+    models.toml:
+
+        output = "exported"
+
+        [defaults]
+
+        time_limit = "10m"
+
+        [[model]]
+
+        source = "bert.py"
+
+        where = ["1 <= batch <= 64"]
+
+    A crash, a hang or too much memory of one model is one row. The folder has a folder for each model, results.jsonl (rows
+    as they come) and summary.md. The exit status is that of the worst model.
+    """
+    from anyshape.batch.many import make_pool, run_batch
+    from anyshape.cli.batch_progress import BatchProgress
+
+    given = {"time_limit": time_limit, "memory_limit": memory_limit}
+    manifest = _read(models, {key: value for key, value in given.items() if value is not None}, option)
+    folder = output or manifest.output
+    if folder is None:
+        raise UsageError(
+            Finding(code="AS036", name="argument", what="the folder for the results is missing.", fix="-o exported")
+        )
+    try:
+        with _ending_by_signals(), BatchProgress(quiet=quiet) as progress:
+            pool = make_pool(jobs or manifest.workers or 1, ray)
+            done = run_batch(manifest.jobs, folder, pool, retry_failed=retry_failed, watcher=progress)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted: what is done is in {folder}; the same command goes on from there.\n")
+        return Outcome({"kept": False, "status": 130, "error": "interrupted", "findings": []} if as_json else None, 130)
+    return Outcome(done.as_plain() if as_json else str(done), done.status)
+
+
+def _read(models: list[str], limits: dict[str, str], options: list[str]) -> Manifest:
+    """The jobs of a manifest or of sources, under the limits and options of the command line."""
+    from anyshape.batch.manifest import Manifest, jobs_of, read_manifest
+
+    given = {**limits, **dict(map(_read_option, options))}
+    manifests = [each for each in models if each.endswith(".toml")]
+    if not manifests:
+        return Manifest(jobs_of(models, given))
+    if len(models) > 1:
+        what = f"{manifests[0]!r} is a manifest, and there are further sources."
+        raise UsageError(Finding(code="AS036", name="argument", what=what, fix=f"anyshape batch {manifests[0]}"))
+    return read_manifest(Path(models[0]), given)
+
+
+def _read_option(text: str) -> tuple[str, Any]:
+    """`verify=quick`; true, false and numbers are what they look like."""
+    import tomllib
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        what = f"--option {text!r} has no value."
+        raise UsageError(Finding(code="AS036", name="argument", what=what, fix=f"--option {text}=true"))
+    try:
+        return name.strip().replace("-", "_"), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip().replace("-", "_"), value
+
+
+@contextlib.contextmanager
+def _ending_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a batch as Ctrl-C does; a second signal does not disturb the clearing up after the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
