@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load some 400 files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair repair-modules gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair repair-modules batch gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -67,6 +67,10 @@ repair: $(STAMP)
 # Modules with hard-coded sizes: refused with the line, repaired, compared with the model that is meant. REPAIR="view trap-heads".
 repair-modules: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/repair/repaired_modules.py $(REPAIR)
+
+# Forty models in a batch: whole, killed ten times, on a Ray cluster that loses a node, with one worker and two. BATCH="whole killed".
+batch: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/batch/run.py $(BATCH)
 
 # What our own rungs do not reach, over the corpus, the suites and the families. Hours; goes on where it stopped.
 GAPS := $(CURDIR)/.gaps

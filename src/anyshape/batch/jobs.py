@@ -107,7 +107,7 @@ def readable_name(source: str) -> str:
         folders = [each for each in path.parent.parts[-1:] if each not in ("..", path.anchor)]
         words = [parts.before, *folders, path.stem if path.suffix == ".py" else path.name, parts.after]
     name = "-".join(word for each in words if (word := _NOT_IN_NAMES.sub("-", each).strip("-.")))[:_LONGEST_NAME]
-    return f"{name}-model" if not name or _RESERVED.fullmatch(name) else name
+    return f"{name}-model" if _RESERVED.fullmatch(name) else name or "model"
 
 
 def check_name(name: str) -> str | None:

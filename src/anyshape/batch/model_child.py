@@ -17,6 +17,7 @@ import sysconfig
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from time import time
 from typing import Any
 
 _ROOM_FACTOR, _ROOM = 2, 4 << 30
@@ -28,7 +29,7 @@ def main(spec: Mapping[str, Any]) -> None:
     end_with_parent(Path(spec["removed"]))
     limit_data(spec["memory_limit"])
     faulthandler.enable()
-    faulthandler.dump_traceback_later(spec["seconds"], exit=True, file=sys.stderr)
+    faulthandler.dump_traceback_later(max(0.1, spec["ends_at"] - time()), exit=True, file=sys.stderr)
     note_files(spec["noted"], spec["folder"])
     sys.path.append(str(Path.cwd()))  # last: a file there does not replace a module of Python's
     sys.argv = ["anyshape", *spec["arguments"]]

@@ -121,7 +121,7 @@ def spec_of(job: Job, folder: Path, around: Surroundings) -> dict[str, Any]:
         "folder": str(folder),
         "removed": str(around.removed or folder),
         "noted": str(folder / NOTED),
-        "seconds": job.time_limit + GRACE_S,
+        "ends_at": time() + job.time_limit + GRACE_S,
         "memory_limit": job.memory_limit,
     }
 

@@ -1,0 +1,173 @@
+"""The folder of a batch, digests, and files that travel: without any model's process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anyshape.batch.jobs import Job
+from anyshape.batch.model_digest import digests_of, files_to_watch, is_unchanged, key_of
+from anyshape.batch.output_folder import OutputFolder, Stored, opened
+from anyshape.batch.process_tree import find_tree, identity_of, kill_tree, list_processes
+from anyshape.batch.rows import Row
+from anyshape.batch.summary import as_markdown, as_text, count_outcomes, rows_as_records
+from anyshape.batch.travelling_files import pack, returned
+from anyshape.findings import UsageError
+
+JOB = Job(source="net.py", name="net")
+ROW = Row(name="net", source="net.py", outcome="kept", status=0, seconds=1.0, dims=("batch 1..",))
+FAILED = Row(
+    name="bad|one",
+    source="b.py",
+    outcome="hung",
+    status=1,
+    seconds=9.0,
+    finding={"code": "X", "text": "X x: why.\n  Fix"},
+)
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Iterator[OutputFolder]:
+    with opened(tmp_path / "out") as folder:
+        yield folder
+
+
+def stored(content: str = "digest") -> Stored:
+    return Stored(ROW, content, {}, {})
+
+
+def test_a_folder_gets_its_place_whole(output: OutputFolder) -> None:
+    folder = output.new_folder(JOB)
+    (folder / "model.onnx").write_text("file")
+    output.keep(folder, Stored(ROW, "key", {}, {"model.onnx": digests_of([folder / "model.onnx"]).popitem()[1]}))
+    assert not folder.exists()
+    assert output.find("net") is not None and output.find("net").row == ROW  # type: ignore[union-attr]
+    (output.path / "net" / "model.onnx").write_text("other")
+    assert output.find("net") is None
+
+
+def test_a_new_result_replaces_the_old_one(output: OutputFolder) -> None:
+    for key in ("old", "new"):
+        output.keep(output.new_folder(JOB), stored(key))
+    assert output.find("net").key == "new"  # type: ignore[union-attr]
+
+
+def test_after_a_kill_finished_folders_are_kept_and_others_removed(tmp_path: Path) -> None:
+    with opened(tmp_path) as output:
+        output.keep(output.new_folder(JOB), stored("old"))
+        finished, half = output.new_folder(JOB), output.new_folder(Job(source="b.py", name="b"))
+    for folder in (finished, half):
+        folder.mkdir()
+    (finished / "row.json").write_text(
+        json.dumps({"row": ROW.as_plain(), "key": "new", "read": {}, "written": {}, "format": 1})
+    )
+    (half / "model.onnx").write_text("half")
+    with opened(tmp_path) as output:
+        assert output.find("net").key == "new"  # type: ignore[union-attr]
+        assert [each.name for each in output.work.iterdir()] == ["lock"]
+
+
+def test_half_a_line_is_gone_at_the_next_start(output: OutputFolder) -> None:
+    output.write_rows([ROW])
+    output.add_row(ROW)
+    with (output.path / "results.jsonl").open("a") as stream:
+        stream.write('{"name": "ha')
+    output.write_rows([ROW])
+    lines = (output.path / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["net"]
+
+
+def test_two_batches_do_not_share_a_folder(output: OutputFolder) -> None:
+    code = "import sys; from pathlib import Path; from anyshape.batch.output_folder import opened\n"
+    code += "with opened(Path(sys.argv[1])): pass"
+    other = subprocess.run([sys.executable, "-c", code, str(output.path)], capture_output=True, text=True, check=False)
+    assert "AS545 batch-at-work" in other.stderr
+
+
+def test_a_folder_of_the_user_is_left_alone(output: OutputFolder) -> None:
+    (output.path / "net").mkdir()
+    output.check_places([JOB])
+    (output.path / "net" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="AS549"):
+        output.check_places([JOB])
+
+
+def test_a_result_holds_as_long_as_what_it_read(tmp_path: Path) -> None:
+    source, weights, cache = (tmp_path / name for name in ("net.py", "w.pt", "cache.txt"))
+    for each in (source, weights, cache):
+        each.write_text("1")
+    job = Job(source=str(source))
+    noted = f"r {weights}\nw {cache}\nr {cache}\nr {tmp_path / 'gone.tmp'}\n"
+    read = digests_of(files_to_watch(job, noted))
+    assert set(read) == {str(source), str(weights)}
+    cache.write_text("2")
+    assert is_unchanged(read)
+    weights.write_text("2")
+    assert not is_unchanged(read)
+    weights.unlink()
+    assert not is_unchanged(read)
+    assert not is_unchanged(digests_of([source], began=time.time() - 1000))  # written while it was read
+
+
+def test_the_compiled_form_of_a_neighbour_is_the_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text("1")
+    noted = f"r {tmp_path / '__pycache__' / f'layers.{sys.implementation.cache_tag}.pyc'}\n"
+    assert files_to_watch(Job(source="hf:x"), noted) == {tmp_path / "layers.py"}
+
+
+def test_options_and_versions_make_another_key() -> None:
+    key = key_of(JOB, {"torch": "2"})
+    assert key == key_of(Job(source="net.py", name="other", time_limit=3.0), {"torch": "2"})
+    assert key != key_of(JOB, {"torch": "3"})
+    assert key != key_of(Job(source="net.py", options={"opset": 17}), {"torch": "2"})
+
+
+def test_files_travel_and_are_spoken_of_where_they_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for path in (here / "m" / "net.py", here / "m" / "part.py", here / "m" / "own" / "__init__.py", elsewhere / "w.pt"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    (here / "m" / "large.bin").write_text("not asked for")
+    monkeypatch.chdir(here)
+    packed = pack(Job(source="m/net.py:Net", name="n", files=(str(elsewhere),)))
+    assert packed.job.source == "m/net.py:Net"
+    assert set(packed.files) == {"m/net.py", "m/part.py", "m/own/__init__.py", "outside0/w.pt"}
+    assert packed.data_bytes == 1
+    noted = "r /tmp/x/source/m/net.py\nr /tmp/x/source/outside0/w.pt\nr /etc/passwd\n"
+    assert returned(noted, "/tmp/x/source", packed.folders) == f"r {here}/m/net.py\nr {elsewhere}/w.pt\n"
+    far = pack(Job(source=str(elsewhere / "net.py"), name="n"))
+    assert far.job.source == "outside0/net.py"
+    assert far.files == {}
+
+
+@pytest.mark.skipif(not list_processes(), reason="this system lists no processes")
+def test_a_tree_of_processes_is_found_and_ended() -> None:
+    code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {0!r}], start_new_session=True); {0}"
+    code = code.format("import time; time.sleep(1000)")
+    root = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    deadline = time.monotonic() + 30
+    while len(find_tree(root.pid, list_processes())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    members = [each.pid for each in find_tree(root.pid, list_processes())]
+    assert len(members) == 2 and os.getpid() not in members
+    kill_tree(root.pid)
+    root.wait()
+    assert [identity_of(pid) for pid in members] == [None, None]
+
+
+def test_rows_are_records_a_table_and_a_page() -> None:
+    records = rows_as_records([ROW, FAILED])
+    assert [record["outcome"] for record in records] == ["kept", "hung"]
+    assert records[0].keys() == records[1].keys()
+    assert records[1]["finding"] == "X x: why."
+    assert count_outcomes([ROW, FAILED], 3) == "1 of 3 models kept, 1 hung, 1 not done"
+    assert len(as_text([ROW, FAILED]).splitlines()) == 3
+    page = as_markdown([ROW, FAILED], 2)
+    assert "| bad\\|one | hung |" in page and "X x: why.\n  Fix" in page
