@@ -5,5 +5,8 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages("src"), "anyshape.pages"],
     package_dir={"": "src", "anyshape.pages": "docs/errors"},
-    package_data={"anyshape.pages": ["*.md"], "anyshape": ["py.typed", "contract/*.json"]},
+    package_data={
+        "anyshape.pages": ["*.md"],
+        "anyshape": ["py.typed", "contract/*.json", "report/page/templates/*.html", "report/page/assets/*"],
+    },
 )

@@ -15,6 +15,7 @@ from anyshape.domain.bounded_values import lowest_text
 from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
+from anyshape.exporting.report_files import PageReporter, write_refusal
 from anyshape.exporting.source_repair import export_repaired, write_repair
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
@@ -252,8 +253,9 @@ def _comparing(budget: float | None, verify: str | None, time_limit: float, **to
 def _forced(run: Callable[[], Export], force: bool) -> Export:
     """The export; where there was nothing that `force` could force, a note is added."""
     try:
-        result = run()
+        result = replace(run(), reporter=PageReporter())
     except PromiseBroken as broken:
+        broken.write_report = write_refusal
         if force:
             broken.add(nothing_to_force("there is no file: the model was refused before one could be made."))
         raise

@@ -28,6 +28,10 @@ Rtol = Annotated[float | None, typer.Option(help="Relative tolerance in place of
 Values = Annotated[
     str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write the result, or the refusal, as one HTML page: out.html.", show_default=False),
+]
 Atol = Annotated[float | None, typer.Option(help="Absolute tolerance in place of the measured noise floor.")]
 
 
@@ -93,6 +97,7 @@ def export(
         Path | None,
         typer.Option("--write-diff", help="Write the edits of --repair as a diff for `git apply`.", show_default=False),
     ] = None,
+    report: Report = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -111,7 +116,9 @@ def export(
     """
     import anyshape
     from anyshape.cli.arguments import load_model_file
+    from anyshape.cli.reports import check_report, command_line
     from anyshape.contract.to_json import contract_as_plain
+    from anyshape.exporting.report_files import PageReporter, write_refusal
     from anyshape.report.github import tell_github
     from anyshape.report.plain import export_as_plain
     from anyshape.report.text import describe_attempts, describe_export, describe_ladder, say_evidence
@@ -121,6 +128,7 @@ def export(
     file = load_model_file(model)
     if write_diff is not None:
         check_writable(write_diff)
+    check_report(report)
     try:
         with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", anyshape.NarrowedWarning)  # the findings are printed below
@@ -154,6 +162,8 @@ def export(
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
+        if report is not None:
+            write_refusal(broken, report, command=command_line())
         is_told = verbose and not as_json and broken.attempts
         return Outcome("\n".join(describe_attempts(broken.attempts)) if is_told else None, error=broken)
     if write_diff is not None and result.repair is not None:
@@ -161,6 +171,8 @@ def export(
         write_atomically(write_diff, lambda stream: stream.write(diff))
     elif write_diff is not None:
         typer.echo(f"No edit was needed: {write_diff} is not written.", err=True)
+    if report is not None:
+        PageReporter().write(result, report, command=command_line())
     tell_github(f"export {model}", result.findings, os.environ, sys.stderr, say_evidence(result.contract.tested))
     status = 0 if result.is_kept else 1
     if as_json:
@@ -186,6 +198,7 @@ def check(
     atol: Atol = None,
     seed: Seed = 0,
     values: Values = None,
+    report: Report = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -200,6 +213,7 @@ def check(
     """
     from anyshape.checking.compare_file import check_file, compare_file
     from anyshape.cli.arguments import load_model_file
+    from anyshape.cli.reports import check_report, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
@@ -210,6 +224,7 @@ def check(
     from anyshape.verify import VerifyOptions
 
     show_details(verbose)
+    check_report(report)
     loaded = load_model_file(model)
     options = VerifyOptions(
         rtol=rtol,
@@ -233,6 +248,8 @@ def check(
             return compare_file(file, module, over, options, at, progress, model)
 
         checked = check_file(file, declared, at, compare, sign=sign)
+    if report is not None:
+        write_check(report, file, checked)
     tell_github(
         f"check {file}", checked.findings, os.environ, sys.stderr, f"{len(checked.verdict.tried)} sizes compared"
     )

@@ -78,7 +78,7 @@ def build_contract(
         status="broken" if broken else "unverified" if verdict is not None and verdict.is_skipped else "kept",
         domain=declared.domain,
         rules=_rules(declared, explored),
-        inputs=tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves),
+        inputs=promised_inputs(declared),
         outputs=tuple(
             TensorPromise(name, answer.path, answer.dtype, answer.axes, answer.any_rank)
             for name, answer in exported.outputs
@@ -93,9 +93,14 @@ def build_contract(
         opset=exported.opset,
         target=exported.target,
         findings=tuple(findings),
-        versions=_versions(),
+        versions=recorded_versions(),
         digest=None if verdict is None else digest_model(exported.model),
     )
+
+
+def promised_inputs(declared: Declared) -> tuple[TensorPromise, ...]:
+    """The inputs of the file, with the axes that were declared."""
+    return tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves)
 
 
 def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Contract:
@@ -113,7 +118,7 @@ def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Con
         needs=find_needs(model),
         opset=model.opset_imports.get("", contract.opset),
         findings=tuple(finding for finding in contract.findings if finding.severity is not Severity.ERROR),
-        versions=_versions(),
+        versions=recorded_versions(),
         digest=digest_model(model),
     )
 
@@ -172,7 +177,8 @@ def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:
     return any(name not in sizes for sizes in verdict.tried[:1] for name in dims_of(condition))
 
 
-def _versions() -> dict[str, str]:
+def recorded_versions() -> dict[str, str]:
+    """The versions of Python and of the packages that make a file."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for package in _RECORDED:
         try:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 
 from anyshape.domain import Sizes
 from anyshape.explore.call_counter import CallCounter
-from anyshape.explore.count_growth import Count, Scaling, next_counted_size, predict_counts
+from anyshape.explore.count_growth import STEEPEST, Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
 from anyshape.intercept.operation_counts import Counted
 from anyshape.modules.raised_errors import find_table_rows
+from anyshape.records.runs import CostTable, Rates
 
 if TYPE_CHECKING:
     import torch
@@ -89,6 +90,17 @@ class Costing:
         computed = int(self._estimate(sizes, "computed"))
         elements = _PER_ELEMENT * computed + _PER_EXCHANGED * self.exchanged(sizes)
         return multiplied + elements + _PER_OPERATOR * operators + _PER_BYTE_OF_WEIGHTS * self._weights
+
+    def table(self) -> CostTable | None:
+        """The counts so far, from which the work at any sizes can be estimated elsewhere; None if nothing was counted."""
+        if self._base is None:
+            return None
+        example = self._declared.example_sizes
+        along = {name: tuple(self._scaling(name, size + 1).counted) for name, size in example.items()}
+        rates = Rates(
+            _PER_ELEMENT, _PER_EXCHANGED, _PER_OPERATOR, _PER_BYTE_OF_WEIGHTS, OPERATIONS_PER_SECOND, STEEPEST
+        )
+        return CostTable(self._base, along, self._weights, rates)
 
     def refuses_early(self, sizes: Sizes) -> bool:
         """Whether the module raises at these sizes within the first operations of a call; it is called no further."""

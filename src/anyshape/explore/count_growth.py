@@ -25,7 +25,7 @@ _LARGE_ENOUGH_IF_LONG = 64
 _OFF = Fraction(1, 50)  # relative: sizes that are halved and rounded up are no exact polynomial
 _BETWEEN, _FIRST_STEP = 24, 64
 _STEP = 4
-_STEEPEST = 3.0
+STEEPEST = 3.0
 
 Count = Literal["operators", "elements", "answered", "multiplied", "computed"]
 """One of the numbers that are counted."""
@@ -49,7 +49,7 @@ class Scaling:
         )
         slope = (y1 - y0) / (x1 - x0)
         if size > self.counted[after][0]:  # beyond the last one
-            slope = min(max(slope, 0.0), _STEEPEST)
+            slope = min(max(slope, 0.0), STEEPEST)
         return math.exp(y1 + slope * (_place(size) - x1) - math.log(max(of(base), 1)))
 
 

@@ -6,6 +6,7 @@ attempt that came closest, or of the first rung. Adding a rung: docs/how-to/exte
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -147,9 +148,10 @@ def _turn(context: ExportContext) -> Turn:
 
 def _in_time(rung: Rung, turn: Turn) -> Attempt:
     """What a rung comes to within its share of the time that is left; all of it for a rung that the user chose."""
-    limit = turn.context.limit
+    limit, began = turn.context.limit, time.monotonic()
     try:
         with limit.part(1.0 if turn.context.options.strategy == rung.name else rung.share):
-            return rung.attempt(turn)
+            attempt = rung.attempt(turn)
     except OutOfTime:
-        return Attempt(rung.name, (diagnose_time(limit.stage),))
+        attempt = Attempt(rung.name, (diagnose_time(limit.stage),))
+    return replace(attempt, seconds=time.monotonic() - began)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from anyshape.contract.build import build_contract
+from anyshape.contract.build import build_contract, promised_inputs, recorded_versions
 from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_training
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
@@ -25,11 +25,13 @@ from anyshape.exporting.context import ExportContext, Options, Tell
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
+from anyshape.exporting.stage_clock import StageClock
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
+from anyshape.records.runs import Run, StageTime
 from anyshape.verify import Reference
 
 if TYPE_CHECKING:
@@ -42,27 +44,49 @@ _NEARLY_ALL = 0.9
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings against it."""
     with TimeLimit(options.time_limit_s) as limit:
-        timed, began = _timed(tell, limit), time.monotonic()
+        clock, began = StageClock(), time.monotonic()
+        timed = _timed(tell, limit, clock)
 
         def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
             return _export(module, declared, options, timed, limit)
 
+        facts = _facts(module, declared, options)
         try:
-            return run(module, declared, options)
+            result = run(module, declared, options)
         except OutOfTime:
-            finding = diagnose_out_of_time(limit.seconds, limit.stage, ())
+            error = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
         except PromiseBroken as broken:
-            try_fixes(broken, Exporting(module, declared, options, run, timed, limit, time.monotonic() - began))
+            took, stages = time.monotonic() - began, clock.times
+            try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
+            total = time.monotonic() - began
+            broken.run = replace(facts, seconds=total, stages=(*stages, StageTime("trying the fix", total - took)))
             raise
-        raise PromiseBroken(finding)
+        else:
+            costs = None if result.run is None else result.run.costs
+            return replace(result, run=replace(facts, costs=costs, seconds=result.seconds, stages=clock.times))
+        error.run = replace(facts, seconds=time.monotonic() - began, stages=clock.times)
+        raise error
 
 
-def _timed(tell: Tell, limit: TimeLimit) -> Tell:
-    """The same, which also ends an export whose time is over."""
+def _facts(module: torch.nn.Module, declared: Declared, options: Options) -> Run:
+    """What is known of an export before it begins."""
+    return Run(
+        model=type(module).__name__,
+        domain=declared.domain,
+        inputs=promised_inputs(declared),
+        example=dict(declared.example_sizes),
+        seed=options.verify.seed,
+        versions=recorded_versions(),
+    )
+
+
+def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
+    """The same, which also measures the stages, and ends an export whose time is over."""
 
     def timed(stage: str, done: int, total: int) -> None:
         limit.stage = f"{stage}, {done} of {total}" if total else stage
         limit.check()
+        clock.enter(stage)
         tell(stage, done, total)
 
     return timed
@@ -103,6 +127,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
         attempts=attempts,
         device=next((str(parameter.device) for parameter in module.parameters()), "cpu"),
         seconds=time.monotonic() - began,
+        run=replace(_facts(module, declared, options), costs=context.cost.table()),
     )
 
 

@@ -9,6 +9,8 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from anyshape.findings.finding import Finding, render_all
@@ -43,10 +45,20 @@ class AnyshapeError(Exception):
 class PromiseBroken(AnyshapeError):
     """The model, or the file, is not right on all of the domain that the user declared.
 
-    `attempts` is what each rung of the ladder came to, if it was an export that failed.
+    `attempts` is what each rung of the ladder came to, if it was an export that failed, and `run` what was declared and
+    how long each stage took. `write_report` writes the page of `report`.
     """
 
     attempts: tuple[Any, ...] = ()
+    run: Any = None
+    write_report: Callable[[PromiseBroken, Path], None] | None = None
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Write the refusal of an export as one HTML file, complete in itself, and return its path."""
+        if self.write_report is None:
+            raise TypeError("report() is for the error that anyshape.export raises")
+        self.write_report(self, Path(path))
+        return Path(path)
 
 
 class DeclarationError(AnyshapeError):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from anyshape.domain import Sizes
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.repaired import SourceRepair
+from anyshape.records.runs import Run
 from anyshape.records.verdict import FailureKind, Verdict, describe_untried, describe_untried_values
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from anyshape.inputs import Declared
     from anyshape.records.explored import Explored
+    from anyshape.records.stripping import Benched
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Attempt:
     """What one rung of the ladder came to: findings that stopped it, or a file and its verdict.
 
     `blamed` is the condition on sizes that stands in the way, `declared` the declaration that was worked with, `rules`
-    what this rung added to it.
+    what this rung added to it, `seconds` the time that it took.
     """
 
     strategy: str
@@ -76,6 +79,7 @@ class Attempt:
     blamed: Guard | None = None
     declared: Declared | None = None
     rules: tuple[Rule, ...] = ()
+    seconds: float = 0.0
 
     @property
     def is_right(self) -> bool:
@@ -130,12 +134,21 @@ class Attempt:
         return any(finding.reason is reason for finding in self.findings)
 
 
+class Reporter(Protocol):
+    """Makes pages of a result: a whole one in a file, and a short one for a notebook."""
+
+    def write(self, result: Export, path: Path, bench: Benched | None, /) -> None: ...
+
+    def summarize(self, result: Export, /) -> str | None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Export:
     """The result of `anyshape.export`.
 
     `model` is the ONNX model in memory (an onnx_ir.Model; `model_proto` for onnx's own type), `path` the file that was
-    written, or None; `attempts` what each rung of the ladder came to, `repair` what was edited in the source before.
+    written, or None; `attempts` what each rung of the ladder came to, `repair` what was edited in the source before,
+    `run` how the result was made. `reporter` makes the pages of `report` and of notebooks.
     """
 
     model: ir.Model = field(repr=False)
@@ -147,6 +160,8 @@ class Export:
     seconds: float = 0.0
     path: Path | None = None
     repair: SourceRepair | None = None
+    run: Run | None = field(default=None, repr=False)
+    reporter: Reporter | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         head = f"{self.contract.status}: {self.path or 'in memory'} ({self.strategy})"
@@ -154,6 +169,20 @@ class Export:
         tensors += [f"output {tensor}" for tensor in self.contract.outputs]
         narrowed = [f"{found.code} {found.name}: {found.what}" for found in self.findings if found.narrows]
         return "\n  ".join([head, *tensors, *narrowed, *_untried(self.verdict)])
+
+    def report(self, path: str | PathLike[str], *, bench: Benched | None = None) -> Path:
+        """Write the result as one HTML file, complete in itself, and return its path.
+
+        `bench` adds measured latency and memory (`anyshape.checking.benching.bench_file`). Needs `anyshape[report]`.
+        """
+        if self.reporter is None:
+            raise TypeError("report() is for the result of anyshape.export")
+        self.reporter.write(self, Path(path), bench)
+        return Path(path)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the verdict and the contract."""
+        return None if self.reporter is None else self.reporter.summarize(self)
 
     @property
     def strategy(self) -> str:

@@ -164,6 +164,14 @@ class OutputError:
 
 
 @dataclass(frozen=True)
+class ComparedSizes:
+    """Sizes at which file and module agree: the worst error of each output there as a multiple of its noise floor."""
+
+    sizes: Sizes = field(hash=False)
+    errors: Mapping[str, float] = field(hash=False)
+
+
+@dataclass(frozen=True)
 class RoundedOtherwise:
     """An output that is more than one tolerance off, by the file's rounding alone: in doubles file and module agree."""
 
@@ -203,6 +211,7 @@ class Verdict:
 
     `tried` are the sizes at which module and file were compared at least once; `set_aside` counts the edge values that
     the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
+    `compared` has the worst errors at each size at which comparisons were equal.
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
@@ -217,6 +226,7 @@ class Verdict:
     refused: tuple[Refusal, ...] = ()
     untried: tuple[Untried, ...] = ()
     outputs: tuple[OutputError, ...] = ()
+    compared: tuple[ComparedSizes, ...] = ()
     rounded: tuple[RoundedOtherwise, ...] = ()
     trials: int = 0
     set_aside: Mapping[str, int] = field(hash=False, default_factory=dict)

@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 from anyshape.domain import Sizes
-from anyshape.records.verdict import Failure, FailureKind, OutputError, Refusal, RoundedOtherwise, Untried, Verdict
+from anyshape.records.verdict import (
+    ComparedSizes,
+    Failure,
+    FailureKind,
+    OutputError,
+    Refusal,
+    RoundedOtherwise,
+    Untried,
+    Verdict,
+)
 from anyshape.verify.request import VerifyRequest
 from anyshape.verify.trial_runner import Equal, Outcome, SetAside, Trial
 
@@ -23,6 +32,7 @@ class Tally:
         self._untried: dict[_Key, Untried] = {}
         self._refused: dict[_Key, Refusal] = {}
         self._worst: list[OutputError] = []
+        self._errors: dict[_Key, dict[str, float]] = {}
         self._rounded: dict[str, RoundedOtherwise] = {}
         self._set_aside: Counter[str] = Counter()
         self._stopped_after: float | None = None
@@ -50,7 +60,7 @@ class Tally:
         if isinstance(outcome, Failure):
             self.failures.append(outcome)
         elif isinstance(outcome, Equal):
-            self._note_errors(outcome)
+            self._note_errors(key, outcome)
             self._note_rounding(trial, outcome)
         elif isinstance(outcome, SetAside):
             self._set_aside[f"{trial.values}: {outcome.why}"] += 1
@@ -71,12 +81,14 @@ class Tally:
         for trial in trials:
             self.give_up(trial.sizes, f"the comparisons had run for {seconds:g} s", is_out_of_time=True)
 
-    def _note_errors(self, outcome: Equal) -> None:
+    def _note_errors(self, key: _Key, outcome: Equal) -> None:
         names = self._request.output_names
         found = [
             OutputError(name, excess * allowed, allowed)
             for name, excess, allowed in zip(names, outcome.excess, outcome.allowed, strict=False)
         ]
+        here = self._errors.setdefault(key, {})
+        here.update({each.output: max(each.worst, here.get(each.output, 0.0)) for each in found})
         if not self._worst:
             self._worst = found
         else:
@@ -107,6 +119,7 @@ class Tally:
             refused=tuple(self._refused.values()),
             untried=tuple(left),
             outputs=tuple(self._worst),
+            compared=tuple(ComparedSizes(dict(key), errors) for key, errors in self._errors.items()),
             rounded=tuple(self._rounded.values()),
             trials=self.trials,
             set_aside=dict(self._set_aside),

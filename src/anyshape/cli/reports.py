@@ -1,0 +1,39 @@
+"""`--report out.html` of the commands."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anyshape.checking.compare_file import Checked
+
+
+def check_report(path: Path | None) -> None:
+    """Find out before the work that the page cannot be made, or not be written there. Raises UsageError."""
+    from anyshape.report.page.render_page import check_report_packages
+    from anyshape.saving import check_writable
+
+    if path is not None:
+        check_report_packages()
+        check_writable(path)
+
+
+def command_line() -> str:
+    """How anyshape was called, to be typed again."""
+    return shlex.join(["anyshape", *sys.argv[1:]])
+
+
+def write_check(path: Path, file: Path, checked: Checked) -> None:
+    """Write the page of a check."""
+    from anyshape.contract.digest import open_model
+    from anyshape.contract.metadata import read_contract
+    from anyshape.exporting.report_files import write_page
+    from anyshape.report.page.page_facts import facts_of_check
+
+    contract, _ = read_contract(file)
+    model = open_model(file)
+    facts = facts_of_check(str(file), contract, checked.verdict, checked.findings, model, command=command_line())
+    write_page(facts, path)

@@ -1,0 +1,133 @@
+"""Maps over sizes and bars of times, drawn by Vega-Lite and turned into SVG when the page is made.
+
+Names of the user are titles and never field names: a field name with a dot or a bracket would be read as a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from anyshape.records.runs import StageTime
+from anyshape.report.page.shown_text import shown
+from anyshape.report.page.size_cells import INSIDE, NOT_COMPARED, OUTSIDE, Cell, CellMap
+
+_CELL, _ROW, _CHARACTER = 42, 28, 8
+_INK = "#18181b"
+_ERRORS = ("#dbeafe", "#60a5fa")
+_FIGURES = ("#fef9c3", "#fb923c")
+_GREY, _RED, _GREEN = "#cbd5e1", "#f87171", "#86efac"
+_WORDS = {"wrong": _RED, "failed": _RED, "refused": _GREY, OUTSIDE: _GREY, INSIDE: _GREEN}
+_REGIONS = (_GREEN, "#93c5fd", "#fcd34d", "#f9a8d4", "#c4b5fd", "#5eead4", "#fdba74", "#a3e635")
+_BAR = "#3b82f6"
+_SIZE = re.compile(r'<svg ([^>]*?)width="([\d.]+)" height="([\d.]+)"')
+_CONFIG = {
+    "background": None,
+    "font": "sans-serif",
+    "padding": {"left": 12, "right": 12, "top": 4, "bottom": 4},
+    "view": {"stroke": None},
+    "axis": {"labelFontSize": 12, "titleFontSize": 13, "gridOpacity": 0.25},
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelLimit": 400,
+        "columnPadding": 28,
+    },
+}
+
+
+def number_map(found: CellMap, legend: str, *, measured: bool = False) -> str:
+    """A heat map of numbers, as SVG; a cell with a word in place of a number has the colour of the word."""
+    import altair as alt
+
+    numbers = [cell for cell in found.cells if cell.value is not None]
+    words = [cell for cell in found.cells if cell.value is None and cell.word != NOT_COMPARED]
+    empty = [cell for cell in found.cells if cell.word == NOT_COMPARED]
+    layers = [_rects(found, empty, filled=False)] if empty else []
+    if numbers:
+        low, high = _FIGURES if measured else _ERRORS
+        most = max(cell.value for cell in numbers if cell.value is not None) or 1.0
+        scale = alt.Scale(domain=[0, most], range=[low, high])
+        bar = alt.Legend(orient="top", gradientLength=160, tickCount=3)
+        layers.append(_rects(found, numbers).encode(alt.Color("value:Q", title=legend, scale=scale, legend=bar)))
+    if words:
+        layers.append(_rects(found, words).encode(_fill(sorted({cell.word for cell in words}), _WORDS)))
+    texts = _chart(found, [*numbers, *words]).mark_text(color=_INK, fontSize=12).encode(alt.Text("text:N"))
+    return _map_svg(alt.layer(*layers, texts).resolve_scale(fill="independent"), found)
+
+
+def word_map(found: CellMap) -> str:
+    """A map of the programs of the file, as SVG."""
+    words = sorted({cell.word for cell in found.cells}, key=lambda word: (word == OUTSIDE, len(word), word))
+    regions = [word for word in words if word not in _WORDS]
+    colours = {word: _REGIONS[index % len(_REGIONS)] for index, word in enumerate(regions)} | _WORDS
+    return _map_svg(_rects(found, found.cells).encode(_fill(words, colours)), found)
+
+
+def stage_bars(stages: Sequence[StageTime]) -> str:
+    """One bar for each stage with its seconds, as SVG."""
+    import altair as alt
+
+    rows = [{"stage": shown(each.stage), "seconds": each.seconds, "text": f"{each.seconds:.2f} s"} for each in stages]
+    y = alt.Y("stage:N", sort=None, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=300))
+    x = alt.X("seconds:Q", title="seconds", axis=alt.Axis(grid=True, tickCount=6))
+    chart = alt.Chart(alt.InlineData(values=rows))
+    bars = chart.mark_bar(color=_BAR, cornerRadiusEnd=3, height=16).encode(y, x)
+    texts = chart.mark_text(align="left", dx=5).encode(y, x, alt.Text("text:N"))
+    return _as_svg(alt.layer(bars, texts).properties(width=460, height=alt.Step(_ROW)))
+
+
+def _fill(words: Sequence[str], colours: dict[str, str]) -> Any:
+    import altair as alt
+
+    scale = alt.Scale(domain=list(words), range=[colours[word] for word in words])
+    return alt.Fill("word:N", title=None, scale=scale, legend=alt.Legend(orient="top", symbolType="square"))
+
+
+def _rects(found: CellMap, cells: Sequence[Cell], *, filled: bool = True) -> Any:
+    """Rounded cells with a gap between them; those that are not filled have an outline alone."""
+    look: dict[str, Any] = {} if filled else {"fill": None, "stroke": _GREY, "strokeOpacity": 0.45}
+    return _chart(found, cells).mark_rect(cornerRadius=4, width=_band(), height=_band(), **look)
+
+
+def _band() -> Any:
+    """A cell takes nine tenths of its step."""
+    import altair as alt
+
+    return alt.RelativeBandSize(0.9)
+
+
+def _chart(found: CellMap, cells: Sequence[Cell]) -> Any:
+    """Cells on two axes whose labels are the sizes."""
+    import altair as alt
+
+    rows = [
+        {"x": found.x[cell.x], "y": found.y[cell.y], "value": cell.value, "word": cell.word, "text": cell.text}
+        for cell in cells
+    ]
+    plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0, "labelLimit": 200}
+    x, y = list(found.x), list(reversed(found.y))
+    across = alt.X("x:N", title=shown(found.pair.x), sort=x, scale=alt.Scale(domain=x), axis=alt.Axis(**plain))
+    if not found.pair.y:
+        return alt.Chart(alt.InlineData(values=rows)).encode(across)
+    flat = alt.Axis(**plain, titleAngle=0, titleAlign="right")
+    up = alt.Y("y:N", title=shown(found.pair.y), sort=y, scale=alt.Scale(domain=y), axis=flat)
+    return alt.Chart(alt.InlineData(values=rows)).encode(across, up)
+
+
+def _map_svg(chart: Any, found: CellMap) -> str:
+    import altair as alt
+
+    step = max(_CELL, _CHARACTER * max(map(len, found.x)))
+    return _as_svg(chart.properties(width=alt.Step(step), height=alt.Step(_ROW) if found.pair.y else _ROW))
+
+
+def _as_svg(chart: Any) -> str:
+    """The chart as SVG without a background, as wide as the page allows and no wider than it was drawn."""
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _CONFIG})
+    style = r"width:100%;max-width:\2px;min-width:min(\2px,24rem);height:auto"
+    return _SIZE.sub(rf'<svg \1style="{style}" aria-hidden="true" focusable="false"', drawn, count=1)

@@ -1,0 +1,146 @@
+"""What a page is made of: one record for an export, a refusal and a check of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from anyshape.domain import Domain
+from anyshape.findings import Finding, Severity
+from anyshape.records.captured import Guard, Region
+from anyshape.records.contract import Contract, TensorPromise
+from anyshape.records.export import Attempt, Export
+from anyshape.records.repaired import SourceRepair
+from anyshape.records.runs import Run
+from anyshape.records.stripping import Benched
+from anyshape.records.verdict import Verdict
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFacts:
+    """The facts of a page; what is not known is None or empty.
+
+    `verdict` of a refusal is that of the attempt that came closest. `command` is how the user called anyshape.
+    """
+
+    title: str
+    status: Status
+    is_check: bool = False
+    contract: Contract | None = None
+    run: Run | None = None
+    verdict: Verdict | None = None
+    findings: tuple[Finding, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    regions: tuple[Region, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    model: ir.Model | None = None
+    path: str = ""
+    command: str = ""
+    device: str = ""
+    seconds: float | None = None
+    repair: SourceRepair | None = None
+    bench: Benched | None = None
+
+    @property
+    def domain(self) -> Domain | None:
+        """The sizes that the explorer is about: those of the contract, else the declared ones."""
+        if self.contract is not None:
+            return self.contract.domain
+        return None if self.run is None else self.run.domain
+
+    @property
+    def inputs(self) -> tuple[TensorPromise, ...]:
+        if self.contract is not None:
+            return self.contract.inputs
+        return () if self.run is None else self.run.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorPromise, ...]:
+        return () if self.contract is None else self.contract.outputs
+
+
+def facts_of_export(result: Export, *, command: str = "", bench: Benched | None = None) -> PageFacts:
+    """The facts of a result of `anyshape.export`."""
+    path = "" if result.path is None else str(result.path)
+    name = path or (result.run.model if result.run is not None else "model in memory")
+    return PageFacts(
+        title=name,
+        status=_status(result),
+        contract=result.contract,
+        run=result.run,
+        verdict=result.verdict,
+        findings=heaviest_first(result.findings),
+        attempts=result.attempts,
+        regions=result.regions,
+        guards=result.guards,
+        model=result.model,
+        path=path,
+        command=command,
+        device=result.device,
+        seconds=result.seconds,
+        repair=result.repair,
+        bench=bench,
+    )
+
+
+def _status(result: Export) -> Status:
+    if result.contract.status == "unverified":
+        return "unverified"
+    if not result.is_kept:
+        return "broken"
+    return "narrowed" if any(finding.narrows for finding in result.findings) else "kept"
+
+
+def facts_of_refusal(
+    findings: Sequence[Finding], attempts: Sequence[Attempt], run: Run | None, *, command: str = ""
+) -> PageFacts:
+    """The facts of an export that ended in PromiseBroken."""
+    compared = [attempt for attempt in attempts if attempt.verdict is not None]
+    closest = max(compared, key=lambda attempt: attempt.share_right, default=None)
+    return PageFacts(
+        title="Export" if run is None else run.model,
+        status="refused",
+        run=run,
+        verdict=None if closest is None else closest.verdict,
+        findings=heaviest_first(findings),
+        attempts=tuple(attempts),
+        seconds=None if run is None else run.seconds,
+        command=command,
+    )
+
+
+def facts_of_check(
+    path: str,
+    contract: Contract,
+    verdict: Verdict,
+    findings: Sequence[Finding],
+    model: ir.Model | None = None,
+    *,
+    command: str = "",
+) -> PageFacts:
+    """The facts of `anyshape check`: a file of any exporter, compared with its model."""
+    is_broken = any(finding.severity is Severity.ERROR for finding in findings)
+    return PageFacts(
+        title=path,
+        status="broken" if is_broken else "kept",
+        is_check=True,
+        contract=contract,
+        verdict=verdict,
+        findings=heaviest_first(findings),
+        model=model,
+        path=path,
+        command=command,
+        seconds=verdict.seconds,
+    )
+
+
+def heaviest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then notes."""
+    weight = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+    return tuple(sorted(findings, key=lambda finding: weight[finding.severity]))

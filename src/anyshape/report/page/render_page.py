@@ -1,0 +1,219 @@
+"""Facts -> one HTML file. Everything is inside it; a policy in its head forbids the browser to load anything else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from anyshape.domain import format_condition
+from anyshape.findings import Finding, UsageError
+from anyshape.report.page.explorer_data import explorer_data
+from anyshape.report.page.page_facts import PageFacts
+from anyshape.report.page.page_graph import graph_view
+from anyshape.report.page.page_maps import maps_view, stages_view
+from anyshape.report.page.page_view import (
+    dims_view,
+    evidence_view,
+    extras_view,
+    failure_view,
+    findings_view,
+    guards_view,
+    repeat_view,
+    rules_view,
+    rungs_view,
+    say_range,
+    tensors_view,
+    untried_view,
+    verdict_view,
+)
+from anyshape.report.page.shown_text import shown, shown_lines
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SCRIPTS = ("arithmetic.js", "estimates.js", "explorer.js", "page.js")
+_PACKAGES = ("jinja2", "altair", "vl_convert")
+_COLOURS = {
+    "kept": "#15803d",
+    "narrowed": "#a14a05",
+    "unverified": "#a14a05",
+    "broken": "#b91c1c",
+    "refused": "#b91c1c",
+}
+_NO_RUNGS = "No rung of the ladder was tried: the findings were clear before the model was captured."
+_STRIPPED = "What each rung came to was left out of the result, with the lines of the source."
+
+
+def check_report_packages() -> None:
+    """Raise UsageError where a package is missing that a page needs: before an export, not after it."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            Finding(
+                code="AS570",
+                name="report-extra",
+                what=f"a report needs the package {missing[0]!r}, which is not installed.",
+                why="pages are made with jinja2, altair and vl-convert-python, which an export itself does not need.",
+                fix="pip install 'anyshape[report]'",
+            )
+        )
+
+
+def render_page(facts: PageFacts) -> str:
+    """The whole page as text. Raises UsageError where a package is missing."""
+    check_report_packages()
+    data = explorer_data(facts)
+    findings = findings_view(facts.findings)
+    maps = maps_view(facts)
+    return _render(
+        "page.html",
+        facts.title,
+        {
+            "facts": facts,
+            "verdict": verdict_view(facts),
+            "sections": _sections(facts, has_explorer=data is not None, has_maps=bool(maps["maps"])),
+            "data": data,
+            "dims": dims_view(facts),
+            "dim_ranges": [] if facts.domain is None else [say_range(dim) for dim in facts.domain.dims],
+            "rules": rules_view(data, facts),
+            **tensors_view(facts),
+            "extras": extras_view(facts.contract),
+            "evidence": evidence_view(facts),
+            "untried": untried_view(facts.verdict),
+            "nothing_untried": _nothing_untried(facts),
+            "findings": findings,
+            "failure": failure_view(facts.verdict) if facts.status in ("refused", "broken") else None,
+            "repair_diff": "" if facts.repair is None else facts.repair.diff,
+            "rungs": rungs_view(facts.attempts),
+            "no_rungs": _NO_RUNGS if facts.status == "refused" else _STRIPPED,
+            "guards": guards_view(facts.guards),
+            "regions": _regions(facts),
+            **maps,
+            **stages_view(facts.run),
+            **graph_view(facts.model),
+            "repeat": repeat_view(facts),
+        },
+    )
+
+
+def render_summary(facts: PageFacts) -> str | None:
+    """Verdict and contract as HTML for a notebook; None where jinja2 is missing."""
+    if find_spec("jinja2") is None:
+        return None
+    template = _environment().get_template("notebook.html")
+    return template.render(
+        facts=facts,
+        verdict=verdict_view(facts),
+        colour=_COLOURS[facts.status],
+        dims=dims_view(facts),
+        rules=rules_view(explorer_data(facts), facts),
+        **tensors_view(facts),
+        findings=findings_view(facts.findings),
+    )
+
+
+def render_many(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A page of many results: `name`, `status` (kept, narrowed, unverified, broken or refused), `said`, `seconds`, `link`.
+
+    A link is the relative path of the page of one result; others are left out.
+    """
+    check_report_packages()
+    kept = [row for row in rows if row["status"] in ("kept", "narrowed")]
+    others = {status: sum(row["status"] == status for row in rows) for status in ("unverified", "broken", "refused")}
+    counts = [("kept", len(kept)), *((status, count) for status, count in others.items() if count)]
+    plain = [
+        {
+            "name": str(row["name"]),
+            "status": row["status"] if row["status"] in _COLOURS else "refused",
+            "said": str(row.get("said", "")),
+            "seconds": "" if row.get("seconds") is None else f"{row['seconds']:.1f}",
+            "link": _relative(str(row.get("link") or "")),
+        }
+        for row in rows
+    ]
+    status = "kept" if len(kept) == len(rows) else "refused"
+    return _render("many.html", title, {"rows": plain, "counts": counts, "status": status})
+
+
+def _relative(link: str) -> str:
+    """The link, unless it leads out of the folder of the page or has a scheme such as javascript."""
+    is_inside = bool(link) and ":" not in link and not link.startswith(("/", "\\")) and ".." not in link
+    return link if is_inside else ""
+
+
+def _sections(facts: PageFacts, *, has_explorer: bool, has_maps: bool) -> list[tuple[str, str]]:
+    findings = [("findings", "Findings")] if facts.findings else []
+    is_bad = facts.status in ("refused", "broken")
+    return [
+        *(findings if is_bad else []),
+        ("promise", "Declared" if facts.status == "refused" else "Promise"),
+        *([("explore", "Explore sizes")] if has_explorer else []),
+        *([("maps", "Maps")] if has_maps else []),
+        *([] if is_bad else findings),
+        ("ladder", "How"),
+        *([("graph", "Graph")] if facts.model is not None else []),
+        ("repeat", "Repeat"),
+    ]
+
+
+def _nothing_untried(facts: PageFacts) -> str:
+    verdict = facts.verdict
+    if verdict is None or verdict.is_skipped:
+        return "Nothing was compared: there is no verdict."
+    return "Every size that was planned was compared."
+
+
+def _regions(facts: PageFacts) -> list[str]:
+    return [format_condition(region.condition) for region in facts.regions] if len(facts.regions) > 1 else []
+
+
+def _render(template: str, title: str, context: Mapping[str, Any]) -> str:
+    from markupsafe import Markup
+
+    script = "\n".join(["(() => {", '"use strict";', *map(_asset, _SCRIPTS), "})();"])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = _environment().get_template(template)
+    return page.render(
+        title=title,
+        version=_version(),
+        css=Markup(_asset("page.css")),
+        script=Markup(script),
+        script_hash=Markup(f"'sha256-{digest}'"),
+        **context,
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files("anyshape.report.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    """Templates of the package; every value is escaped, and characters that are not seen are shown."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("anyshape.report.page"),
+        autoescape=True,
+        finalize=shown_lines,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["name"] = lambda text: shown(str(text))
+    return environment
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("anyshape")
+    except metadata.PackageNotFoundError:
+        return ""
