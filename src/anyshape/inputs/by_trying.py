@@ -1,26 +1,22 @@
-"""Which axes can vary, found by calling the module at other sizes than the example's.
-
-An axis is tried alone, together with axes of the same size, or with one that grows along.
-"""
+"""Calls of the module at other sizes than the example's: on the meta device where the module runs there, else for real."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from anyshape.domain import Expr, Ref, Sizes, format_sizes, simplify
+from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import spell_sizes
+from anyshape.inputs.axis_moves import Place
 from anyshape.inputs.call_messages import example_refused
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.declared import Declared
-from anyshape.inputs.fit_one import affine
+from anyshape.inputs.declared import Declared, dtype_of
 from anyshape.inputs.kinds import recognise
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.state import kept
@@ -62,10 +58,7 @@ def explain_bad_inputs(
 def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value: int) -> bool:
     """Whether the module answers at these sizes with all whole numbers at one small value."""
     flat = declared.flat(declared.make(sizes, 1))
-    tame = [
-        torch.full_like(made, value) if leaf.kind == "tensor" and leaf.dtype.startswith(("int", "uint")) else made
-        for leaf, made in zip(declared.leaves, flat, strict=True)
-    ]
+    tame = [_filled(made, value) for made in flat]
     try:
         with kept(module) if isinstance(module, torch.nn.Module) else nullcontext(), torch.no_grad():
             declared.call(module, declared.rebuild(tame))
@@ -74,15 +67,15 @@ def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value
     return True
 
 
-Place = tuple[str, int]  # path and axis
+_SMALL = 5_000_000  # parameters
 
 
 class Trial:
     """One module and one example; `accepts`: whether it answers with some axes at other sizes."""
 
-    def __init__(self, module: Callable[..., Any], bound: BoundCall) -> None:
+    def __init__(self, module: Callable[..., Any], bound: BoundCall, *, may_use_meta: bool = True) -> None:
         self.module, self.bound = module, bound
-        self._meta = self._meta_state()
+        self._meta = self._meta_state() if may_use_meta else None
         self._known: dict[frozenset[tuple[Place, int]], bool] = {}
         if self._meta is not None and self._error({}) is not None:
             self._meta = None
@@ -94,6 +87,17 @@ class Trial:
     @property
     def on_meta(self) -> bool:
         return self._meta is not None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a real call takes so little that some hundreds of them do no harm."""
+        if not isinstance(self.module, torch.nn.Module):
+            return True
+        return sum(parameter.numel() for parameter in self.module.parameters()) <= _SMALL
+
+    def for_real(self) -> Trial:
+        """The same module and example, with real calls only."""
+        return Trial(self.module, self.bound, may_use_meta=False)
 
     def accepts(self, sizes: Mapping[Place, int]) -> bool:
         """Whether the module answers with these axes at these sizes and all others as in the example."""
@@ -113,6 +117,13 @@ class Trial:
         for (path, axis), size in sizes.items():
             changed.setdefault(path, {})[axis] = size
         leaves = [self._resized(path, value, changed.get(path, {})) for path, value in self.bound.leaves]
+        error = self._call(leaves)
+        if not sizes or self._meta is not None or error is None or not is_bad_value(error):
+            return error
+        tame = ([_filled(value, number) for value in leaves] for number in (0, 1))
+        return None if any(self._call(each) is None for each in tame) else error
+
+    def _call(self, leaves: list[Any]) -> Exception | None:
         inputs = self.bound.rebuild(leaves)
         try:
             with self._safe(), torch.no_grad(), warnings.catch_warnings():
@@ -140,82 +151,7 @@ class Trial:
         return drawn.to(dtype=value.dtype, device=value.device)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Axes that are one dim, and axes that grow by as much whenever it does."""
-
-    members: frozenset[Place]
-    followers: frozenset[Place]
-
-
-def name_of(place: Place) -> str:
-    """`ids_0` for axis 0 of ids; a made-up name that a person can guess."""
-    path, axis = place
-    spoken = "".join(char if char.isalnum() else "_" for char in path)
-    return f"{spoken if not spoken[:1].isdigit() else f'x{spoken}'}_{axis}"
-
-
-def find_open_axes(trial: Trial, sizes: Mapping[Place, int]) -> dict[Place, Expr]:
-    """An expression for every axis that can vary, among those given with their sizes in the example."""
-    groups = _merged([group for place in sizes if (group := _group_of(trial, place, sizes)) is not None])
-    found: dict[Place, Expr] = {}
-    names = {group: name_of(min(group.members, key=list(sizes).index)) for group in groups}
-    for group in groups:
-        found.update({member: Ref(names[group]) for member in group.members})
-    for place, size in sizes.items():
-        causes = [group for group in groups if place in group.followers]
-        if place not in found and causes:
-            terms: list[tuple[int, Expr]] = [(1, Ref(names[group])) for group in causes]
-            rest = size - sum(sizes[next(iter(group.members))] for group in causes)
-            found[place] = simplify(affine(terms, rest))
-    return found
-
-
-def _group_of(trial: Trial, place: Place, sizes: Mapping[Place, int]) -> Group | None:
-    if _varies(trial, [place], sizes):
-        return Group(frozenset([place]), frozenset())
-    alike = [other for other in sizes if other != place and sizes[other] == sizes[place]]
-    if alike and _varies(trial, [place, *alike], sizes):
-        return Group(frozenset(_pruned(trial, place, alike, [], sizes)), frozenset())
-    for along in dict.fromkeys(sizes[other] for other in sizes if sizes[other] > sizes[place]):
-        larger = [other for other in sizes if sizes[other] == along]
-        if not _varies(trial, [place, *alike, *larger], sizes):
-            continue
-        followers = _pruned(trial, None, larger, [place, *alike], sizes)
-        members = _pruned(trial, place, alike, followers, sizes)
-        return Group(frozenset(members), frozenset(followers))
-    return None
-
-
-def _varies(trial: Trial, places: Iterable[Place], sizes: Mapping[Place, int]) -> bool:
-    """Whether the module answers with all of these longer by one, and by as much as the first is long."""
-    together = list(places)
-    steps = (1, max(sizes[together[0]], 2))
-    return all(trial.accepts({place: sizes[place] + step for place in together}) for step in steps)
-
-
-def _pruned(
-    trial: Trial, first: Place | None, others: Sequence[Place], fixed: Sequence[Place], sizes: Mapping[Place, int]
-) -> list[Place]:
-    """Those that are needed: each is left out once, and stays out if the module answers without it."""
-    needed = list(others)
-    head = [first] if first is not None else []
-    for other in others:
-        fewer = [place for place in needed if place != other]
-        if _varies(trial, [*head, *fewer, *fixed] if head else [*fixed, *fewer], sizes):
-            needed = fewer
-    return [*head, *needed]
-
-
-def _merged(groups: Sequence[Group]) -> list[Group]:
-    """Groups that share a member are one; an axis that can vary alone is in no other's group."""
-    alone = {member for group in groups if len(group.members) == 1 and not group.followers for member in group.members}
-    merged: list[Group] = []
-    for group in groups:
-        members = group.members if len(group.members) == 1 else group.members - alone
-        followers = group.followers - alone
-        for other in [other for other in merged if other.members & members]:
-            merged.remove(other)
-            members, followers = members | other.members, followers | other.followers
-        merged.append(Group(members, followers))
-    return merged
+def _filled(value: Any, number: int) -> Any:
+    """The same with each whole number at this one: an index or a length that a module takes at most sizes."""
+    is_whole = isinstance(value, torch.Tensor) and dtype_of(value).startswith(("int", "uint"))
+    return torch.full_like(value, number) if is_whole else value

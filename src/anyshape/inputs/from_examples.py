@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of, evaluate, simplify, smallest_point
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import inconsistent_sizes, undetermined_dim, unsolvable_size
-from anyshape.inputs.by_trying import Place, name_of
+from anyshape.inputs.axis_moves import Place
 from anyshape.inputs.fit_one import affine
+from anyshape.inputs.open_axes import name_of
 
 
 @dataclass(frozen=True)
