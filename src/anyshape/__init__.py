@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from anyshape import compat as compat
+    from anyshape import sources as sources
     from anyshape.api import check as check
     from anyshape.api import export as export
     from anyshape.findings import AnyshapeError as AnyshapeError
@@ -43,6 +44,8 @@ _HOMES = {
     "translation": "anyshape.modules.registered",
 }
 
+_ROOMS = ("compat", "sources")
+
 __all__ = [
     "AnyshapeError",
     "ContractBroken",
@@ -56,13 +59,14 @@ __all__ = [
     "dim",
     "export",
     "load",
+    "sources",
     "translation",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compat":
-        return import_module("anyshape.compat")
+    if name in _ROOMS:
+        return import_module(f"anyshape.{name}")
     if name == "__version__":
         return _read_version()
     if name in _HOMES:

@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.options import ConfigOnly, Task, TrustRemoteCode
 from anyshape.cli.output import Outcome, ProgressLine
 from anyshape.findings import Finding, UsageError
 
 
 def bench(
     file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter.", show_default=False)],
-    model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
+    ],
     where: Annotated[list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given often.")] = [],  # noqa: B006
     sizes: Annotated[list[str], typer.Option(help="Measure at batch=1,seq=7. May be given often.")] = [],  # noqa: B006
     count: Annotated[int, typer.Option(help="How many sizes are chosen where none are given.")] = 5,
@@ -25,6 +28,9 @@ def bench(
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "1s",
     plot: Annotated[Path | None, typer.Option(help="Write a chart: FILE.svg, or FILE.html with memory, too.")] = None,
     seed: Annotated[int, typer.Option(help="Of the random inputs and sizes.")] = 0,
+    task: Task = None,
+    config_only: ConfigOnly = False,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> Outcome:
@@ -35,16 +41,17 @@ def bench(
     anyshape bench m.onnx --model model.py --sizes batch=1,seq=7 --sizes batch=8,seq=128 --plot m.html
     """
     from anyshape.checking.benching import BenchOptions, bench_file
-    from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
     from anyshape.runtime.session import check_providers
     from anyshape.saving import write_atomically
+    from anyshape.sources import SourceOptions, load_part
 
     providers, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
-    loaded = load_model_file(model)
-    with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
+    source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
+    loaded = load_part(model, file, source_options)
+    with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         rules = [*loaded.where, *where]
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=loaded.values)
         chosen = [at for text in sizes if (at := parse_sizes(text, declared)) is not None]
@@ -81,7 +88,8 @@ def fix(
         list[str], typer.Option(help="Answers a question (AS502): 'NODE: [batch, 8*seq]'. May be given often.")
     ] = [],  # noqa: B006
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="FILE.py, as for export: compare with the model, too.")
+        str | None,
+        typer.Option("--model", "-m", help="FILE.py or another source, as for export: compare with the model, too."),
     ] = None,
     as_json: AsJson = False,
 ) -> Outcome:
@@ -102,11 +110,11 @@ def fix(
     if model is None:
         result = files.fix(file, output, dynamic, read=read)
     else:
-        from anyshape.cli.arguments import load_model_file
+        from anyshape.sources import load_part
 
-        loaded = load_model_file(model)
+        loaded = load_part(model, file)
         result = files.fix(
-            file, output, dynamic, read=read, model=loaded.module, inputs=loaded.inputs, where=loaded.where
+            file, output, dynamic, read=read, model=loaded.model, inputs=loaded.inputs, where=loaded.where
         )
     return Outcome({"path": str(result.path), **result.as_plain()} if as_json else str(result))
 

@@ -19,7 +19,8 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 import typer
 
 from anyshape.cli.batch_command import WithRayAddress, batch
-from anyshape.cli.commands import check, explain, export, inspect
+from anyshape.cli.commands import check, explain, inspect
+from anyshape.cli.export_command import export
 from anyshape.cli.file_commands import bench, fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
 from anyshape.findings import AnyshapeError, Finding, InternalError
@@ -86,6 +87,7 @@ app = typer.Typer(
     help=(
         "Declare the sizes. Get an ONNX file that is right at every one of them, or the line of your code in the way.\n\n"
         "  anyshape export model.py -o m.onnx        model.py defines model() and inputs(batch=3, …)\n\n"
+        "  anyshape export hf:DIR_OR_ID -o out       a model of transformers; timm:NAME one of timm\n\n"
         "  anyshape batch models.toml                many models, each in a process of its own\n\n"
         "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
         "  anyshape bench m.onnx --model model.py    latency and memory over sizes\n\n"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from anyshape.checking.compare_file import Checked
+    from anyshape.records.export import Export
 
 
 def check_report(path: Path | None) -> None:
@@ -24,6 +26,16 @@ def check_report(path: Path | None) -> None:
 def command_line() -> str:
     """How anyshape was called, to be typed again."""
     return shlex.join(["anyshape", *sys.argv[1:]])
+
+
+def write_exports(path: Path, files: Sequence[Export]) -> None:
+    """Write the page of an export; of several files a page each, `out-encoder_model.html`."""
+    from anyshape.exporting.report_files import PageReporter
+
+    for each in files:
+        is_one = len(files) == 1 or each.path is None
+        place = path if is_one else path.with_stem(f"{path.stem}-{Path(str(each.path)).stem}")
+        PageReporter().write(each, place, command=command_line())
 
 
 def write_check(path: Path, file: Path, checked: Checked) -> None:

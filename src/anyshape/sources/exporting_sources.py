@@ -1,0 +1,126 @@
+"""Export every model of a source: into one file, or into a folder with the files that clients expect beside them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from anyshape.api import export as export_model
+from anyshape.domain import dims_of
+from anyshape.domain.parse import parse_condition
+from anyshape.findings import AnyshapeError, Finding, UsageError
+from anyshape.records.export import Export
+from anyshape.saving import writing_folder
+from anyshape.sources import unusable_sources as say
+from anyshape.sources.resolving import resolve
+from anyshape.sources.source import ModelSource, Part, SourceOptions
+
+__is_entrance__ = True
+
+Progress = Callable[[str, int, int], None]
+_OWN = frozenset(field.name for field in fields(SourceOptions))
+
+
+@dataclass(frozen=True)
+class SourceExport:
+    """The exports of a source, one for each file; `path` is the file or the folder."""
+
+    path: Path
+    files: tuple[Export, ...]
+
+    @property
+    def is_kept(self) -> bool:
+        return all(each.is_kept for each in self.files)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for each in self.files for finding in each.findings)
+
+
+def export(
+    source: str | ModelSource,
+    path: str | PathLike[str],
+    *,
+    where: Sequence[str] | str = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> SourceExport:
+    """Export a source (`"hf:DIR"`, `"timm:NAME"`, `"model.py"`, …) to a file or a folder, all of it or nothing.
+
+    `options` are those of SourceOptions (`task`, `config_only`, …) and of `anyshape.export`. `where` has further rules;
+    with several files each goes to the files that have its dims. Raises what `anyshape.export` raises.
+    """
+    own = SourceOptions(**{name: options.pop(name) for name in _OWN & set(options)})
+    if isinstance(source, str):
+        if progress is not None:
+            progress(f"load {source}", 0, 0)
+        source = resolve(source, own)
+    rules = [where] if isinstance(where, str) else list(where)
+    is_folder = _is_folder(source, fspath(path))
+    with ExitStack() as stack:
+        folder = stack.enter_context(writing_folder(path)) if is_folder else None
+        files = tuple(
+            _export_part(source, part, rules, folder / f"{part.name}.onnx" if folder else Path(path), progress, options)
+            for part in source.parts
+        )
+        if folder is not None and source.write_files is not None:
+            source.write_files(folder)
+    if is_folder:
+        files = tuple(replace(each, path=Path(path) / each.path.name) for each in files if each.path is not None)
+    return SourceExport(Path(path), files)
+
+
+def _is_folder(source: ModelSource, path: str) -> bool:
+    """Whether the output is a folder: it is one, is written as one (`out/`), or the source has files to put there."""
+    is_file = path.endswith(".onnx") and not Path(path).is_dir()
+    if is_file and len(source.parts) > 1:
+        raise UsageError(say.several_files(source.name, [part.name for part in source.parts], path))
+    is_written_so = path.endswith(("/", os.sep)) or Path(path).is_dir()
+    return not is_file and (is_written_so or source.write_files is not None or len(source.parts) > 1)
+
+
+def _export_part(
+    source: ModelSource,
+    part: Part,
+    rules: Sequence[str],
+    path: Path,
+    progress: Progress | None,
+    options: dict[str, Any],
+) -> Export:
+    count = len(source.parts)
+
+    def named(stage: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(f"{part.name}: {stage}" if count > 1 else stage, done, total)
+
+    try:
+        return export_model(
+            part.model,
+            part.inputs,
+            path,
+            dynamic=part.dynamic,
+            where=[*part.where, *(rules if count == 1 else _rules_of(part, source, rules))],
+            input_names=part.input_names,
+            output_names=part.output_names,
+            progress=named,
+            **{**options, "values": options.get("values") or part.values},
+        )
+    except AnyshapeError as error:
+        if count > 1:
+            error.add(say.about_part(source.name, part.name, source.parts.index(part) + 1, count))
+        raise
+
+
+def _rules_of(part: Part, source: ModelSource, rules: Sequence[str]) -> list[str]:
+    """The rules whose dims this part has; a rule that no part has goes to all, where it is refused."""
+    return [rule for rule in rules if _has_dims(part, rule) or not any(_has_dims(each, rule) for each in source.parts)]
+
+
+def _has_dims(part: Part, rule: str) -> bool:
+    return set(dims_of(parse_condition(rule))) <= set(inspect.signature(part.inputs).parameters)

@@ -1,0 +1,142 @@
+"""A model of transformers from a folder: its config, its class, and its weights or random ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyshape.findings import UsageError
+from anyshape.sources import unusable_sources as say
+from anyshape.sources.hugging_face.snapshots import find_folder, read_settings
+from anyshape.sources.hugging_face.tasks import TASKS
+from anyshape.sources.source import SourceOptions
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_POOLER = "pooler."
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in eval mode with the folder that it comes from. `random_outputs` depend on weights that nobody trained."""
+
+    text: str
+    folder: Path
+    model: Any
+    options: SourceOptions
+    random_outputs: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+
+def load_model(text: str, options: SourceOptions) -> LoadedModel:
+    """The model. Raises UsageError where it is not found, has no weights, or needs code that may not run."""
+    import transformers
+
+    name = f"hf:{text}"
+    if options.task is not None and options.task not in TASKS:
+        raise UsageError(say.unknown_task(name, options.task, tuple(TASKS)))
+    folder = find_folder(text, options)
+    settings = read_settings(folder, "config.json")
+    _check_code(name, settings, options)
+    with _without_bars():
+        try:
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=options.trust_remote_code)
+        except Exception as error:
+            raise UsageError(say.source_raises(name, "reading the config of", error)) from error
+        kind = _class_of(name, config, settings, options)
+        if options.config_only:
+            model, missing = _random(name, kind, config, options), ()
+        else:
+            model, missing = _trained(name, kind, config, folder, options)
+    return LoadedModel(name, folder, model.eval(), options, missing)
+
+
+def _check_code(name: str, settings: dict[str, Any], options: SourceOptions) -> None:
+    """Refuse a model that only its own code defines, unless that code may run."""
+    from transformers import CONFIG_MAPPING
+
+    is_known = settings.get("model_type") in CONFIG_MAPPING
+    if settings.get("auto_map") and not is_known and not options.trust_remote_code:
+        raise UsageError(say.remote_code(name))
+
+
+def _class_of(name: str, config: Any, settings: dict[str, Any], options: SourceOptions) -> Any:
+    """The class of the task, of the config's architecture, or of the code that comes with the model."""
+    import transformers
+
+    if options.task is not None:
+        return _class_of_task(name, config, options.task)
+    if options.trust_remote_code and settings.get("auto_map"):
+        automatic = [each for each in settings["auto_map"] if each.startswith("AutoModel")]
+        if automatic:
+            return getattr(transformers, max(automatic, key=len))  # the one with a head
+    architecture = (settings.get("architectures") or [None])[0]
+    if architecture is None:
+        return transformers.AutoModel
+    kind = getattr(transformers, architecture, None)
+    if kind is None:
+        unknown = ImportError(f"transformers {transformers.__version__} has no class {architecture!r}")
+        raise UsageError(say.source_raises(name, "looking up the class of", unknown))
+    return kind
+
+
+def _class_of_task(name: str, config: Any, task: str) -> Any:
+    import transformers
+
+    for each in TASKS[task]:
+        automatic = getattr(transformers, each)
+        if type(config) in automatic._model_mapping or type(config).__name__ in getattr(config, "auto_map", {}):
+            return automatic
+    why = f"transformers has no {' or '.join(TASKS[task])} for it."
+    raise UsageError(say.task_not_for_model(name, task, config.model_type, why))
+
+
+def _random(name: str, kind: Any, config: Any, options: SourceOptions) -> Any:
+    """The model with random weights, the same in every run."""
+    torch.manual_seed(0)
+    try:
+        if hasattr(kind, "from_config"):
+            return kind.from_config(config, trust_remote_code=options.trust_remote_code)
+        return kind(config)
+    except Exception as error:
+        raise UsageError(say.source_raises(name, "building the model of", error)) from error
+
+
+def _trained(name: str, kind: Any, config: Any, folder: Path, options: SourceOptions) -> tuple[Any, tuple[str, ...]]:
+    """The model with its weights in float32, and the outputs that depend on weights which the folder lacks."""
+    if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        raise UsageError(say.no_weights(name, "the folder has neither *.safetensors nor pytorch_model*.bin."))
+    automatic = {"trust_remote_code": options.trust_remote_code} if hasattr(kind, "from_config") else {}
+    try:
+        model, info = kind.from_pretrained(
+            folder, config=config, dtype=torch.float32, local_files_only=True, output_loading_info=True, **automatic
+        )
+    except Exception as error:
+        raise UsageError(say.source_raises(name, "loading the weights of", error)) from error
+    missing = sorted(info["missing_keys"])
+    others = [key for key in missing if _POOLER not in key]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise UsageError(say.no_weights(name, f"there are none for {others[0]}{more}: they would be random."))
+    return model, ("pooler_output",) if missing else ()
+
+
+@contextlib.contextmanager
+def _without_bars() -> Iterator[None]:
+    """transformers without its progress bars, as long as the block runs."""
+    from transformers.utils import logging
+
+    was_enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            logging.enable_progress_bar()

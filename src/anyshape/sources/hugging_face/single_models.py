@@ -1,0 +1,184 @@
+"""Models that are one file without a cache: text encoders, classifiers, vision, audio, text with images.
+
+Which inputs a model has is in its forward signature; a function for each name, in MAKERS, gives the axes and values.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from anyshape.findings import UsageError
+from anyshape.modules.frames import source_of_error
+from anyshape.sources import unusable_sources as say
+from anyshape.sources.hugging_face import config_facts as facts
+from anyshape.sources.hugging_face.input_plan import Input, InputPlan
+from anyshape.sources.hugging_face.named_calls import NamedCall, with_parameters
+from anyshape.sources.open_axes import find_open_axes
+from anyshape.sources.source import Part
+
+BATCH, SEQ, IMAGES = 2, 5, 3
+_MANY_SAMPLES = 3
+
+
+@dataclass
+class Call:
+    """The call of a model while it is planned: sizes and rules are collected as inputs are added."""
+
+    text: str
+    model: nn.Module
+    config: Any
+    folder: Path
+    parameters: Mapping[str, inspect.Parameter]
+    sizes: dict[str, int] = field(default_factory=dict)
+    where: list[str] = field(default_factory=list)
+
+    def dim(self, name: str, size: int) -> str:
+        self.sizes.setdefault(name, size)
+        return name
+
+    @property
+    def is_contrastive(self) -> bool:
+        """Whether texts and images are two batches, each compared with each (CLIP)."""
+        return all(hasattr(self.model, f"get_{side}_features") for side in ("text", "image"))
+
+
+def plan_single(text: str, model: nn.Module, config: Any, folder: Path) -> InputPlan:
+    """The inputs of a model by its forward. Raises UsageError where it needs one that has no maker."""
+    parameters = inspect.signature(model.forward).parameters
+    call = Call(text, model, config, folder, parameters)
+    inputs = [made for name in parameters if name in MAKERS and (made := MAKERS[name](call)) is not None]
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [name for name, each in parameters.items() if each.default is each.empty and each.kind not in rest]
+    unknown = [name for name in needed if name not in {each.path for each in inputs}]
+    main = getattr(model, "main_input_name", None)
+    if unknown or not inputs or (main in parameters and main not in {each.path for each in inputs}):
+        name = (unknown or [main])[0]
+        what = f"{text!r} takes an input {name!r} that is not known here."
+        raise UsageError(say.unknown_inputs(text, what, f"known are {', '.join(MAKERS)}."))
+    return InputPlan(tuple(inputs), call.sizes, tuple(call.where))
+
+
+def single_part(text: str, model: Any, plan: InputPlan, name: str = "model", leave_out: tuple[str, ...] = ()) -> Part:
+    """The file of a model that has this plan; its outputs are the tensors of the answer at the example's sizes."""
+    settings = {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+    outputs = [each for each in tensors_of(text, model, plan, settings) if each not in leave_out]
+    call = with_parameters(NamedCall(model, outputs, settings), plan.names)
+    return Part(name=name, model=call, inputs=plan.function(), where=plan.where, values=plan.values())
+
+
+def tensors_of(text: str, model: Any, plan: InputPlan, settings: Mapping[str, Any]) -> list[str]:
+    """The names of the tensors that the model answers with. Raises UsageError where it refuses the example."""
+    answer = try_call(text, model, {**plan.function()(), **settings})
+    if not isinstance(answer, Mapping):
+        what = f"{text!r} answers with a {type(answer).__name__}, whose outputs have no names."
+        raise UsageError(say.unknown_inputs(text, what, "a model of transformers answers with a ModelOutput."))
+    return [name for name, value in answer.items() if isinstance(value, torch.Tensor)]
+
+
+def try_call(text: str, model: Any, inputs: Mapping[str, Any]) -> Any:
+    """The model's answer. Raises UsageError where it refuses inputs that were made for it."""
+    try:
+        with torch.no_grad():
+            return model(**inputs)
+    except Exception as error:
+        what = f"{text!r} refuses the inputs that were made from its config."
+        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        finding = say.unknown_inputs(text, what, why)
+        raise UsageError(say.at_line(finding, source_of_error(error))) from error
+
+
+def make_ids(call: Call) -> Input:
+    batch = call.dim("text_batch" if call.is_contrastive else "batch", BATCH)
+    most = facts.most_positions(call.config, call.model)
+    call.dim("seq", SEQ if most is None else min(SEQ, most))
+    if most is not None:
+        call.where.append(f"seq <= {most}")
+    return Input("input_ids", (batch, "seq"), "ids", facts.vocabulary(call.config, call.model))
+
+
+def make_mask(call: Call) -> Input | None:
+    """A mask of tokens; of audio only where the feature extractor makes one."""
+    if "input_ids" in call.parameters:
+        names = facts.processor_names(call.folder)
+        axes = ("text_batch" if call.is_contrastive else "batch", "seq")
+        return Input("attention_mask", axes, "mask") if names is None or "attention_mask" in names else None
+    settings = facts.read_settings(call.folder, "preprocessor_config.json")
+    if not settings.get("return_attention_mask"):
+        return None
+    length = "samples" if "input_values" in call.parameters else "frames"
+    return Input("attention_mask", ("batch", length), "mask") if length in call.sizes else None
+
+
+def make_types(call: Call) -> Input | None:
+    """Segments, where the model has several and the tokenizer makes them."""
+    count = facts.find_number(call.config.get_text_config(), "type_vocab_size") or 0
+    names = facts.processor_names(call.folder)
+    if count < 2 or (names is not None and "token_type_ids" not in names):
+        return None
+    return Input("token_type_ids", ("batch", "seq"), "ids", count)
+
+
+def make_image(call: Call) -> Input:
+    batch = call.dim("image_batch", IMAGES) if call.is_contrastive else call.dim("batch", BATCH)
+    height, width = facts.image_size(call.config, call.folder)
+    channels = facts.find_number(call.config, "num_channels", "in_channels", "num_input_channels") or 3
+    open_axes: dict[str, int] = {}
+    if not call.is_contrastive and "input_ids" not in call.parameters:
+        open_axes = find_open_axes(call.model, "pixel_values", channels, (height, width))
+    axes = [
+        call.dim(name, size) if name in open_axes else size for name, size in (("height", height), ("width", width))
+    ]
+    return Input("pixel_values", (batch, channels, *axes))
+
+
+def make_waveform(call: Call) -> Input:
+    batch = call.dim("batch", BATCH)
+    frames, bins = (facts.find_number(call.config, name) for name in ("max_length", "num_mel_bins"))
+    if frames and bins and not hasattr(call.config, "conv_kernel"):  # a spectrogram of one size (AST)
+        return Input("input_values", (batch, frames, bins))
+    fewest = facts.fewest_samples(call.config)
+    call.dim("samples", _MANY_SAMPLES * fewest)
+    call.where.append(f"samples >= {fewest}")
+    return Input("input_values", (batch, "samples"))
+
+
+def make_features(call: Call) -> Input:
+    batch = call.dim("batch", BATCH)
+    bins = (
+        facts.find_number(call.config, "num_mel_bins", "input_feat_per_channel", "feature_projection_input_dim") or 80
+    )
+    most = facts.find_number(call.config, "max_source_positions")
+    if most is not None and hasattr(
+        call.config, "num_mel_bins"
+    ):  # Whisper's encoder takes 30 seconds, no more, no less
+        return Input("input_features", (batch, bins, 2 * most))
+    return Input("input_features", (batch, call.dim("frames", 16), bins))
+
+
+def make_decoder_ids(call: Call) -> Input:
+    """The first tokens of the answer, for an encoder-decoder in one file."""
+    batch = call.dim("batch", BATCH)
+    most = facts.most_positions(call.config, call.model, "max_target_positions")
+    call.dim("target", 3)
+    if most is not None:
+        call.where.append(f"target <= {most}")
+    return Input("decoder_input_ids", (batch, "target"), "ids", facts.vocabulary(call.config, call.model))
+
+
+MAKERS: dict[str, Callable[[Call], Input | None]] = {
+    "input_ids": make_ids,
+    "attention_mask": make_mask,
+    "token_type_ids": make_types,
+    "pixel_values": make_image,
+    "input_values": make_waveform,
+    "input_features": make_features,
+    "decoder_input_ids": make_decoder_ids,
+}
+"""Name of an input -> the function that plans it. A name is one function and one line."""

@@ -1,0 +1,1 @@
+"""Imported by timm, and not used by its models."""
