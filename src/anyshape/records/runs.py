@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from anyshape.domain import Domain, Sizes
-from anyshape.intercept.operation_counts import Counted
 from anyshape.records.contract import TensorPromise
+
+if TYPE_CHECKING:
+    from anyshape.intercept.operation_counts import Counted
 
 
 @dataclass(frozen=True)

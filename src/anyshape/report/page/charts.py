@@ -5,6 +5,7 @@ Names of the user are titles and never field names: a field name with a dot or a
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ _GREY, _RED, _GREEN = "#cbd5e1", "#f87171", "#86efac"
 _WORDS = {"wrong": _RED, "failed": _RED, "refused": _GREY, OUTSIDE: _GREY, INSIDE: _GREEN}
 _REGIONS = (_GREEN, "#93c5fd", "#fcd34d", "#f9a8d4", "#c4b5fd", "#5eead4", "#fdba74", "#a3e635")
 _BAR = "#3b82f6"
+_ID = re.compile(r'((?<= id=")|(?<=url\(#))')
 _SIZE = re.compile(r'<svg ([^>]*?)width="([\d.]+)" height="([\d.]+)"')
 _CONFIG = {
     "background": None,
@@ -129,5 +131,7 @@ def _as_svg(chart: Any) -> str:
     import vl_convert
 
     drawn = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _CONFIG})
+    mark = hashlib.sha256(drawn.encode()).hexdigest()[:8]  # ids of two charts on one page differ
+    drawn = _ID.sub(rf"\g<1>{mark}-", drawn)
     style = r"width:100%;max-width:\2px;min-width:min(\2px,24rem);height:auto"
     return _SIZE.sub(rf'<svg \1style="{style}" aria-hidden="true" focusable="false"', drawn, count=1)

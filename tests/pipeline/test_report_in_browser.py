@@ -1,0 +1,232 @@
+"""Pages of results in a real browser: fields and sliders move, shapes follow, nothing is loaded, nothing is inaccessible."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from reported_models import KINDS
+
+import anyshape
+from anyshape.domain import evaluate
+from anyshape.records.stripping import Benched, BenchRow
+from anyshape.report.page.render_page import render_many
+from anyshape.runtime.timing import Timing
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open the pages of reports")
+pytest.importorskip("playwright", reason="playwright is not installed: pages of reports are not opened")
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+
+LARGEST_PAGE = 2_000_000
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and everything that it said, asked for or showed by itself."""
+
+    page: Any
+    said: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
+
+    def put(self, dims: Sequence[str], **sizes: int) -> None:
+        """Type sizes into the fields of the explorer."""
+        for name, size in sizes.items():
+            self.page.fill(f"#size-{dims.index(name)}", str(size))
+
+    def answer(self) -> str:
+        return str(self.page.inner_text('[data-part="answer"]'))
+
+    def shapes(self, side: str) -> list[str]:
+        return list(self.page.locator(f'[id^="{side}-"] [data-cell="shape"]').all_inner_texts())
+
+    def violations(self) -> list[str]:
+        """What axe-core finds against the page."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page).response["violations"]
+        return [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in found]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    args = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=args)
+        yield started
+        started.close()
+
+
+def open_page(browser: Any, file: Path, **look: Any) -> Opened:
+    """The page in a browser without a network."""
+    context = browser.new_context(offline=True, **{"viewport": {"width": 1100, "height": 900}, **look})
+    opened = Opened(context.new_page())
+    opened.page.on("console", lambda message: opened.said.append(message.text))
+    opened.page.on("pageerror", lambda error: opened.said.append(str(error)))
+    opened.page.on("dialog", lambda dialog: opened.said.append(dialog.message))
+    opened.page.on("request", lambda request: opened.requested.append(request.url))
+    opened.page.goto(file.resolve().as_uri())
+    return opened
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The result of each kind, or the error, and the folder with the pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    results: dict[str, Any] = {"folder": folder}
+    for name, kind in KINDS.items():
+        torch.manual_seed(0)
+        try:
+            result = anyshape.export(kind.model().eval(), kind.inputs, where=kind.where, **kind.options)
+        except anyshape.PromiseBroken as broken:
+            result = broken
+        assert result.report(folder / f"{name}.html") == folder / f"{name}.html"
+        results[name] = result
+    return results
+
+
+def check_quiet(opened: Opened) -> None:
+    """The page said nothing, asked for nothing but itself, and axe-core has nothing against it."""
+    assert opened.said == []
+    assert len(opened.requested) == 1, opened.requested
+    assert opened.violations() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_is_quiet_and_accessible(kind: str, scheme: str, exported: dict[str, Any], browser: Any) -> None:
+    file = exported["folder"] / f"{kind}.html"
+    assert file.stat().st_size < LARGEST_PAGE
+    width = 1100 if scheme == "light" else 390
+    opened = open_page(browser, file, color_scheme=scheme, viewport={"width": width, "height": 800})
+    check_quiet(opened)
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert opened.page.evaluate(wider) == 0
+    assert opened.page.locator("h1").inner_text().startswith("Refused" if kind == "refusal" else "Kept")
+
+
+SIZES = {
+    "encoder": [{"batch": 1, "seq": 1}, {"batch": 64, "seq": 512}, {"batch": 7, "seq": 13}],
+    "decoder": [{"batch": 1, "past": 0, "seq": 1}, {"batch": 8, "past": 1000, "seq": 24}],
+    "regions": [{"batch": 3, "seq": 16}, {"batch": 3, "seq": 17}],
+    "loop": [{"steps": 1, "batch": 1}, {"steps": 9, "batch": 3}],
+}
+OUTSIDE = {
+    "encoder": ({"batch": 65}, "batch <= 64"),
+    "decoder": ({"past": 1024}, "past + seq <= 1024"),
+    "regions": ({"seq": 0}, "seq >= 1"),
+    "loop": ({"steps": 10}, "steps <= 9"),
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_shapes_follow_the_fields(kind: str, exported: dict[str, Any], browser: Any) -> None:
+    contract = exported[kind].contract
+    opened = open_page(browser, exported["folder"] / f"{kind}.html")
+    for sizes in SIZES[kind]:
+        opened.put(contract.domain.names, **sizes)
+        assert opened.answer().startswith("Inside the contract")
+        for side, tensors in (("inputs", contract.inputs), ("outputs", contract.outputs)):
+            expected = [[evaluate(axis, sizes) for axis in tensor.axes] for tensor in tensors]
+            assert opened.shapes(side) == [str(shape) for shape in expected]
+    sizes, rule = OUTSIDE[kind]
+    opened.put(contract.domain.names, **sizes)
+    assert opened.answer().startswith("Outside the contract")
+    assert rule in opened.answer()
+    assert opened.said == []
+
+
+def test_a_slider_moves_by_keyboard_and_the_field_follows(exported: dict[str, Any], browser: Any) -> None:
+    opened = open_page(browser, exported["folder"] / "encoder.html")
+    before = opened.shapes("inputs")
+    opened.page.focus("#slider-0")
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.page.input_value("#size-0") == "4"
+    assert opened.page.get_attribute("#slider-0", "aria-valuetext") == "4"
+    assert opened.shapes("inputs") == [shape.replace("[3,", "[4,") for shape in before]
+    opened.page.keyboard.press("End")
+    assert opened.page.input_value("#size-0") == "64"
+    opened.page.click("button[data-go='low']")
+    assert opened.shapes("inputs") == ["[1, 1]"] * 3
+    assert opened.page.get_attribute('[data-part="answer"]', "aria-live") == "polite"
+
+
+def test_the_region_that_answers_follows_the_size(exported: dict[str, Any], browser: Any) -> None:
+    opened = open_page(browser, exported["folder"] / "regions.html")
+    names = exported["regions"].contract.domain.names
+    opened.put(names, seq=16)
+    low = opened.page.inner_text('[data-part="region"]')
+    opened.put(names, seq=17)
+    high = opened.page.inner_text('[data-part="region"]')
+    assert {low, high} == {"Region 1 of 2 answers: seq <= 16", "Region 2 of 2 answers: seq > 16"}
+
+
+def test_a_refusal_shows_the_line_and_a_fix_to_copy(exported: dict[str, Any], browser: Any) -> None:
+    opened = open_page(browser, exported["folder"] / "refusal.html")
+    text = opened.page.inner_text("main")
+    assert "AS102" in text
+    assert "return (x * mask[..., None]).sum(1).view(3, 8)" in opened.page.inner_text(".excerpt .meant")
+    fix = opened.page.inner_text("#fix-1")
+    assert "+        return (x * mask[..., None]).sum(1).view(x.shape[0], 8)" in fix
+    opened.page.evaluate(
+        "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }"
+    )
+    opened.page.click("button[data-copy='fix-1']")
+    assert opened.page.evaluate("window.copied").strip() == fix.strip()
+    opened.put(exported["refusal"].run.domain.names, batch=1, seq=1)
+    assert "AS102" in opened.answer()
+
+
+def test_a_loop_and_a_choice_are_on_the_map_of_the_graph(exported: dict[str, Any], browser: Any) -> None:
+    loop = open_page(browser, exported["folder"] / "loop.html").page
+    assert loop.inner_text(".part[data-kind='loop'] .kind") == "loop"
+    link = loop.locator(".part[data-kind='loop'] a").first
+    assert "reported_models.py:" in link.inner_text()
+    target = str(link.get_attribute("href"))
+    assert "torch.tanh" in loop.inner_text(target)
+    regions = open_page(browser, exported["folder"] / "regions.html").page
+    assert regions.locator(".part[data-kind='choice']").count() == 1
+
+
+def test_measured_figures_have_maps_of_their_own(exported: dict[str, Any], browser: Any, tmp_path: Path) -> None:
+    timing = Timing(ms=1.5, median_ms=1.6, calls=9, load_ms=3.0, load_mb=50.0, peak_mb=61.0)
+    rows = tuple(
+        BenchRow(sizes={"batch": batch, "seq": 8}, elements=8, eager_ms=2.0, timing=timing) for batch in (1, 8)
+    )
+    bench = Benched(path="m.onnx", rows=rows, providers=(), threads=1)
+    exported["encoder"].report(tmp_path / "out.html", bench=bench)
+    opened = open_page(browser, tmp_path / "out.html")
+    assert {"Latency over batch and seq", "Memory over batch and seq"} <= set(
+        opened.page.locator("figcaption strong").all_inner_texts()
+    )
+    assert "1.50 ms, 61.0 MB at batch=1, seq=8" in opened.page.inner_text('[data-part="measured"]')
+    check_quiet(opened)
+
+
+def test_a_page_of_twenty_models(browser: Any, tmp_path: Path) -> None:
+    statuses = ("kept", "refused", "broken", "narrowed")
+    rows = [
+        {
+            "name": f"model_{number}",
+            "status": statuses[number % 4],
+            "said": "words",
+            "seconds": 1.0,
+            "link": f"{number}.html",
+        }
+        for number in range(20)
+    ]
+    rows[3]["link"] = "javascript:alert(1)"
+    (tmp_path / "many.html").write_text(render_many("twenty <models>", rows), encoding="utf-8")
+    opened = open_page(browser, tmp_path / "many.html")
+    assert opened.page.locator("tbody tr").count() == 20
+    assert opened.page.locator("tbody a").count() == 19
+    assert opened.page.inner_text("h1").startswith("10 of 20 kept")
+    check_quiet(opened)
