@@ -7,7 +7,6 @@ the new attempt; pieces of two attempts are no file, so the model is then submit
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -20,14 +19,14 @@ from anyshape.batch.local_pool import Finished, Report
 from anyshape.batch.model_digest import versions
 from anyshape.batch.model_process import LOG, NOTED, PRINTED
 from anyshape.batch.output_folder import OutputFolder
-from anyshape.batch.ray_task import Header, read_pieces, run_on_worker, sweep
+from anyshape.batch.ray_cluster import alive_nodes, check_worker, connected, first_line, no_cluster, sweep_nodes
+from anyshape.batch.ray_task import Header, read_pieces, run_on_worker
 from anyshape.batch.travelling_files import Travelling, pack, returned
-from anyshape.findings import Finding, UsageError
+from anyshape.findings import UsageError
 
 _RETRIES = 3
 _FIRST, _PER_BYTE = 2 << 30, 4  # memory to reserve: torch and a small model, and copies of the weights
 _UNKNOWN = 4 << 30  # for weights that are not here
-_SWEEP_S = 30.0
 
 
 class _MixedAttempts(Exception):
@@ -46,7 +45,7 @@ class RayPool:
 
     def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
         """Each model as it ends. When the iteration is given up, its tasks are cancelled."""
-        with _connected(self._address) as ray:
+        with connected(self._address) as ray:
             cluster = _Cluster(ray)
             try:
                 yield from cluster.run(jobs, output)
@@ -61,7 +60,7 @@ class _Cluster:
         self._ray = ray
         self._running: dict[Any, tuple[Job, Travelling, float]] = {}
         self._attempts: Counter[str] = Counter()
-        self._most_memory = max((node["Resources"].get("memory", 0) for node in _alive(ray)), default=0)
+        self._most_memory = max((node["Resources"].get("memory", 0) for node in alive_nodes(ray)), default=0)
         self._versions = versions()
         self.clear_up()
 
@@ -112,15 +111,15 @@ class _Cluster:
         except (_MixedAttempts, self._ray.exceptions.ObjectLostError) as error:
             return self._give_up(job, folder, error)
         except self._ray.exceptions.RayError as error:
-            _check_worker(error)
-            return Finished(job, folder, None, _first_line(error))
+            check_worker(error)
+            return Finished(job, folder, None, first_line(error))
         _check_versions(header, self._versions)
         _speak_of_here(folder, header.root, travelling)
         return Finished(job, folder, header.ended)
 
     def _give_up(self, job: Job, folder: Path, error: Exception) -> Finished | None:
         if self._attempts[job.name] > _RETRIES:
-            return Finished(job, folder, None, _first_line(error))
+            return Finished(job, folder, None, first_line(error))
         return None
 
     def _write(self, stream: Any, folder: Path) -> Header:
@@ -147,49 +146,7 @@ class _Cluster:
             with contextlib.suppress(ray.exceptions.RayError, TypeError, ValueError):
                 ray.cancel(stream, force=True)
         self._running.clear()
-        at = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        with contextlib.suppress(ray.exceptions.RayError):
-            tasks = [
-                ray.remote(sweep).options(num_cpus=0, max_retries=0, scheduling_strategy=at(node["NodeID"], soft=False))
-                for node in _alive(ray)
-            ]
-            ray.get([task.remote() for task in tasks], timeout=_SWEEP_S)
-
-
-@contextlib.contextmanager
-def _connected(address: str) -> Generator[Any]:
-    """Ray, connected to the cluster; a connection that was there before stays."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.util.scheduling_strategies
-    except ImportError as error:
-        what = "--ray needs Ray, which is not installed here."
-        raise UsageError(_no_cluster(what, fix="pip install anyshape[ray]")) from error
-    if ray.is_initialized():
-        yield ray
-        return
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        what = f"there is no Ray cluster at {address!r}."
-        raise UsageError(_no_cluster(what, _first_line(error), "ray start --head, or --ray local")) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def _alive(ray: Any) -> list[dict[str, Any]]:
-    return [node for node in ray.nodes() if node["Alive"]]
-
-
-def _check_worker(error: Exception) -> None:
-    """Raise UsageError if the worker cannot even run anyshape: no other model would fare better."""
-    cause = getattr(error, "cause", None) or error
-    if isinstance(cause, ImportError) or "No module named 'anyshape'" in str(error):
-        what = "a node of the cluster cannot import anyshape."
-        raise UsageError(_no_cluster(what, _first_line(cause), "pip install anyshape   on every node")) from error
+        sweep_nodes(ray)
 
 
 def _check_versions(header: Header, here: dict[str, str]) -> None:
@@ -198,7 +155,7 @@ def _check_versions(header: Header, here: dict[str, str]) -> None:
         name, version = next(iter(other.items()))
         what = f"{header.ended.where} has {name} {version}, and this machine {here.get(name, 'none')}."
         why = "a result belongs to the versions that made it: on other nodes it would be another file."
-        raise UsageError(_no_cluster(what, why, f"pip install {name}=={here.get(name, '...')}   on every node"))
+        raise UsageError(no_cluster(what, why, f"pip install {name}=={here.get(name, '...')}   on every node"))
 
 
 def _speak_of_here(folder: Path, root: str, travelling: Travelling) -> None:
@@ -215,12 +172,3 @@ def _speak_of_here(folder: Path, root: str, travelling: Travelling) -> None:
         for there, own in pairs:
             content = content.replace(there.encode(), own.encode())
         (folder / name).write_bytes(content)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def _no_cluster(what: str, why: str = "", fix: str = "") -> Finding:
-    return Finding(code="AS546", name="ray-cluster", what=what, why=why, fix=fix, is_fix_untried=True)

@@ -8,7 +8,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,21 @@ def run_on_worker(job: Job, files: Mapping[str, Sequence[Any]]) -> Iterator[Item
         for path in written.values():
             yield from ((token, piece) for piece in read_pieces(path))
     finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def run_share(
+    function: Callable[..., Any], call: Any, share: tuple[int, int], files: Mapping[str, Sequence[Any]]
+) -> Any:
+    """What `function(call, share)` returns in a folder with these files; its process serves no other task."""
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        (root / _OWNER).write_text(identity_of(os.getpid()) or "", encoding="utf-8")
+        _unpack(files, root / "source")
+        os.chdir(root / "source")
+        return function(call, share)
+    finally:
+        os.chdir(tempfile.gettempdir())
         shutil.rmtree(root, ignore_errors=True)
 
 

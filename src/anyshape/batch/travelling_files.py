@@ -28,6 +28,10 @@ class Travelling:
         """The size of all files but Python's: of weights, mostly."""
         return sum(path.stat().st_size for path in self.files.values() if path.suffix != ".py")
 
+    def place_of(self, path: Path) -> str:
+        """The path there of a file that travels."""
+        return next(place for place, own in self.files.items() if own == path.absolute())
+
 
 def pack(job: Job) -> Travelling:
     """The files of a job. One that is missing does not travel: its export says so."""

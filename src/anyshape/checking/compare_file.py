@@ -26,7 +26,7 @@ from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.verdict import Verdict
 from anyshape.saving import model_bytes, write_atomically
-from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ def compare_file(
     tell: Tell,
     spelled: str = "model.py",
     operators: Mapping[str, Callable[..., Any]] | None = None,
+    run: Callable[[VerifyRequest], Verdict] = verify,
 ) -> tuple[Verdict, tuple[Finding, ...]]:
     """How an existing file compares with its module over the domain, or at the given sizes alone.
 
     `spelled` is how the user named the model, for the line that replays a failure; `operators` run its custom nodes.
+    `run` makes the comparisons: here, unless they are spread over other machines.
     """
     promised = find_contract(path)
     declared = promised_values(declared, promised.values) if promised is not None else declared
@@ -68,7 +70,7 @@ def compare_file(
             operators=needed_operators(str(path), matched.needs, operators),
             options=options.with_progress(tell),
         )
-        verdict = verify(request)
+        verdict = run(request)
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
     unpromised = verdict.refused if promised is None else verdict.refused_in(promised.domain)
     differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 import sys
 import threading
@@ -13,28 +12,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from anyshape.cli.output import Outcome
+from anyshape.cli.ray_address import RayAddress
 from anyshape.findings import Finding, UsageError
 
 if TYPE_CHECKING:
     from anyshape.batch.manifest import Manifest
-
-_ADDRESS = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
-
-
-class WithRayAddress(TyperCommand):
-    """A command whose `--ray` may stand without an address: it is then the cluster of this machine."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_ray_address(args))
-
-
-def with_ray_address(args: list[str]) -> list[str]:
-    """`--ray` that no address follows -> `--ray=auto`."""
-    pairs = zip(args, [*args[1:], ""], strict=True)
-    return [f"{each}=auto" if each == "--ray" and not _ADDRESS.fullmatch(after) else each for each, after in pairs]
 
 
 def batch(
@@ -58,12 +42,7 @@ def batch(
         list[str],
         typer.Option("--option", "-O", help="Of export, for each model: -O verify=quick. May be given often."),
     ] = [],  # noqa: B006
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray", help="Run on a Ray cluster; without ADDRESS, on that of this machine.", metavar="[ADDRESS]"
-        ),
-    ] = None,
+    ray: RayAddress = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Do models again that are done, and not kept.")
     ] = False,

@@ -25,6 +25,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
+from anyshape.cli.ray_address import RayAddress
 from anyshape.findings import Finding
 
 __is_entrance__ = True
@@ -53,6 +54,7 @@ def check(
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
+    ray: RayAddress = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -67,6 +69,7 @@ def check(
     """
     from anyshape.checking.compare_file import check_file, compare_file
     from anyshape.cli.reports import check_report, write_check
+    from anyshape.cli.ray_check import CheckCall, comparing_on_ray
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
@@ -75,7 +78,7 @@ def check(
     from anyshape.report.text import describe_check
     from anyshape.runtime.session import check_providers
     from anyshape.sources import SourceOptions, load_part
-    from anyshape.verify import VerifyOptions
+    from anyshape.verify import VerifyOptions, verify
 
     show_details(verbose)
     check_report(report)
@@ -100,7 +103,10 @@ def check(
         at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            return compare_file(file, module, over, options, at, progress, model)
+            rules = tuple(where)
+            call = CheckCall(file=str(file), model=model, where=rules, values=values, options=options, sign=sign)
+            run = verify if ray is None or at is not None else comparing_on_ray(ray, call, progress)
+            return compare_file(file, module, over, options, at, progress, model, run=run)
 
         checked = check_file(file, declared, at, compare, sign=sign)
     if report is not None:

@@ -18,11 +18,12 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from anyshape.cli.batch_command import WithRayAddress, batch
+from anyshape.cli.batch_command import batch
 from anyshape.cli.commands import check, explain, inspect
 from anyshape.cli.export_command import export
 from anyshape.cli.file_commands import bench, fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
+from anyshape.cli.ray_address import WithRayAddress
 from anyshape.findings import AnyshapeError, Finding, InternalError
 from anyshape.report.github import tell_github
 from anyshape.report.plain import findings_as_plain
@@ -103,9 +104,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich alone takes longer to load than everything else that --help needs
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
-for command in (export, check, bench, inspect, fix, freeze, explain):
-    app.command()(with_outcome(command))
-app.command(cls=WithRayAddress)(with_outcome(batch))
+for command in (export, batch, check, bench, inspect, fix, freeze, explain):
+    app.command(cls=WithRayAddress)(with_outcome(command))
 
 
 def _show_version(wanted: bool) -> None:

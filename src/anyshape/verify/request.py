@@ -37,7 +37,8 @@ class VerifyOptions:
     with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
-    its answers and the file's are compared as samples. `is_skipped`: nothing is compared.
+    its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
+    planned trials every count-th is made, from that place on.
     """
 
     draws: int = 3
@@ -58,6 +59,7 @@ class VerifyOptions:
     is_random: bool = False
     providers: tuple[str, ...] = (CPU,)
     is_skipped: bool = False
+    share: tuple[int, int] = (0, 1)
     progress: Progress | None = None
 
     def with_progress(self, tell: Callable[[str, int, int], None]) -> VerifyOptions:

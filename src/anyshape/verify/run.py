@@ -115,7 +115,8 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
 def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, started: float) -> Verdict:
     options, path = request.options, trial_runner.path
     tally = Tally(request)
-    trials = planned.trials
+    place, count = options.share
+    trials = planned.trials[place::count]
     with Prefetcher(trial_runner, trials, lambda: _runner(request, path), _most_children(request, path)) as ahead:
         for done, trial in enumerate(trials):
             if tally.trials and monotonic() - started > options.clock_s:
