@@ -114,14 +114,13 @@ def run_killed(folder: Path, seed: int = 0) -> dict:
     done, runs = set(), Counter()
     for number in range(KILLS):
         how = signal.SIGKILL if number % 2 == 0 else signal.SIGINT
-        process = start(manifest, out, "--jobs", "2")
-        moments.append(round(chance.uniform(1.0, 30.0), 1))
-        try:
-            process.wait(moments[-1])
-            raise AssertionError("the batch ended before it was killed: more models are needed")
-        except subprocess.TimeoutExpired:
-            process.send_signal(how)
-        status = process.wait(30)
+        process, began = start(manifest, out, "--jobs", "2"), time.monotonic()
+        wait_for_more(process, out, len(done) + chance.randrange(6))  # so that the moments lie all over the batch
+        time.sleep(chance.uniform(0.0, 8.0))
+        assert process.poll() is None, "the batch ended before it was killed: more models are needed"
+        process.send_signal(how)
+        status = process.wait(60)
+        moments.append(round(time.monotonic() - began, 1))
         assert status == (-9 if how is signal.SIGKILL else 130), status
         wait_until_gone(out)
         check_files(out)
@@ -135,6 +134,13 @@ def run_killed(folder: Path, seed: int = 0) -> dict:
     rows = check_rows(out, 40)
     begun = sum(runs_of(manifest).values())
     return {"rows": rows, "figures": {"kills": KILLS, "moments, s": moments, "done twice": repeated, "begun": begun}}
+
+
+def wait_for_more(process: subprocess.Popen[bytes], out: Path, count: int) -> None:
+    """Wait until so many models are done."""
+    while len(finished(out)) < count:
+        assert process.poll() is None, "the batch ended by itself"
+        time.sleep(0.1)
 
 
 def finished(out: Path) -> set[str]:
