@@ -41,6 +41,7 @@ EXPORT_OPTIONS: Mapping[str, str] = {
     "repair": FLAG,
     "task": TEXT,
     "config_only": FLAG,
+    "one_file": FLAG,
     "trust_remote_code": FLAG,
 }
 

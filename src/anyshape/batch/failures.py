@@ -52,10 +52,10 @@ def judge(job: Job, ended: Ended, folder: Path) -> Judged:
     errors = [each for each in printed.get("findings", ()) if each.get("severity") == "error"]
     if ended.returncode and any(words in each.get("text", "") for each in errors for words in _MEMORY_WORDS):
         return _failed(OUT_OF_MEMORY, _cannot_allocate(job, errors[0]["text"]))
-    status = (printed.get("contract") or {}).get("status")
     if ended.returncode == 0:
         return Judged(outcome=KEPT, status=0, printed=printed)
-    outcome = UNVERIFIED if status == UNVERIFIED else _OUTCOMES[ended.returncode]
+    promises = {(each.get("contract") or {}).get("status") for each in printed.get("files") or [printed]}
+    outcome = UNVERIFIED if UNVERIFIED in promises and BROKEN not in promises else _OUTCOMES[ended.returncode]
     return Judged(outcome=outcome, status=ended.returncode, finding=errors[0] if errors else None, printed=printed)
 
 
@@ -127,7 +127,7 @@ def _crashed(job: Job, ended: Ended, log: str) -> Finding:
         name="model-crashes",
         what=f"{job.source!r} {_say_code(ended.returncode)}, and gave no result.",
         where=_user_line(log),
-        why=_last_words(log),
+        why=_last_words(log) or _why_killed(ended.returncode),
         replay=_replay(job),
     )
 
@@ -140,6 +140,12 @@ def _say_code(code: int) -> str:
     except ValueError:
         name = ""
     return f"crashed with signal {-code}{name}"
+
+
+def _why_killed(returncode: int) -> str:
+    """What SIGKILL mostly means that we did not send."""
+    is_killed = returncode == -getattr(signal, "SIGKILL", 0) and returncode < 0
+    return "the system ends a process so when its memory is used up, and so does `kill -9`." if is_killed else ""
 
 
 def _last_words(log: str) -> str:

@@ -60,6 +60,11 @@ def split_source(source: str, folder: Path | None = None) -> SplitSource:
     return SplitSource(source, None)
 
 
+def is_python_file(source: str) -> bool:
+    """Whether a source is `model.py` or `model.py:NAME`."""
+    return _PYTHON.fullmatch(source) is not None
+
+
 def local_path(source: str) -> Path | None:
     """The file or folder of this machine that a source names; None for an id or an installed class."""
     path = split_source(source).path

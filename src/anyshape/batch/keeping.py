@@ -10,7 +10,7 @@ from typing import Any
 from anyshape.batch.failures import Judged, judge, lost
 from anyshape.batch.local_pool import Finished
 from anyshape.batch.model_digest import digests_of, file_digest, files_to_watch, key_of
-from anyshape.batch.model_process import IDENTITY, LOG, MODEL, NOTED, PRINTED
+from anyshape.batch.model_process import EXPORTED, IDENTITY, LOG, MODEL, NOTED, PRINTED
 from anyshape.batch.output_folder import OutputFolder, Stored
 from anyshape.batch.rows import Row
 
@@ -25,7 +25,9 @@ def keep_model(output: OutputFolder, finished: Finished, used: Mapping[str, str]
     noted = _read(folder / NOTED)
     read = digests_of(files_to_watch(job, noted), ended.began if ended is not None else None)
     _tidy_folder(folder, judged)
-    printed = _moved(judged.printed, str(folder.absolute()), str(output.path / job.name))
+    _lift(folder / EXPORTED)
+    printed = _moved(judged.printed, str(folder.absolute() / EXPORTED), str(output.path / job.name))
+    printed = _moved(printed, str(folder.absolute()), str(output.path / job.name))
     if printed is not None:
         (folder / "export.json").write_text(json.dumps(printed, indent=1), encoding="utf-8")
     written = {
@@ -38,9 +40,9 @@ def keep_model(output: OutputFolder, finished: Finished, used: Mapping[str, str]
 
 def _row_of(finished: Finished, judged: Judged, written: Iterable[str], folder: Path) -> Row:
     job, ended, printed = finished.job, finished.ended, judged.printed or {}
-    contract = printed.get("contract") or {}
-    files = [name for name in written if name.endswith(".onnx")]
-    file = MODEL if MODEL in files else files[0] if files else None
+    exports = printed.get("files") or [printed]  # a source may give several files
+    contracts = [each.get("contract") or {} for each in exports]
+    files = sorted((name for name in written if name.endswith(".onnx")), key=lambda name: (name != MODEL, name))
     return Row(
         name=job.name,
         source=job.source,
@@ -48,11 +50,12 @@ def _row_of(finished: Finished, judged: Judged, written: Iterable[str], folder: 
         status=judged.status,
         seconds=round(ended.seconds, 3) if ended is not None else 0.0,
         folder=job.name,
-        path=None if file is None else f"{job.name}/{file}",
-        bytes=None if file is None else sum(each.stat().st_size for each in folder.glob("*.onnx*")),
-        dims=tuple(map(_say_dim, contract.get("dims", ()))),
-        compared=len((contract.get("tested") or {}).get("sizes", ())),
-        strategy=printed.get("strategy"),
+        path=f"{job.name}/{files[0]}" if files else None,
+        files=tuple(f"{job.name}/{file}" for file in files),
+        bytes=sum(each.stat().st_size for each in folder.rglob("*.onnx*")) if files else None,
+        dims=tuple(dict.fromkeys(_say_dim(dim) for contract in contracts for dim in contract.get("dims", ()))),
+        compared=sum(len((contract.get("tested") or {}).get("sizes", ())) for contract in contracts),
+        strategy=", ".join(dict.fromkeys(each["strategy"] for each in exports if each.get("strategy"))) or None,
         peak_memory=ended.peak_memory if ended is not None else None,
         finding=_moved(judged.finding, str(folder.absolute()), job.name),
         warnings=sum(each.get("severity") == "warning" for each in printed.get("findings", ())),
@@ -80,6 +83,16 @@ def _tidy_folder(folder: Path, judged: Judged) -> None:
         elif each.name in _HIDDEN or each.name.startswith(".anyshape-") or not (has_file or each == folder / LOG):
             each.unlink()
     _shorten(folder / LOG)
+
+
+def _lift(exported: Path) -> None:
+    """Move the files of a source that gives a folder beside its log; a name that is taken there gets `-exported`."""
+    if not exported.is_dir():
+        return
+    for each in sorted(exported.iterdir()):
+        target = exported.parent / each.name
+        each.rename(target if not target.exists() else target.with_name(f"{each.stem}-exported{each.suffix}"))
+    exported.rmdir()
 
 
 def _shorten(log: Path) -> None:

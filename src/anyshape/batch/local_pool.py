@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyshape.batch.jobs import Job
-from anyshape.batch.model_limits import share_of_memory
+from anyshape.batch.model_limits import memory_not_measured, share_of_memory
 from anyshape.batch.model_process import Ended, Running, Surroundings, run_model
 from anyshape.batch.output_folder import OutputFolder
 from anyshape.batch.process_tree import ProcessTable, can_list_processes
+from anyshape.findings import UsageError
 from anyshape.runtime.process import usable_cores
 
 _SLICE_S = 0.2  # a wait that nothing can interrupt
@@ -40,10 +41,12 @@ class LocalPool:
         self._threads = max(1, usable_cores() // workers) if workers > 1 else None
 
     def limited(self, job: Job) -> Job:
-        """The job with the memory limit that holds for it here."""
-        if job.memory_limit is not None or not can_list_processes():
-            return job
-        return replace(job, memory_limit=share_of_memory(self.workers))
+        """The job with the memory limit that holds for it here. Raises UsageError if its own cannot be kept."""
+        if can_list_processes():
+            return job if job.memory_limit is not None else replace(job, memory_limit=share_of_memory(self.workers))
+        if job.memory_limit is not None:
+            raise UsageError(memory_not_measured())
+        return job
 
     def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
         """Each model as it ends. When the iteration is given up, every process is ended before this returns."""

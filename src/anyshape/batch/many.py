@@ -12,9 +12,8 @@ from typing import Any, Protocol
 from anyshape.batch.jobs import Job
 from anyshape.batch.keeping import keep_model
 from anyshape.batch.local_pool import Finished, LocalPool, Report
-from anyshape.batch.manifest import jobs_of, read_manifest
+from anyshape.batch.manifest import Manifest, jobs_of, read_manifest
 from anyshape.batch.model_digest import is_unchanged, key_of, versions
-from anyshape.batch.model_limits import check_memory_limits
 from anyshape.batch.model_process import Running
 from anyshape.batch.output_folder import OutputFolder, opened
 from anyshape.batch.rows import LOST, Row, worst_status
@@ -77,7 +76,7 @@ def export_many(
     models: str | PathLike[str] | Iterable[str | Mapping[str, Any]],
     output: str | PathLike[str] | None = None,
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
     ray: str | None = None,
     retry_failed: bool = False,
     watcher: Watcher | None = None,
@@ -86,18 +85,19 @@ def export_many(
     """Export models into a folder, each in a process of its own, and return a row for each.
 
     `models` is the path of a manifest (`models.toml`), or a list of sources as for `anyshape export`, or of dicts with the
-    keys of a manifest's [[model]]. `defaults` are keys of its [defaults]: `verify="quick"`, `time_limit="5m"`. `ray` is
-    the address of a Ray cluster, "auto" for the one of this machine. Results that are there and unchanged are not made
+    keys of a manifest's [[model]]. `defaults` are keys of its [defaults]: `verify="quick"`, `time_limit="5m"`. `jobs` are
+    the models at a time: the manifest's number, or 1, unless given. `ray` is the address of a Ray cluster, "auto" for the one of this machine. Results that are there and unchanged are not made
     again; `retry_failed` makes those anew that are not kept. Raises UsageError before the first model is begun.
     """
     if isinstance(models, (str, PathLike)):
         manifest = read_manifest(Path(models), defaults)
-        planned, folder = manifest.jobs, Path(output) if output is not None else manifest.output
     else:
-        planned, folder = jobs_of(models, defaults), None if output is None else Path(output)
+        manifest = Manifest(jobs_of(models, defaults))
+    folder = manifest.output if output is None else Path(output)
     if folder is None:
-        raise ValueError("output is missing: the folder for the results")
-    return run_batch(planned, folder, make_pool(jobs, ray), retry_failed=retry_failed, watcher=watcher)
+        raise TypeError("export_many() needs `output`, the folder for the results")
+    pool = make_pool(jobs or manifest.workers or 1, ray)
+    return run_batch(manifest.jobs, folder, pool, retry_failed=retry_failed, watcher=watcher)
 
 
 def make_pool(jobs: int, ray: str | None) -> Pool:
@@ -114,7 +114,6 @@ def run_batch(
 ) -> Batch:
     """Run the jobs that are not done yet. KeyboardInterrupt goes through when every process is ended and every file whole."""
     told, used = watcher or _Nobody(), versions()
-    check_memory_limits(any(job.memory_limit is not None for job in jobs))
     limited = [pool.limited(job) for job in jobs]
     with opened(path) as output:
         output.check_places(jobs)

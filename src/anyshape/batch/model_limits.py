@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from anyshape.findings import Finding, UsageError
+from anyshape.findings import Finding
 from anyshape.runtime.process import physical_memory
 
 DEFAULT_TIME_S = 600.0
@@ -56,17 +56,12 @@ def share_of_memory(jobs: int) -> int | None:
     return None if memory is None else int(memory * _USED_BY_MODELS / jobs)
 
 
-def check_memory_limits(is_any_given: bool) -> None:
-    """Raise UsageError where a limit is asked for on a system that lists no processes."""
-    from anyshape.batch.process_tree import can_list_processes
-
-    if is_any_given and not can_list_processes():
-        raise UsageError(
-            Finding(
-                code="AS544",
-                name="memory-not-measured",
-                what="memory_limit cannot be kept here: this system lists no processes under /proc.",
-                why="the memory of a model is that of its process and of all processes that it starts.",
-                fix="pip install psutil",
-            )
-        )
+def memory_not_measured() -> Finding:
+    """A limit is asked for on a system that lists no processes."""
+    return Finding(
+        code="AS544",
+        name="memory-not-measured",
+        what="memory_limit cannot be kept here: this system lists no processes under /proc.",
+        why="the memory of a model is that of its process and of all processes that it starts.",
+        fix="pip install psutil",
+    )

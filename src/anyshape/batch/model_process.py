@@ -15,7 +15,7 @@ from time import monotonic, time
 from typing import Any, Literal
 
 from anyshape.batch.export_options import as_arguments
-from anyshape.batch.jobs import Job
+from anyshape.batch.jobs import Job, is_python_file
 from anyshape.batch.model_limits import GRACE_S
 from anyshape.batch.process_tree import ProcessTable, identity_of, kill_tree
 from anyshape.runtime.process import child_search_path
@@ -27,6 +27,7 @@ _START = (
 _SLICE_S = 0.1
 _LATER_S = 1.0  # the child ends by itself at the limit, and writes where it stands; we wait so much longer
 _TAIL = 4000
+EXPORTED = "exported"
 MODEL, PRINTED, LOG, NOTED, IDENTITY = "model.onnx", ".printed.json", "log.txt", ".files.txt", ".process"
 
 Ending = Literal["itself", "time", "memory", "stopped"]
@@ -114,7 +115,7 @@ def run_model(
 def spec_of(job: Job, folder: Path, around: Surroundings) -> dict[str, Any]:
     """What the child is told; all paths are absolute but that of the source."""
     folder = folder.absolute()
-    arguments = ["export", job.source, "-o", str(folder / MODEL), "--json", f"--time-limit={job.time_limit:g}s"]
+    arguments = ["export", job.source, "-o", _output(job, folder), "--json", f"--time-limit={job.time_limit:.3f}s"]
     return {
         "path": child_search_path(),
         "arguments": [*arguments, *as_arguments(job.options)],
@@ -124,6 +125,11 @@ def spec_of(job: Job, folder: Path, around: Surroundings) -> dict[str, Any]:
         "ends_at": time() + job.time_limit + GRACE_S,
         "memory_limit": job.memory_limit,
     }
+
+
+def _output(job: Job, folder: Path) -> str:
+    """A file for a model file of Python; a folder for other sources, which may give several files."""
+    return str(folder / MODEL) if is_python_file(job.source) else os.path.join(folder / EXPORTED, "")  # noqa: PTH118
 
 
 def _environment(threads: int | None) -> dict[str, str]:

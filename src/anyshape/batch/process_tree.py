@@ -151,7 +151,21 @@ def _kill_all(members: list[Process]) -> None:
 def identity_of(pid: int) -> str | None:
     """A text that no other process has had or will have on this machine until it starts anew; None if it is gone."""
     found = list_processes().get(pid)
-    return None if found is None or found.is_dead else f"{pid} {found.started}"
+    return None if found is None or found.is_dead else f"{pid} {found.started} {_numbering()}"
+
+
+def is_gone(identity: str) -> bool:
+    """Whether the process with this identity has ended; False for one of a container that numbers them otherwise."""
+    pid, _, rest = identity.partition(" ")
+    return pid.isdigit() and rest.endswith(_numbering()) and identity_of(int(pid)) != identity
+
+
+def _numbering() -> str:
+    """A name of the container whose numbers of processes are ours."""
+    try:
+        return (_PROC / "self" / "ns" / "pid").readlink().name
+    except OSError:
+        return "pid"
 
 
 def kill_if_still(identity: str) -> None:

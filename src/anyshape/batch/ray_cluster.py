@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
 from collections.abc import Generator
 from typing import Any
 
@@ -27,7 +29,8 @@ def connected(address: str) -> Generator[Any]:
         yield ray
         return
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
+        with _keeping_handlers():
+            ray.init(address=address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
         what = f"there is no Ray cluster at {address!r}."
         raise UsageError(no_cluster(what, first_line(error), "ray start --head, or --ray local")) from error
@@ -35,6 +38,19 @@ def connected(address: str) -> Generator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _keeping_handlers() -> Generator[None]:
+    """Ray gives SIGTERM a handler of its own; ours ends the work in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def alive_nodes(ray: Any) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 from anyshape.batch.jobs import Job
 from anyshape.batch.local_pool import Finished, Report
 from anyshape.batch.model_digest import versions
-from anyshape.batch.model_process import LOG, NOTED, PRINTED
+from anyshape.batch.model_process import LOG, NOTED, PRINTED, Running
 from anyshape.batch.output_folder import OutputFolder
 from anyshape.batch.ray_cluster import alive_nodes, check_worker, connected, first_line, no_cluster, sweep_nodes
 from anyshape.batch.ray_task import Header, read_pieces, run_on_worker
@@ -48,7 +48,7 @@ class RayPool:
         with connected(self._address) as ray:
             cluster = _Cluster(ray)
             try:
-                yield from cluster.run(jobs, output)
+                yield from cluster.run(jobs, output, report)
             finally:
                 cluster.clear_up()
 
@@ -64,13 +64,15 @@ class _Cluster:
         self._versions = versions()
         self.clear_up()
 
-    def run(self, jobs: Sequence[Job], output: OutputFolder) -> Generator[Finished]:
-        waiting = deque(jobs)
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
+        waiting, shown = deque(jobs), Running("on the cluster")
         while waiting or self._running:
             # Two for each processor: the object store holds the files of those that wait.
             most = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
             while waiting and len(self._running) < most:
                 self._submit(waiting.popleft())
+            shown.stage = f"{len(self._running)} models there, {len(waiting)} to come"
+            report(0, shown)
             ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=1.0)
             for stream in ready:
                 job, travelling, packed_at = self._running.pop(stream)

@@ -17,7 +17,7 @@ from anyshape.batch.jobs import Job
 from anyshape.batch.model_digest import versions
 from anyshape.batch.model_limits import share_of_memory
 from anyshape.batch.model_process import Ended, Surroundings, run_model
-from anyshape.batch.process_tree import ProcessTable, identity_of
+from anyshape.batch.process_tree import ProcessTable, identity_of, is_gone
 
 CHUNK = 64 << 20
 _PREFIX, _OWNER = "anyshape-batch-", ".owner"
@@ -114,6 +114,5 @@ def sweep() -> None:
             owner = (root / _OWNER).read_text(encoding="utf-8")
         except OSError:  # made this moment, or somebody else's
             continue
-        pid = owner.partition(" ")[0]
-        if pid.isdigit() and identity_of(int(pid)) != owner:
+        if is_gone(owner):
             shutil.rmtree(root, ignore_errors=True)

@@ -15,7 +15,8 @@ class Row:
     """The result of one model.
 
     `outcome` is kept, broken, unverified, refused, fault, crashed, hung, out of memory or lost; `status` is the exit
-    status that belongs to it. `path` is the ONNX file and `folder` the model's folder, both seen from the output folder.
+    status that belongs to it. `path` is the ONNX file, the first one of several `files`, and `folder` the model's folder, all
+    seen from the output folder.
     `finding` is the first error: its code, name and text, and what else it has. `machine` is empty for this one.
     """
 
@@ -26,6 +27,7 @@ class Row:
     seconds: float
     folder: str = ""
     path: str | None = None
+    files: tuple[str, ...] = ()
     bytes: int | None = None
     dims: tuple[str, ...] = ()
     compared: int = 0
@@ -44,14 +46,14 @@ class Row:
 
     def as_plain(self) -> dict[str, Any]:
         """As dicts, lists, texts and numbers, for JSON."""
-        return asdict(self) | {"dims": list(self.dims)}
+        return asdict(self) | {"dims": list(self.dims), "files": list(self.files)}
 
 
 def row_from_plain(plain: Mapping[str, Any]) -> Row:
     """The inverse of `Row.as_plain`; TypeError if a field is missing."""
     known = {each.name for each in fields(Row)}
     given = {name: value for name, value in plain.items() if name in known}
-    return Row(**{**given, "dims": tuple(given.get("dims", ()))})
+    return Row(**{**given, **{name: tuple(given.get(name, ())) for name in ("dims", "files")}})
 
 
 def worst_status(rows: Iterable[Row]) -> int:

@@ -1,15 +1,18 @@
-"""Progress of a batch on stderr: a line for each worker on a terminal, a line for each finished model in a pipe."""
+"""Progress of a batch on stderr: a line for each worker on a terminal, a line for each finished model, and now and then, in a pipe."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from types import TracebackType
 from typing import Any
 
 from anyshape.batch.model_limits import format_bytes
 from anyshape.batch.model_process import Running
 from anyshape.batch.rows import Row
+
+_EVERY_SECONDS = 30.0
 
 
 class BatchProgress:
@@ -21,6 +24,7 @@ class BatchProgress:
         self._lock = threading.Lock()
         self._workers: dict[int, Running] = {}
         self._total = self._done = 0
+        self._said_at = time.monotonic()
 
     def begin(self, total: int, done: int) -> None:
         """Show how much there is to do."""
@@ -37,6 +41,8 @@ class BatchProgress:
                 self._workers[worker] = running
             if self._live is not None:
                 self._live.update(self._lines())
+            elif self._workers and time.monotonic() - self._said_at > _EVERY_SECONDS:
+                self._say("; ".join(line.strip() for line in self._lines().splitlines()))
 
     def finish(self, row: Row) -> None:
         """A line for a model that is done."""
@@ -52,6 +58,7 @@ class BatchProgress:
         else:
             sys.stderr.write(f"anyshape: {text}\n")
             sys.stderr.flush()
+            self._said_at = time.monotonic()
 
     def _lines(self) -> str:
         lines = [f"{self._done} of {self._total} models"]
