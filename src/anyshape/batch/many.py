@@ -86,8 +86,9 @@ def export_many(
 
     `models` is the path of a manifest (`models.toml`), or a list of sources as for `anyshape export`, or of dicts with the
     keys of a manifest's [[model]]. `defaults` are keys of its [defaults]: `verify="quick"`, `time_limit="5m"`. `jobs` are
-    the models at a time: the manifest's number, or 1, unless given. `ray` is the address of a Ray cluster, "auto" for the one of this machine. Results that are there and unchanged are not made
-    again; `retry_failed` makes those anew that are not kept. Raises UsageError before the first model is begun.
+    the models at a time: the manifest's number, or 1, unless given. `ray` is the address of a Ray cluster, "auto" for the
+    one of this machine. Results that are there and unchanged are not made again; `retry_failed` makes those anew that are
+    not kept. Raises UsageError before the first model is begun.
     """
     if isinstance(models, (str, PathLike)):
         manifest = read_manifest(Path(models), defaults)

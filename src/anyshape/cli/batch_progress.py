@@ -1,4 +1,4 @@
-"""Progress of a batch on stderr: a line for each worker on a terminal, a line for each finished model, and now and then, in a pipe."""
+"""Progress of a batch on stderr: a line for each worker on a terminal; in a pipe one for each model, and one now and then."""
 
 from __future__ import annotations
 
