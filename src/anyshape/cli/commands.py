@@ -103,8 +103,15 @@ def check(
         at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            rules = tuple(where)
-            call = CheckCall(file=str(file), model=model, where=rules, values=values, options=options, sign=sign)
+            call = CheckCall(
+                file=str(file),
+                model=model,
+                where=tuple(where),
+                values=values,
+                source=source_options,
+                options=options,
+                sign=sign,
+            )
             run = verify if ray is None or at is not None else comparing_on_ray(ray, call, progress)
             return compare_file(file, module, over, options, at, progress, model, run=run)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from anyshape.records.verdict import Verdict
+    from anyshape.sources import SourceOptions
     from anyshape.verify import VerifyOptions, VerifyRequest
 
 
@@ -20,6 +21,7 @@ class CheckCall:
     model: str
     where: tuple[str, ...]
     values: str | None
+    source: SourceOptions
     options: VerifyOptions
     sign: bool
 
@@ -27,14 +29,14 @@ class CheckCall:
 def compare_share(call: CheckCall, share: tuple[int, int]) -> Verdict:
     """On a worker: the verdict of a share. The plan is made again there, and is the same."""
     from anyshape.checking.compare_file import compare_file
-    from anyshape.cli.arguments import load_model_file
     from anyshape.contract.metadata import find_contract
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
+    from anyshape.sources import load_part
 
-    loaded = load_model_file(call.model)
+    loaded = load_part(call.model, Path(call.file), call.source)
     path, options = Path(call.file), replace(call.options, share=share)
-    with exporting(loaded.module, _ignore) as module:
+    with exporting(loaded.model, _ignore) as module:
         rules = [*loaded.where, *call.where]
         given = call.values or loaded.values
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=given)
