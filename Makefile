@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load some 400 files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair repair-modules batch gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair repair-modules batch openvino gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -63,6 +63,10 @@ bench: $(STAMP)
 # Models of one size, exported by both of torch's exporters, made dynamic again, compared with eager. REPAIR="unet-size windows".
 repair: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/repair/round_trip.py $(REPAIR)
+
+# Files of the corpus run by OpenVINO and compared with eager; goes on where it stopped. OPENVINO="-k rnn", "--again".
+openvino: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/deploy/openvino_corpus.py $(CORPUS) $(OPENVINO)
 
 # Modules with hard-coded sizes: refused with the line, repaired, compared with the model that is meant. REPAIR="view trap-heads".
 repair-modules: $(STAMP)

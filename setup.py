@@ -7,6 +7,12 @@ setup(
     package_dir={"": "src", "anyshape.pages": "docs/errors"},
     package_data={
         "anyshape.pages": ["*.md"],
-        "anyshape": ["py.typed", "contract/*.json", "report/page/templates/*.html", "report/page/assets/*"],
+        "anyshape": [
+            "py.typed",
+            "contract/*.json",
+            "deploying/assets/*",
+            "report/page/assets/*",
+            "report/page/templates/*.html",
+        ],
     },
 )

@@ -15,7 +15,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "anyshape"
 LAYERS = ("findings", "domain", "modules", "intercept", "inputs", "leaves", "runtime", "graphs", "records")
 STAGES = ("explore", "capture", "translate", "optimize", "verify", "diagnose", "repair", "contract", "saving", "report")
-TOP = ("loading", "exporting", "checking", "api", "files", "sources", "deploy", "batch", "compat", "cli", "testing")
+TOP = ("loading", "exporting", "checking", "api", "files", "sources", "deploying", "batch", "compat", "cli", "testing")
 USERS_ROOMS = ("api.py", "cli", "compat", "testing")  # what users call: these may import the whole package
 
 
@@ -59,7 +59,10 @@ def test_the_import_rule_can_fail() -> None:
     assert broken_imports("report", "import anyshape.exporting.pipeline") == ["exporting"]
 
 
-@pytest.mark.parametrize(("package", "home"), [("onnxruntime", "runtime/session.py"), ("z3", "domain/solve.py")])
+@pytest.mark.parametrize(
+    ("package", "home"),
+    [("onnxruntime", "runtime/session.py"), ("openvino", "runtime/openvino_session.py"), ("z3", "domain/solve.py")],
+)
 def test_a_foreign_package_is_imported_in_one_place(package: str, home: str) -> None:
     def imported(path: Path) -> bool:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -15,6 +15,7 @@ import pytest
 
 import anyshape
 import anyshape.compat
+from tests.deployed import find_runtime_or_skip
 from tests.pages import BLOCK, Reader, normalised, read_blocks, run_page
 
 ROOT = Path(__file__).parent.parent
@@ -61,8 +62,11 @@ def show(page: Path) -> str:
 
 @pytest.mark.parametrize("page", pages_to_run(), ids=show)
 def test_examples_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text(encoding="utf-8")
+    if "--to web" in text:
+        find_runtime_or_skip()
     monkeypatch.chdir(tmp_path)
-    run_page(page.read_text(encoding="utf-8"), tmp_path, show(page))
+    run_page(text, tmp_path, show(page))
 
 
 def test_few_examples_are_not_run() -> None:
@@ -103,7 +107,7 @@ def test_reference_has_every_public_name() -> None:
     assert [name for name in anyshape.__all__ if f"`anyshape.{name}" not in text] == []
 
 
-@pytest.mark.parametrize("name", ["export", "check", "load", "dim", "compat.export"])
+@pytest.mark.parametrize("name", ["export", "check", "load", "deploy", "dim", "compat.export"])
 def test_reference_has_every_parameter(name: str) -> None:
     function = anyshape.compat.export if name == "compat.export" else getattr(anyshape, name)
     assert missing(inspect.signature(function).parameters, section("api.md", f"anyshape.{name}(")) == []

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deployed import check_triton
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 SEEDS = {path.stem.removeprefix("seed_"): path for path in sorted((Path(__file__).parent / "data").glob("seed_*.txt"))}
@@ -41,7 +43,10 @@ def scripts() -> list[Path]:
 @pytest.mark.parametrize("script", scripts(), ids=lambda script: script.relative_to(EXAMPLES).as_posix())
 def test_an_example_prints_what_stands_beside_it(script: Path, tmp_path: Path) -> None:
     check_output(script, tmp_path)
-    assert list(tmp_path.glob("*.onnx"))
+    files = list(tmp_path.glob("*.onnx"))
+    assert files
+    for file in files:
+        check_triton(file, tmp_path / f"{file.stem}-triton")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from anyshape import sources as sources
     from anyshape.api import check as check
     from anyshape.api import export as export
+    from anyshape.deploying.deploy_file import deploy as deploy
     from anyshape.findings import AnyshapeError as AnyshapeError
     from anyshape.findings import ContractBroken as ContractBroken
     from anyshape.findings import Finding as Finding
@@ -38,6 +39,7 @@ _HOMES = {
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "check": "anyshape.api",
+    "deploy": "anyshape.deploying.deploy_file",
     "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",
     "load": "anyshape.loading.loaded",
@@ -56,6 +58,7 @@ __all__ = [
     "PromiseBroken",
     "check",
     "compat",
+    "deploy",
     "dim",
     "export",
     "load",

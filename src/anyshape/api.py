@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape.checking.compare_file import check_file, compare_file
+from anyshape.checking.compare_file import check_engine, check_file, compare_file
+from anyshape.checking.outside_runs import AnswersOutside
 from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
@@ -28,7 +29,6 @@ from anyshape.modules.callables import as_module
 from anyshape.modules.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
-from anyshape.runtime.session import check_providers
 from anyshape.saving import check_writable, save_model
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
@@ -205,6 +205,7 @@ def check(
     sign: bool = False,
     operators: Mapping[str, Callable[..., Any]] | None = None,
     providers: Sequence[str] | None = None,
+    runtime: Literal["onnxruntime", "openvino"] = "onnxruntime",
     rtol: float | None = None,
     atol: float | None = None,
     budget: float = 60.0,
@@ -217,23 +218,28 @@ def check(
 
     `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
     changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning
-    (FileChanged). `operators` and `providers` are as in `anyshape.load`, `values` as in `anyshape.export`.
+    (FileChanged). `operators` and `providers` are as in `anyshape.load`, `values` as in `anyshape.export`. `runtime` is what
+    runs the file: one that is not onnxruntime is also run outside the contract, and where it answers, that is a warning.
     """
     module = as_module(model)
     _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
     rules = [where] if isinstance(where, str) else where
     declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-    on = check_providers(providers)
-    options = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on)
+    on = check_engine(Path(path), runtime, providers, sign=sign)
+    options = VerifyOptions(
+        rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on, runtime=runtime
+    )
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
         return compare_file(Path(path), module, over, options, sizes, progress or _silent, operators=operators)
 
-    checked = check_file(Path(path), declared, sizes, compare, sign=sign)
+    checked = check_file(Path(path), declared, sizes, compare, sign=sign, runtime=runtime)
     if checked.errors:
         raise PromiseBroken(*checked.errors)
     if checked.change is not None:
         warn_caller(FileChanged(str(checked.change)))
+    for answered in checked.outside:
+        warn_caller(AnswersOutside(str(answered)))
     return checked.verdict
 
 

@@ -38,6 +38,12 @@ TO_COMPLETE = {
     "AS542": "whether the model needs more time, or hangs",
     "AS543": "whether the model needs more memory",
     "AS546": "pip installs Ray",
+    "AS551": "the largest size that will be served",
+    "AS553": "the ranges that are used",
+    "AS556": "pip installs a package",
+    "AS559": "the path of the model file",
+    "AS560": "which values are legal",
+    "AS561": "npm fetches a package",
 }
 """Code that the user has to complete, and with what."""
 
@@ -52,6 +58,8 @@ IN_WORDS = {
     "AS503 AS504 AS505",
     "the weights of the module": "AS038",
     "the models of a batch, or its folder": "AS540 AS544 AS545 AS547 AS548 AS549",
+    "the call of deploy": "AS550 AS552 AS554 AS555 AS562",
+    "the program that calls the file": "AS557 AS558",
     "nothing": "AS423",
     "a report to us": "AS901 AS902",
 }

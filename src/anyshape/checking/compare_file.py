@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyshape.checking.outside_runs import diagnose_outside
 from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
-from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract
+from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
 from anyshape.contract.metadata import find_contract, match_file, read_model, write_contract
 from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
@@ -25,6 +26,8 @@ from anyshape.loading.loaded import needed_operators
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.verdict import Verdict
+from anyshape.runtime.runtimes import ONNXRUNTIME, check_runtime
+from anyshape.runtime.session import check_providers
 from anyshape.saving import model_bytes, write_atomically
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
@@ -72,6 +75,8 @@ def compare_file(
         )
         verdict = run(request)
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
+    if options.runtime != ONNXRUNTIME.name:
+        replay += f" --runtime {options.runtime}"
     unpromised = verdict.refused if promised is None else verdict.refused_in(promised.domain)
     differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))
     answers = diagnose_answers(unpromised, replay)
@@ -96,13 +101,15 @@ Compare = Callable[[Declared], tuple[Verdict, tuple[Finding, ...]]]
 class Checked:
     """The outcome of a check: what differs from the model, and what from the file that was verified.
 
-    `signed`: whether the contract in the file is about the file as it is now.
+    `signed`: whether the contract in the file is about the file as it is now. `outside`: what the runtime answers to outside
+    the contract, where it is not onnxruntime.
     """
 
     verdict: Verdict
     differences: tuple[Finding, ...]
     change: Finding | None = None
     signed: bool = False
+    outside: tuple[Finding, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -110,11 +117,28 @@ class Checked:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return (*self.differences, *([self.change] if self.change else []))
+        return (*self.differences, *self.outside, *([self.change] if self.change else []))
+
+
+def check_engine(path: Path, runtime: str, providers: Sequence[str] | None, *, sign: bool) -> tuple[str, ...]:
+    """The execution providers. Raises UsageError where the runtime is not there, or cannot be combined with the rest."""
+    check_runtime(runtime)
+    if runtime != ONNXRUNTIME.name:
+        if sign:
+            raise UsageError(cannot_sign(str(path), f"a contract is about onnxruntime, not about {runtime}."))
+        if providers:
+            raise UsageError(providers_elsewhere(providers, runtime))
+    return check_providers(providers)
 
 
 def check_file(
-    path: Path, declared: Declared, sizes: Mapping[str, int] | None, compare: Compare, *, sign: bool = False
+    path: Path,
+    declared: Declared,
+    sizes: Mapping[str, int] | None,
+    compare: Compare,
+    *,
+    sign: bool = False,
+    runtime: str = ONNXRUNTIME.name,
 ) -> Checked:
     """Compare a file with its model, and report whether it is the one that was verified.
 
@@ -127,6 +151,8 @@ def check_file(
     if sign:
         declared = _declared_to_sign(path, contract, declared, sizes)
     checked = Checked(*compare(declared))
+    if contract is not None and runtime != ONNXRUNTIME.name:
+        checked = replace(checked, outside=diagnose_outside(path, contract, runtime))
     change = find_change(path, contract, weights=True) if contract is not None else None
     if sign and contract is not None and not checked.errors:
         if change is not None or contract.digest is None or contract.status != "kept":

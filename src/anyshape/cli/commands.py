@@ -44,6 +44,7 @@ def check(
     provider: Annotated[
         list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
     ] = [],  # noqa: B006
+    runtime: Annotated[str, typer.Option(help="What runs the file: onnxruntime or openvino.")] = "onnxruntime",
     budget: Budget = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing ends with an error.")] = "5m",
     rtol: Rtol = None,
@@ -66,22 +67,24 @@ def check(
     anyshape check m.onnx --model model.py --sizes batch=1,seq=7
 
     anyshape check quantized.onnx --model model.py --rtol 0.02 --sign
+
+    anyshape check m.onnx --model model.py --runtime openvino
     """
-    from anyshape.checking.compare_file import check_file, compare_file
-    from anyshape.cli.reports import check_report, write_check
+    from anyshape.checking.compare_file import check_engine, check_file, compare_file
     from anyshape.cli.ray_check import CheckCall, comparing_on_ray
+    from anyshape.cli.reports import check_report, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
-    from anyshape.runtime.session import check_providers
     from anyshape.sources import SourceOptions, load_part
     from anyshape.verify import VerifyOptions, verify
 
     show_details(verbose)
     check_report(report)
+    on = check_engine(file, runtime, provider or None, sign=sign)
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
     loaded = load_part(model, file, source_options)
     options = VerifyOptions(
@@ -90,7 +93,8 @@ def check(
         budget_s=parse_seconds(budget),
         clock_s=parse_seconds(time_limit, "--time-limit"),
         seed=seed,
-        providers=check_providers(provider or None),
+        providers=on,
+        runtime=runtime,
     )
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         declared = declare(
@@ -115,7 +119,7 @@ def check(
             run = verify if ray is None or at is not None else comparing_on_ray(ray, call, progress)
             return compare_file(file, module, over, options, at, progress, model, run=run)
 
-        checked = check_file(file, declared, at, compare, sign=sign)
+        checked = check_file(file, declared, at, compare, sign=sign, runtime=runtime)
     if report is not None:
         write_check(report, file, checked)
     tell_github(

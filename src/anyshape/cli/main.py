@@ -20,6 +20,7 @@ import typer
 
 from anyshape.cli.batch_command import batch
 from anyshape.cli.commands import check, explain, inspect
+from anyshape.cli.deploy_command import deploy
 from anyshape.cli.export_command import export
 from anyshape.cli.file_commands import bench, fix, freeze
 from anyshape.cli.output import Interrupted, keep_stdout_for_results, show, with_outcome
@@ -95,6 +96,7 @@ app = typer.Typer(
         "  anyshape inspect m.onnx                   what the file promises\n\n"
         "  anyshape fix static.onnx -d 'x: batch 3'  a static file made dynamic, without its model\n\n"
         "  anyshape freeze m.onnx batch=1            dims made static\n\n"
+        "  anyshape deploy m.onnx --to triton        -o DIR: for TensorRT, Triton, OpenVINO or a browser (web)\n\n"
         "  anyshape explain AS102                    one page per finding, by its code or its name\n\n"
         "Exit status: 0 kept, 1 a promise is broken, 2 usage, 3 our own fault."
     ),
@@ -104,7 +106,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich alone takes longer to load than everything else that --help needs
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
-for command in (export, batch, check, bench, inspect, fix, freeze, explain):
+for command in (export, batch, check, bench, inspect, fix, freeze, deploy, explain):
     app.command(cls=WithRayAddress)(with_outcome(command))
 
 

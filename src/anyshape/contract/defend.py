@@ -1,4 +1,4 @@
-"""The graph's own defence: nodes by which any runtime refuses sizes outside the contract.
+"""The graph's own defence: nodes by which a runtime that reports an index out of range refuses sizes outside the contract.
 
     x, mask -> model     ->     x, mask -> Shape -> excess of each rule -> Gather named with the rule -> 0
                                 x -> Reshape(x, zeros) -> model

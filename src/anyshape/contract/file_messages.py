@@ -160,3 +160,14 @@ def other_dims(path: str, promised: Sequence[str], declared: Sequence[str]) -> F
 def other_names(path: str, names: Sequence[str], promised: Sequence[str]) -> Finding:
     """AS065: the file no longer has the inputs or outputs that its contract promises."""
     return cannot_sign(path, f"it has {', '.join(names)}, and its contract promises {', '.join(promised)}.")
+
+
+def providers_elsewhere(providers: Sequence[str], runtime: str) -> Finding:
+    """AS422: execution providers belong to onnxruntime."""
+    return Finding(
+        code="AS422",
+        name="unknown-provider",
+        what=f"{runtime} has no execution provider {providers[0]!r}.",
+        why="execution providers are onnxruntime's.",
+        fix="leave --provider out, or --runtime.",
+    )

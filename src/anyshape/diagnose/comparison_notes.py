@@ -61,7 +61,7 @@ def diagnose_nan(verdict: Verdict) -> tuple[Finding, ...]:
             name="nan-differs",
             severity=Severity.NOTE,
             what="for NaN in its inputs the file answers otherwise than the model.",
-            why=f"at {say_sizes(failure.sizes)}: {_difference(failure)}",
+            why=f"at {say_sizes(failure.sizes)}: {_difference(failure, verdict.runtime)}",
             fix="look for NaN before the call, where it can occur.",
             sizes=dict(failure.sizes),
         )
@@ -69,10 +69,10 @@ def diagnose_nan(verdict: Verdict) -> tuple[Finding, ...]:
     )
 
 
-def _difference(failure: Failure) -> str:
+def _difference(failure: Failure, runtime: str) -> str:
     difference = failure.difference
     if difference is None:
-        return "the model answers, and onnxruntime raises."
+        return f"the model answers, and {runtime} raises."
     if difference.mismatch is Mismatch.NAN:
         return f"NaN is at other places of output {difference.output!r}; ONNX leaves open what MaxPool and others do with it."
     return f"output {difference.output!r} differs; expected {difference.expected}, actual {difference.actual}."

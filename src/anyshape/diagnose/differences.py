@@ -143,10 +143,11 @@ def _plain(failure: Failure, verdict: Verdict, checked: str) -> Finding:
             source=source_of(failure),
         )
     crashed = failure.kind in (FailureKind.CRASHED, FailureKind.TIMED_OUT, FailureKind.OUT_OF_MEMORY)
+    happened = f"{_did(failure.kind)} at {say_sizes(failure.sizes)} (smallest failing sizes)"
     return Finding(
         code="AS307" if crashed else "AS306",
         name="runtime-died" if crashed else "runtime-refuses",
-        what=f"onnxruntime {_did(failure.kind)} at {say_sizes(failure.sizes)} (smallest failing sizes), where PyTorch answers.",
+        what=f"{verdict.runtime} {happened}, where PyTorch answers.",
         where=say_node(failure),
         why=f"{first_line(failure.message, 300)}; {share}{_values(failure)}{say_fault(failure)}.",
         alternative=_other_values(verdict),

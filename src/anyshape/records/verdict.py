@@ -217,7 +217,7 @@ class Verdict:
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
     functions that were compared by themselves. `at_nan` are differences for inputs that hold NaN, which are no failures.
     `untried_values` names the edge values that were left out to keep the comparisons in proportion to the export.
-    `is_skipped`: the user wanted no comparison at all, so nothing is known.
+    `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -238,6 +238,7 @@ class Verdict:
     at_nan: tuple[Failure, ...] = ()
     untried_values: tuple[str, ...] = ()
     is_skipped: bool = False
+    runtime: str = "onnxruntime"
 
     @property
     def passed(self) -> bool:

@@ -58,6 +58,7 @@ def describe_check(verdict: Verdict, findings: Sequence[Finding], path: str, sig
     """Whether an existing file keeps its promise; `signed`: its contract is about the file as it is now."""
     kept = not any(finding.severity is Severity.ERROR for finding in findings)
     lines = [f"{'kept' if kept else 'BROKEN'}: {path} {_count(len(verdict.tried), 'size')} compared"]
+    lines += [f"  runtime {verdict.runtime}"] if verdict.runtime != "onnxruntime" else []
     lines += [f"  the model refuses {_sizes(refusal.sizes)}: not compared" for refusal in verdict.refused[:3]]
     lines += _errors(verdict)
     lines += ["  signed  its contract is about the file as it is now"] if signed else []

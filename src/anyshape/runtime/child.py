@@ -23,8 +23,7 @@ from anyshape.runtime.child_messages import (
     remote_operator,
     write_message,
 )
-from anyshape.runtime.custom_node_session import PiecedSession, open_session
-from anyshape.runtime.session import Session
+from anyshape.runtime.runtimes import AnySession, runtime_called
 
 
 def main() -> None:
@@ -58,10 +57,10 @@ def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Message]) -> No
     os._exit(0)
 
 
-def _load(message: Message, replies: BinaryIO, ask: Ask) -> Session | PiecedSession | None:
+def _load(message: Message, replies: BinaryIO, ask: Ask) -> AnySession | None:
     limit_memory(message.facts["memory_limit"])
     try:
-        session = open_session(
+        session = runtime_called(message.facts["runtime"]).open(
             message.facts["path"],
             {name: remote_operator(name, ask) for name in message.facts["operators"]},
             threads=message.facts["threads"],
@@ -79,7 +78,7 @@ def _load(message: Message, replies: BinaryIO, ask: Ask) -> Session | PiecedSess
     return session
 
 
-def _answer(session: Session | PiecedSession, message: Message) -> Message:
+def _answer(session: AnySession, message: Message) -> Message:
     try:
         outputs = session.run(message.arrays)
     except RuntimeFailed as error:

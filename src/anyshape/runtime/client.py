@@ -17,6 +17,7 @@ from typing import Any
 from anyshape.runtime.child_messages import ChildDied, Death, Message, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.process import ChildProcess, physical_memory
+from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.runtime.session import CPU, TensorInfo
 
 _WALL = 10.0
@@ -97,7 +98,7 @@ class Pending:
 
 
 class ChildRunner:
-    """Runs one ONNX file in a child process, restarted after each death; a context manager.
+    """Runs one ONNX file in a child process, restarted after each death; a context manager. `runtime` is one of RUNTIMES.
 
     `memory_limit` is in bytes of address space; None: this machine's physical memory. `operators` run custom
     nodes, by name: in this process, since a child has none of the user's functions.
@@ -114,6 +115,7 @@ class ChildRunner:
         optimize: bool = True,
         operators: Mapping[str, Callable[..., Any]] | None = None,
         providers: Sequence[str] = (CPU,),
+        runtime: str = ONNXRUNTIME.name,
     ) -> None:
         self._operators = dict(operators or {})
         self.threads = max(1, threads)
@@ -128,6 +130,7 @@ class ChildRunner:
                 "memory_limit": physical_memory() if memory_limit is None and set(providers) == {CPU} else memory_limit,
                 "providers": list(providers),
                 "operators": list(self._operators),
+                "runtime": runtime,
             },
         )
         self._process: ChildProcess | None = None

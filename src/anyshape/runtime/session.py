@@ -127,7 +127,7 @@ class Session:
             else:
                 results = self._session.run(None, dict(feeds))
         except Exception as error:
-            raise RuntimeFailed(str(error) or type(error).__name__, memory=_is_out_of_memory(error)) from error
+            raise RuntimeFailed(str(error) or type(error).__name__, memory=is_out_of_memory(error)) from error
         return [_as_array(info, result) for info, result in zip(self.outputs, results, strict=True)]
 
     def _run_extended(self, feeds: Mapping[str, Array]) -> list[Any]:
@@ -188,7 +188,8 @@ def _as_array(info: TensorInfo, result: Any) -> Array:
     return result
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a runtime raised because it could not allocate."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
 

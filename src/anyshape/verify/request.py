@@ -12,6 +12,7 @@ from typing import Any
 from anyshape.domain import Sizes
 from anyshape.records.verdict import Untried
 from anyshape.runtime.dtypes import Array
+from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.runtime.session import CPU
 from anyshape.verify.edge_values import Legal, lowest_integers, positions_of
 from anyshape.verify.reference import CallInputs, Reference
@@ -38,7 +39,8 @@ class VerifyOptions:
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
     its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
-    planned trials every count-th is made, from that place on.
+    planned trials every count-th is made, from that place on. `runtime` is one
+    of RUNTIMES; `runs` is another form of the file that is run in its place, such as OpenVINO's IR.
     """
 
     draws: int = 3
@@ -58,6 +60,8 @@ class VerifyOptions:
     locate_s: float = 10.0
     is_random: bool = False
     providers: tuple[str, ...] = (CPU,)
+    runtime: str = ONNXRUNTIME.name
+    runs: str | None = None
     is_skipped: bool = False
     share: tuple[int, int] = (0, 1)
     progress: Progress | None = None

@@ -26,6 +26,7 @@ from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, FailureKind, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.process import usable_cores
+from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.verify.asking import file_bytes
 from anyshape.verify.bfloat16_copy import NOTE, Bfloat16Copy, copy_bfloat16_file
 from anyshape.verify.distribution import verify_samples
@@ -72,9 +73,10 @@ def verify(request: VerifyRequest) -> Verdict:
     try:
         with _file(request) as path:
             verdict = _verify_file(request, path)
-            if any(failure.kind is FailureKind.UNSUPPORTED for failure in verdict.failures):
-                return _verify_bfloat16_copy(request, path) or verdict
-            return verdict
+            is_unsupported = any(failure.kind is FailureKind.UNSUPPORTED for failure in verdict.failures)
+            if is_unsupported and request.options.runs is None:
+                verdict = _verify_bfloat16_copy(request, path) or verdict
+            return replace(verdict, runtime=request.options.runtime)
     finally:
         random.restore()
 
@@ -131,7 +133,7 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
     for left in planned.untried:
         tally.give_up(left.sizes, left.why)
     smallest = _smallest_failure(trial_runner, tally.failures, started)
-    if smallest is not None:
+    if smallest is not None and options.runtime == ONNXRUNTIME.name:  # which runs the parts of the file
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
     return tally.verdict(
         smallest, trial_runner.floor.how if trial_runner.yardstick is not None else "the user's", monotonic() - started
@@ -219,7 +221,8 @@ def _file(request: VerifyRequest) -> Iterator[str]:
 
 @contextmanager
 def _float64_copy(request: VerifyRequest, path: str) -> Iterator[Float64Copy | None]:
-    if request.operators:  # their functions take what the module gives them
+    # Functions of operators take what the module gives them; OpenVINO computes doubles as floats.
+    if request.operators or request.options.runtime != ONNXRUNTIME.name:
         yield None
         return
     with Float64Copy(path, lambda copy: _runner(request, copy)) as float64_copy:
@@ -229,10 +232,11 @@ def _float64_copy(request: VerifyRequest, path: str) -> Iterator[Float64Copy | N
 def _runner(request: VerifyRequest, path: str) -> ChildRunner:
     options = request.options
     return ChildRunner(
-        path,
+        options.runs or path,
         threads=_threads(request, path),
         time_limit_s=options.time_limit_s,
         memory_limit=options.memory_limit,
         operators=request.operators,
         providers=options.providers,
+        runtime=options.runtime,
     )
