@@ -12,6 +12,7 @@ import pytest
 from contract_builder import contract, echo_model
 
 import anyshape
+from anyshape.cli.main import app
 from anyshape.contract.metadata import write_contract
 from anyshape.deploying.profiles import Profile, ProfileSearch
 from anyshape.deploying.tensorrt_target import polygraphy_arguments, trtexec_arguments
@@ -219,6 +220,39 @@ def test_a_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     for _ in range(2):  # the second one replaces the first
         anyshape.deploy(path, "tensorrt", tmp_path / "out")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["m.onnx", "out"]
+    (tmp_path / "out" / "model.plan").write_text("an engine that took an hour")
+    with pytest.raises(UsageError, match=r"such as 'model\.plan'"):
+        anyshape.deploy(path, "tensorrt", tmp_path / "out")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interruption_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: BaseException
+) -> None:
+    path = written(tmp_path, CONTRACTS["no rule"])
+    anyshape.deploy(path, "tensorrt", tmp_path / "out")
+    before = {each.name: each.read_bytes() for each in (tmp_path / "out").iterdir()}
+
+    def fail(*_: Any) -> None:
+        raise interruption
+
+    monkeypatch.setattr("anyshape.deploying.deploy_file.write_mark", fail)
+    with pytest.raises((KeyboardInterrupt, UsageError)):
+        anyshape.deploy(path, "tensorrt", tmp_path / "out", at={"batch": 2})
+    assert {each.name: each.read_bytes() for each in (tmp_path / "out").iterdir()} == before
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["m.onnx", "out"]
+
+
+def test_the_command_line_gives_json_and_refuses_what_is_no_size(tmp_path: Path, capsys: Any) -> None:
+    path = written(tmp_path, CONTRACTS["no rule"])
+    command = ["deploy", str(path), "--to", "tensorrt", "-o", str(tmp_path / "out"), "--json", "--quiet"]
+    app([*command, "--at", "batch=2,seq=5"], standalone_mode=False)
+    told = json.loads(capsys.readouterr().out)
+    assert told["profiles"][0]["sizes"]["opt"] == {"batch": 2, "seq": 5}
+    assert "profiles.json" in told["files"] and told["findings"][0]["code"] == "AS558"
+    for wrong in (["--at", "batch"], ["--max", "seq=x"], ["--profile", "seq=1..x"]):
+        with pytest.raises(UsageError, match="which is no size"):
+            app([*command, *wrong], standalone_mode=False)
 
 
 def test_what_has_no_kept_contract_is_not_deployed(tmp_path: Path) -> None:

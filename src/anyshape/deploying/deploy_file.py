@@ -25,6 +25,7 @@ from anyshape.findings import ContractBroken, Finding, UsageError, check_choice
 from anyshape.loading.broken_calls import broken_contract, unverified_contract
 from anyshape.records.contract import Contract
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
+from anyshape.saving.atomic import reporting
 
 __is_entrance__ = True
 
@@ -77,7 +78,7 @@ def deploy(
     )
     weights_beside(source)  # missing ones are found before anything is run
     change = find_change(source, contract)
-    with whole_folder(folder) as growing:
+    with reporting(folder), whole_folder(folder) as growing:
         built = target.build(request, growing)
         findings = (*built.findings, *([change] if change else []))
         write_json(growing / "contract.json", _plain_contract(contract, findings))

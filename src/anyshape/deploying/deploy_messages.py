@@ -11,13 +11,13 @@ from anyshape.findings.choices import counted
 from anyshape.findings.finding import quoted
 
 
-def folder_not_empty(folder: Path) -> Finding:
-    """AS550: the folder has files that `anyshape deploy` did not write."""
+def folder_not_empty(folder: Path, file: str) -> Finding:
+    """AS550: the folder has files that `anyshape deploy` did not write; this one, for example."""
     return Finding(
         code="AS550",
         name="folder-not-empty",
-        what=f"{str(folder)!r} has files that anyshape deploy did not write.",
-        why="a deployment is written whole, in the place of an earlier one.",
+        what=f"{str(folder)!r} has files that anyshape deploy did not write, such as {file!r}.",
+        why="a deployment is written whole, in the place of an earlier one: these files would be lost.",
         fix=f"-o {quoted(str(folder / 'deploy'))}",
     )
 

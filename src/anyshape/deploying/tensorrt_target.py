@@ -71,7 +71,16 @@ def open_inputs(contract: Contract) -> dict[str, tuple[Expr, ...]]:
 
 
 def check_types(contract: Contract) -> None:
-    """Raise UsageError (AS555) for element types that TensorRT's inputs do not have."""
+    """Raise UsageError (AS555) for a file of onnxruntime alone, and for element types that TensorRT's inputs do not have."""
+    if contract.target:
+        raise UsageError(
+            cannot_take(
+                "TensorRT",
+                f"it was written for {contract.target} alone",
+                "it has fused operators that no other runtime has.",
+                "export the model again, without target.",
+            )
+        )
     for tensor in contract.inputs:
         if tensor.dtype not in _DTYPES:
             raise UsageError(

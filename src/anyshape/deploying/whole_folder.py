@@ -29,17 +29,31 @@ def check_folder(folder: Path) -> None:
     with reporting(folder):
         if folder.exists() and not folder.is_dir():
             raise UsageError(path_is_no_file(folder))
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
-            raise UsageError(folder_not_empty(folder))
+        foreign = _foreign_files(folder)
+        if foreign:
+            raise UsageError(folder_not_empty(folder, foreign[0]))
         if not folder.absolute().parent.is_dir():
             raise UsageError(missing_folder(folder))
+
+
+def _foreign_files(folder: Path) -> list[str]:
+    """The files of the folder that no deployment lists."""
+    try:
+        listed = set(json.loads((folder / MARK).read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        listed = set()
+    return [name for name in _files_in(folder) if name not in listed]
+
+
+def _files_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which gets the name of `folder` in the end, or is removed where an error goes through."""
     check_folder(folder)
-    target = folder.absolute()
+    target = folder.resolve()
     growing = target.parent / f".anyshape-{secrets.token_hex(8)}.tmp"
     old = target.parent / f".anyshape-{secrets.token_hex(8)}.old"
     try:
@@ -59,9 +73,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 def write_mark(folder: Path, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Write the list of files, with these facts; the list comes back."""
-    files = tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
-    write_json(folder / MARK, {**facts, "files": [*files, MARK]})
-    return (*files, MARK)
+    files = (*_files_in(folder), MARK)
+    write_json(folder / MARK, {**facts, "files": list(files)})
+    return files
 
 
 def write_json(path: Path, content: Any) -> None:
