@@ -165,9 +165,19 @@ def test_only_the_error_of_an_export_has_a_report(tmp_path: Path) -> None:
 def test_a_check_with_an_error_is_broken() -> None:
     promised = contract("x: float32[batch]", "batch <= 8", outputs="y: float32[batch]")
     found = Finding(code="AS301", name="wrong-shape", what="it differs.")
-    facts = facts_of_check("m.onnx", promised, Verdict(tried=({"batch": 1},)), [found])
+    run = Run(model="model.py", domain=promised.domain, inputs=promised.inputs, example={"batch": 1})
+    facts = facts_of_check("m.onnx", promised, run, Verdict(tried=({"batch": 1},)), [found])
     assert facts.status == "broken"
     assert "The file is not right on all of its sizes. It differs." in render_page(facts)
+
+
+def test_a_check_of_a_file_without_a_contract_promises_nothing() -> None:
+    promised = contract("x: float32[batch]", "batch <= 8")
+    run = Run(model="model.py", domain=promised.domain, inputs=promised.inputs, example={"batch": 1})
+    for own in (None, contract("x: float32[other]")):
+        page = render_page(facts_of_check("m.onnx", own, run, Verdict(tried=({"batch": 1},)), []))
+        assert "nothing is promised" in page
+        assert '"standing": "comparisons"' in page
 
 
 def test_sizes_of_about_the_same_magnitude_share_a_cell() -> None:

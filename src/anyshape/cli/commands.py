@@ -121,7 +121,7 @@ def check(
 
         checked = check_file(file, declared, at, compare, sign=sign, runtime=runtime)
     if report is not None:
-        write_check(report, file, checked)
+        write_check(report, file, checked, declared, model=model, seed=seed)
     tell_github(
         f"check {file}", checked.findings, os.environ, sys.stderr, f"{len(checked.verdict.tried)} sizes compared"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from anyshape.checking.compare_file import Checked
+    from anyshape.inputs import Declared
     from anyshape.records.export import Export
 
 
@@ -38,14 +39,30 @@ def write_exports(path: Path, files: Sequence[Export]) -> None:
         PageReporter().write(each, place, command=command_line())
 
 
-def write_check(path: Path, file: Path, checked: Checked) -> None:
+def write_check(path: Path, file: Path, checked: Checked, declared: Declared, *, model: str, seed: int) -> None:
     """Write the page of a check."""
+    from anyshape.contract.build import promised_inputs, recorded_versions
     from anyshape.contract.digest import open_model
-    from anyshape.contract.metadata import read_contract
+    from anyshape.contract.metadata import find_contract
     from anyshape.exporting.report_files import write_page
+    from anyshape.records.runs import Run
     from anyshape.report.page.page_facts import facts_of_check
 
-    contract, _ = read_contract(file)
-    model = open_model(file)
-    facts = facts_of_check(str(file), contract, checked.verdict, checked.findings, model, command=command_line())
+    run = Run(
+        model=model,
+        domain=declared.domain,
+        inputs=promised_inputs(declared),
+        example=dict(declared.example_sizes),
+        seed=seed,
+        versions=recorded_versions(),
+    )
+    facts = facts_of_check(
+        str(file),
+        find_contract(file),
+        run,
+        checked.verdict,
+        checked.findings,
+        open_model(file),
+        command=command_line(),
+    )
     write_page(facts, path)

@@ -33,7 +33,7 @@ def explorer_data(facts: PageFacts) -> Json | None:
     verdict = facts.verdict or Verdict()
     refused = () if facts.contract is None else facts.contract.refused
     return {
-        "isPromise": facts.contract is not None and facts.contract.status == "kept" and facts.status != "broken",
+        "standing": _standing(facts),
         "dims": [_dim(dim, facts) for dim in domain.dims],
         "rules": _rules(domain, rules),
         "refused": [_sizes(sizes) for sizes in (*refused, *(each.sizes for each in verdict.refused))],
@@ -51,6 +51,13 @@ def explorer_data(facts: PageFacts) -> Json | None:
         "costs": None if facts.run is None or facts.run.costs is None else _costs(facts.run.costs),
         "bench": _bench(facts.bench),
     }
+
+
+def _standing(facts: PageFacts) -> str:
+    """What is behind a size: the promise of a contract, comparisons alone, or nothing."""
+    if facts.status in ("broken", "refused", "unverified"):
+        return "nothing"
+    return "promise" if facts.contract is not None and facts.contract.status == "kept" else "comparisons"
 
 
 def tensor_data(tensor: TensorPromise) -> Json:

@@ -117,20 +117,27 @@ def facts_of_refusal(
 
 def facts_of_check(
     path: str,
-    contract: Contract,
+    contract: Contract | None,
+    run: Run,
     verdict: Verdict,
     findings: Sequence[Finding],
     model: ir.Model | None = None,
     *,
     command: str = "",
 ) -> PageFacts:
-    """The facts of `anyshape check`: a file of any exporter, compared with its model."""
+    """The facts of `anyshape check`: a file of any exporter, compared with its model over the sizes of `run`.
+
+    A contract over other dims than those is left out: its sizes and the compared ones have nothing in common.
+    """
+    if contract is not None and set(contract.domain.names) != set(run.domain.names):
+        contract = None
     is_broken = any(finding.severity is Severity.ERROR for finding in findings)
     return PageFacts(
         title=path,
         status="broken" if is_broken else "kept",
         is_check=True,
         contract=contract,
+        run=run,
         verdict=verdict,
         findings=heaviest_first(findings),
         model=model,

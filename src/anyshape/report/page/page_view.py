@@ -42,7 +42,8 @@ def _sentence(facts: PageFacts) -> str:
         return "The file was written and not compared with the model: nothing is known of its answers."
     if facts.is_check:
         count = len(facts.verdict.tried) if facts.verdict is not None else 0
-        return f"The file answers as the model does at all {count} compared sizes."
+        known = "" if facts.contract is not None else " It has no contract over these dims: nothing is promised."
+        return f"The file answers as the model does at all {count} compared sizes.{known}"
     evidence = say_evidence(facts.contract.tested) if facts.contract is not None else ""
     domain = "less than was declared" if facts.status == "narrowed" else "every declared size"
     return f"The file promises {domain}: {evidence}."

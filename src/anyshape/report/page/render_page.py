@@ -151,7 +151,7 @@ def _sections(facts: PageFacts, *, has_explorer: bool, has_maps: bool) -> list[t
     is_bad = facts.status in ("refused", "broken")
     return [
         *(findings if is_bad else []),
-        ("promise", "Declared" if facts.status == "refused" else "Promise"),
+        ("promise", "Promise" if facts.contract is not None else "Declared"),
         *([("explore", "Explore sizes")] if has_explorer else []),
         *([("maps", "Maps")] if has_maps else []),
         *([] if is_bad else findings),

@@ -76,6 +76,9 @@ def map_figures(facts: PageFacts, pair: Pair, *, memory: bool) -> CellMap | None
 def _in_buckets(
     pair: Pair, numbers: Sequence[tuple[Sizes, float]], words: Sequence[tuple[Sizes, str]]
 ) -> CellMap | None:
+    names = {pair.x, pair.y} - {""}
+    numbers = [(sizes, number) for sizes, number in numbers if names <= set(sizes)]
+    words = [(sizes, word) for sizes, word in words if names <= set(sizes)]
     places = [_bucket_at(sizes, pair) for sizes, _ in (*numbers, *words)]
     if not places:
         return None

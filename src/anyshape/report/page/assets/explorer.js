@@ -154,18 +154,21 @@ class Explorer {
   }
 
   answerAt(sizes, broken) {
+    const standing = this.data.standing;
     const failed = this.data.failed.find((each) => isAt(each.sizes, sizes));
     if (broken.length) {
       const why = broken.map((rule) => `${rule.text} does not hold` + (rule.origin ? ` (${rule.origin})` : ""));
-      return ["outside", this.data.isPromise ? "Outside the contract" : "Outside the declared sizes", why];
+      return ["outside", standing === "promise" ? "Outside the contract" : "Outside the declared sizes", why];
     }
     if (failed) return ["outside", failed.head, [failed.what]];
     if (this.data.refused.some((each) => isAt(each, sizes))) {
       return ["outside", "The model itself raises here", []];
     }
-    if (!this.data.isPromise) return ["unknown", "Declared, and not promised", ["there is no file that keeps a promise here"]];
+    if (standing === "nothing") return ["unknown", "Declared, and not promised", ["there is no file that keeps a promise here"]];
     const compared = this.data.compared.some((each) => isAt(each.sizes, sizes));
-    return ["inside", "Inside the contract", [compared ? "compared at exactly these sizes" : "not compared at these very sizes"]];
+    const why = [compared ? "compared at exactly these sizes" : "not compared at these very sizes"];
+    if (standing === "promise") return ["inside", "Inside the contract", why];
+    return [compared ? "inside" : "unknown", "Declared; the file has no contract", why];
   }
 
   showFields(broken) {

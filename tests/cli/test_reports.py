@@ -1,0 +1,68 @@
+"""`--report out.html`: a page for what is kept, for what is refused, and for a file that was checked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from anyshape.cli.main import app
+from anyshape.findings import PromiseBroken, UsageError
+
+MODEL = """
+import torch
+class Head(torch.nn.Module):
+    def forward(self, x):
+        return x.view({0}, 8)
+def model():
+    return Head()
+def inputs(batch=3):
+    return torch.randn(batch, 8)
+where = ["1 <= batch <= 8"]
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Run a command line in a folder with two models; errors come through."""
+    (tmp_path / "right.py").write_text(MODEL.format("x.shape[0]"))
+    (tmp_path / "baked.py").write_text(MODEL.format("3"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["anyshape", *arguments])
+        app(list(arguments), standalone_mode=False)
+
+    return run
+
+
+def test_kept_and_checked_have_pages(run: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    run("export", "right.py", "-o", "m.onnx", "--report", "out.html", "-q")
+    page = Path("out.html").read_text(encoding="utf-8")
+    assert ">Kept</span>" in page
+    assert "anyshape export right.py -o m.onnx --report out.html -q" in page
+    capsys.readouterr()
+    run("check", "m.onnx", "--model", "right.py", "--report", "check.html", "--json", "-q")
+    assert json.loads(capsys.readouterr().out)["verdict"]["compared"][0]["errors"] == {"output": 0.0}
+    assert "answers as the model does" in Path("check.html").read_text(encoding="utf-8")
+
+
+def test_a_refused_export_has_a_page_and_no_file(run: Callable[..., None]) -> None:
+    with pytest.raises(PromiseBroken, match="AS102"):
+        run("export", "baked.py", "-o", "m.onnx", "--report", "out.html", "-q")
+    assert not Path("m.onnx").exists()
+    page = Path("out.html").read_text(encoding="utf-8")
+    assert ">Refused</span>" in page
+    assert "baked.py:5" in page
+
+
+def test_a_page_that_cannot_be_written_stops_before_the_work(
+    run: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match=r"none.out\.html"):
+        run("export", "right.py", "-o", "m.onnx", "--report", "none/out.html")
+    assert "capturing" not in capsys.readouterr().err
+    assert not Path("m.onnx").exists()
