@@ -45,9 +45,11 @@ def test_kept_and_checked_have_pages(run: Callable[..., None], capsys: pytest.Ca
     assert ">Kept</span>" in page
     assert "anyshape export right.py -o m.onnx --report out.html -q" in page
     capsys.readouterr()
-    run("check", "m.onnx", "--model", "right.py", "--report", "check.html", "--json", "-q")
+    run("check", "m.onnx", "--model", "right.py", "--report", "check.html", "--json", "--measure", "-q")
     assert json.loads(capsys.readouterr().out)["verdict"]["compared"][0]["errors"] == {"output": 0.0}
-    assert "answers as the model does" in Path("check.html").read_text(encoding="utf-8")
+    page = Path("check.html").read_text(encoding="utf-8")
+    assert "answers as the model does" in page
+    assert "Latency over batch" in page and "Memory over batch" in page
 
 
 def test_a_refused_export_has_a_page_and_no_file(run: Callable[..., None]) -> None:

@@ -15,6 +15,7 @@ from anyshape.cli.options import (
     Atol,
     Budget,
     ConfigOnly,
+    Measure,
     Quiet,
     Report,
     Rtol,
@@ -52,6 +53,7 @@ def check(
     seed: Seed = 0,
     values: Values = None,
     report: Report = None,
+    measure: Measure = False,
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
@@ -72,7 +74,7 @@ def check(
     """
     from anyshape.checking.compare_file import check_engine, check_file, compare_file
     from anyshape.cli.ray_check import CheckCall, comparing_on_ray
-    from anyshape.cli.reports import check_report, write_check
+    from anyshape.cli.reports import check_report, measure_file, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
@@ -120,8 +122,9 @@ def check(
             return compare_file(file, module, over, options, at, progress, model, run=run)
 
         checked = check_file(file, declared, at, compare, sign=sign, runtime=runtime)
+        benched = measure_file(file, module, declared, seed, progress) if measure and report is not None else None
     if report is not None:
-        write_check(report, file, checked, declared, model=model, seed=seed)
+        write_check(report, file, checked, declared, benched, model=model, seed=seed)
     tell_github(
         f"check {file}", checked.findings, os.environ, sys.stderr, f"{len(checked.verdict.tried)} sizes compared"
     )

@@ -39,3 +39,6 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write the result, or the refusal, as one HTML page: out.html.", show_default=False),
 ]
+Measure = Annotated[
+    bool, typer.Option("--measure", help="Measure latency and memory at five sizes, for the maps of --report.")
+]

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import torch
+
     from anyshape.checking.compare_file import Checked
+    from anyshape.exporting.context import Tell
     from anyshape.inputs import Declared
     from anyshape.records.export import Export
+    from anyshape.records.stripping import Benched
 
 
 def check_report(path: Path | None) -> None:
@@ -39,7 +43,16 @@ def write_exports(path: Path, files: Sequence[Export]) -> None:
         PageReporter().write(each, place, command=command_line())
 
 
-def write_check(path: Path, file: Path, checked: Checked, declared: Declared, *, model: str, seed: int) -> None:
+def measure_file(file: Path, module: torch.nn.Module, declared: Declared, seed: int, tell: Tell) -> Benched:
+    """Latency and memory of a file at a few sizes of its domain."""
+    from anyshape.checking.benching import BenchOptions, bench_file
+
+    return bench_file(file, module, declared, BenchOptions(seed=seed), tell)
+
+
+def write_check(
+    path: Path, file: Path, checked: Checked, declared: Declared, benched: Benched | None, *, model: str, seed: int
+) -> None:
     """Write the page of a check."""
     from anyshape.contract.build import promised_inputs, recorded_versions
     from anyshape.contract.digest import open_model
@@ -64,5 +77,6 @@ def write_check(path: Path, file: Path, checked: Checked, declared: Declared, *,
         checked.findings,
         open_model(file),
         command=command_line(),
+        bench=benched,
     )
     write_page(facts, path)

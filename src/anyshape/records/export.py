@@ -173,7 +173,7 @@ class Export:
     def report(self, path: str | PathLike[str], *, bench: Benched | None = None) -> Path:
         """Write the result as one HTML file, complete in itself, and return its path.
 
-        `bench` adds measured latency and memory (`anyshape.checking.benching.bench_file`). Needs `anyshape[report]`.
+        `bench` adds maps of measured latency and memory. Needs `anyshape[report]`.
         """
         if self.reporter is None:
             raise TypeError("report() is for the result of anyshape.export")

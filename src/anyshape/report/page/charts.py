@@ -25,6 +25,7 @@ _BAR = "#3b82f6"
 _ID = re.compile(r'((?<= id=")|(?<=url\(#))')
 _SIZE = re.compile(r'<svg ([^>]*?)width="([\d.]+)" height="([\d.]+)"')
 _CONFIG = {
+    "aria": False,  # the words for a screen reader are in the page, one sentence for a chart
     "background": None,
     "font": "sans-serif",
     "padding": {"left": 12, "right": 12, "top": 4, "bottom": 4},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from anyshape.domain import Domain
 from anyshape.findings import Finding, Severity
+from anyshape.findings.finding import shorten
 from anyshape.records.captured import Guard, Region
 from anyshape.records.contract import Contract, TensorPromise
 from anyshape.records.export import Attempt, Export
@@ -26,7 +27,8 @@ Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
 class PageFacts:
     """The facts of a page; what is not known is None or empty.
 
-    `verdict` of a refusal is that of the attempt that came closest. `command` is how the user called anyshape.
+    `verdict` of a refusal is that of the attempt that came closest. `command` is how the user called anyshape. Paths are
+    relative to the current folder: an absolute one names the user's home folder.
     """
 
     title: str
@@ -67,7 +69,7 @@ class PageFacts:
 
 def facts_of_export(result: Export, *, command: str = "", bench: Benched | None = None) -> PageFacts:
     """The facts of a result of `anyshape.export`."""
-    path = "" if result.path is None else str(result.path)
+    path = "" if result.path is None else shorten(str(result.path))
     name = path or (result.run.model if result.run is not None else "model in memory")
     return PageFacts(
         title=name,
@@ -124,6 +126,7 @@ def facts_of_check(
     model: ir.Model | None = None,
     *,
     command: str = "",
+    bench: Benched | None = None,
 ) -> PageFacts:
     """The facts of `anyshape check`: a file of any exporter, compared with its model over the sizes of `run`.
 
@@ -133,7 +136,7 @@ def facts_of_check(
         contract = None
     is_broken = any(finding.severity is Severity.ERROR for finding in findings)
     return PageFacts(
-        title=path,
+        title=shorten(path),
         status="broken" if is_broken else "kept",
         is_check=True,
         contract=contract,
@@ -141,9 +144,10 @@ def facts_of_check(
         verdict=verdict,
         findings=heaviest_first(findings),
         model=model,
-        path=path,
+        path=shorten(path),
         command=command,
         seconds=verdict.seconds,
+        bench=bench,
     )
 
 

@@ -130,7 +130,9 @@ def evidence_view(facts: PageFacts) -> list[tuple[str, str]]:
     if contract is not None and not facts.is_check:
         tested = contract.tested
         proved = "every condition of the capture follows from the declared sizes"
-        unproved = "not all conditions of the capture are proved; sizes on both sides of them were compared"
+        unproved = (
+            f"not every condition of the capture; {tested.against_guards} compared sizes are against such conditions"
+        )
         rows.append(("Proved", proved if tested.capture_proved else unproved))
     if verdict is not None and verdict.tried:
         text = f"{len(verdict.tried)} sizes in {verdict.trials} comparisons, in {verdict.seconds:.1f} s"
