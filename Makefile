@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load some 400 files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests operators thorough bench repair repair-modules batch openvino gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -51,6 +51,10 @@ features: $(STAMP)
 # Digests of the files that are written: a change that only moves or renames code leaves them as stored. With STORE=--store, stores them.
 digests: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/digests/run.py --corpus $(CORPUS) $(STORE)
+
+# Which axes can vary, found for every case of the corpus and judged by eager; under a minute. AXES="half_of patchify".
+axes: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/axes/run.py --corpus $(CORPUS) $(AXES)
 
 operators: $(STAMP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt expecttest

@@ -107,7 +107,7 @@ def test_reference_has_every_public_name() -> None:
     assert [name for name in anyshape.__all__ if f"`anyshape.{name}" not in text] == []
 
 
-@pytest.mark.parametrize("name", ["export", "check", "load", "deploy", "dim", "compat.export"])
+@pytest.mark.parametrize("name", ["export", "axes", "check", "load", "deploy", "dim", "compat.export"])
 def test_reference_has_every_parameter(name: str) -> None:
     function = anyshape.compat.export if name == "compat.export" else getattr(anyshape, name)
     assert missing(inspect.signature(function).parameters, section("api.md", f"anyshape.{name}(")) == []

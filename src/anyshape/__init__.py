@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from anyshape.api import check as check
     from anyshape.api import export as export
     from anyshape.deploying.deploy_file import deploy as deploy
+    from anyshape.exporting.dry_run import axes as axes
     from anyshape.findings import AnyshapeError as AnyshapeError
     from anyshape.findings import ContractBroken as ContractBroken
     from anyshape.findings import Finding as Finding
@@ -38,6 +39,7 @@ _HOMES = {
     "Inputs": "anyshape.inputs",
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
+    "axes": "anyshape.exporting.dry_run",
     "check": "anyshape.api",
     "deploy": "anyshape.deploying.deploy_file",
     "dim": "anyshape.inputs.sizes_function",
@@ -56,6 +58,7 @@ __all__ = [
     "Inputs",
     "NarrowedWarning",
     "PromiseBroken",
+    "axes",
     "check",
     "compat",
     "deploy",

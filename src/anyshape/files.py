@@ -1,15 +1,16 @@
-"""ONNX files without their model: a static file made dynamic (`fix`), and dims of a file made static (`freeze`).
+"""ONNX files: a static file made dynamic (`fix`), dims of a file made static (`freeze`), two files compared (`compare`).
 
 from anyshape import files
 files.fix("static.onnx", "dynamic.onnx", {"input": "batch 3 224 224"})
 files.freeze("dynamic.onnx", "one.onnx", {"batch": 1})
+files.compare("ours.onnx", "theirs.onnx", model, inputs)
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -21,11 +22,18 @@ from anyshape.checking.repairing import Repair, Repaired
 from anyshape.contract.file_messages import missing_data
 from anyshape.contract.metadata import KEY, REPAIRED_KEY, read_model
 from anyshape.findings import UsageError
+from anyshape.inputs import declare
+from anyshape.intercept.turns import taking_turns
+from anyshape.modules.call_limits import handlers_go_through
+from anyshape.modules.callables import as_module
 from anyshape.records.contract import Contract
 from anyshape.repair.declared_words import DeclaredAxes, read_declared, split_declaration
 from anyshape.repair.known_shapes import Axes, axes_text, name_of
 from anyshape.repair.safe_model import check_proto, sort_graphs
+from anyshape.report.file_comparison import FilesCompared
+from anyshape.runtime.session import check_providers
 from anyshape.saving import check_writable, save_model
+from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -142,6 +150,54 @@ def freeze(
     frozen = freeze_model(model, source, sizes)
     save_model(model, target, external_data=external_data)
     return FrozenFile(path=target, contract=frozen.contract, has_contract=frozen.has_contract, folded=frozen.folded)
+
+
+@handlers_go_through()
+@taking_turns(model_at=2)
+def compare(
+    path: str | PathLike[str],
+    other: str | PathLike[str],
+    model: Any,
+    inputs: Any,
+    *,
+    dynamic: Any = None,
+    where: Sequence[str] | str = (),
+    values: Any = None,
+    sizes: Mapping[str, int] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    budget: float = 60.0,
+    time_limit: float = 300.0,
+    seed: int = 0,
+    measure: int = 4,
+    seconds: float = 0.5,
+    threads: int = 1,
+    providers: Sequence[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> FilesCompared:
+    """Compare two files of one model over the same sizes: each with the model as `anyshape.check` does, and with each other.
+
+    Arguments are those of `anyshape.check`. Latency and memory are measured at `measure` sizes (0: not at all), for `seconds`
+    at each of them. Gives a record: `is_kept` (both are right, and agree), `sides`, `rows`; printed, it is a table.
+    Raises UsageError where a file cannot be read, or has other inputs than the model.
+    """
+    from anyshape.checking.benching import BenchOptions
+    from anyshape.checking.two_files import ComparingOptions, compare_files
+
+    module = as_module(model)
+    rules = [where] if isinstance(where, str) else where
+    declared = declare(module, inputs, dynamic=dynamic, where=rules, values=values)
+    on = check_providers(providers)
+    options = ComparingOptions(
+        verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on),
+        bench=BenchOptions(
+            sizes=[sizes] if sizes else (), count=measure, providers=on, threads=threads, seconds=seconds, seed=seed
+        )
+        if measure
+        else None,
+        sizes=sizes,
+    )
+    return compare_files((Path(path), Path(other)), module, declared, options, progress or (lambda *_: None))
 
 
 def open_checked(path: Path) -> ir.Model:

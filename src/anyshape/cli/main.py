@@ -18,8 +18,10 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
+from anyshape.cli.axes_command import axes
 from anyshape.cli.batch_command import batch
 from anyshape.cli.commands import check, explain, inspect
+from anyshape.cli.compare_command import compare
 from anyshape.cli.deploy_command import deploy
 from anyshape.cli.export_command import export
 from anyshape.cli.file_commands import bench, fix, freeze
@@ -91,7 +93,9 @@ app = typer.Typer(
         "  anyshape export model.py -o m.onnx        model.py defines model() and inputs(batch=3, …)\n\n"
         "  anyshape export hf:DIR_OR_ID -o out       a model of transformers; timm:NAME one of timm\n\n"
         "  anyshape batch models.toml                many models, each in a process of its own\n\n"
+        "  anyshape axes model.py                    which axes can vary, with what rules; writes nothing\n\n"
         "  anyshape check m.onnx --model model.py    compare a file of any exporter with its model\n\n"
+        "  anyshape compare a.onnx b.onnx -m model.py  two files of one model: agreement, error, time, memory\n\n"
         "  anyshape bench m.onnx --model model.py    latency and memory over sizes\n\n"
         "  anyshape inspect m.onnx                   what the file promises\n\n"
         "  anyshape fix static.onnx -d 'x: batch 3'  a static file made dynamic, without its model\n\n"
@@ -106,7 +110,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich alone takes longer to load than everything else that --help needs
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
-for command in (export, batch, check, bench, inspect, fix, freeze, deploy, explain):
+for command in (export, axes, batch, check, compare, bench, inspect, fix, freeze, deploy, explain):
     app.command(cls=WithRayAddress)(with_outcome(command))
 
 

@@ -21,7 +21,7 @@ from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
 from anyshape.explore.legal_values import LegalValues, learn_values
-from anyshape.exporting.context import Options
+from anyshape.exporting.context import Options, Tell
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return
@@ -35,6 +35,7 @@ from anyshape.verify.tensors import map_tensors
 if TYPE_CHECKING:
     import torch
 
+STAGE = "trying the model"
 _LOOKED_AT = 8
 _DRAWS = 3
 
@@ -74,11 +75,13 @@ def try_module(
     options: Options,
     lessons: Sequence[Lesson] = (),
     known: KnownBefore | None = None,
+    tell: Tell = lambda stage, done, total: None,
 ) -> Tried:
     """Where the module answers; where it refuses values that were drawn, with such as it takes. `lessons`: see `explore`.
 
-    What is found under this declaration is added to `known`.
+    What is found under this declaration is added to `known`. `tell` is called with the number of sizes.
     """
+    counted = _Counted(tell)
 
     def look(declared: Declared, known: KnownBefore) -> Tried:
         cost = known.cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
@@ -86,7 +89,8 @@ def try_module(
         programs: Traces = {}
 
         def explore_with(*, several: bool) -> Explored:
-            try_sizes = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
+            trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
+            try_sizes = counted.try_with(trial)
             candidates = partial(find_candidates, module, declared, programs, known=known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
             return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
@@ -123,6 +127,21 @@ def try_module(
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
     found = _with_layers(_with_misfit(found, reference), reference)
     return replace(found, has_legal_integers=integers is not None)
+
+
+class _Counted:
+    """Reports how many sizes were tried so far."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._done = tell, 0
+
+    def try_with(self, try_sizes: Callable[[Sizes], Refusal | None]) -> Callable[[Sizes], Refusal | None]:
+        def try_and_tell(sizes: Sizes) -> Refusal | None:
+            self._done += 1
+            self._tell(STAGE, self._done, 0)
+            return try_sizes(sizes)
+
+        return try_and_tell
 
 
 def diagnose_declared_values(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:

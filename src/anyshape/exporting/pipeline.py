@@ -185,11 +185,11 @@ def _climb_until_settled(job: _Job) -> _Climbed:
 def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> _Climbed:
     options = job.options
     job.tell("trying the model", 0, 0)
-    tried = try_module(job.module, job.declared, job.reference, options, lessons, job.known)
+    tried = try_module(job.module, job.declared, job.reference, options, lessons, job.known, job.tell)
     declared, explored = tried.declared, tried.explored
     made = () if tried.has_legal_integers else diagnose_made_values(job.module, declared, explored)
     values = diagnose_declared_values(job.declared, explored, job.reference)
-    refusals = values or made or _refusals(declared, explored, job.reference)
+    refusals = values or made or explain_refusals(declared, explored, job.reference)
     findings = [*diagnose_learned_values(tried.values, tried.order), *refusals]
     declared = replace(declared, domain=explored.narrow(declared.domain))
     if options.accept_narrower:
@@ -212,7 +212,7 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> 
     return _Climbed(context, attempts, (*findings, *narrowings))
 
 
-def _refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
+def explain_refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
     """What the module's own refusals mean for the promise, axes that the declaration leaves out first."""
     if not explored.refused or not explored.answered:
         return diagnose_refusals(declared, explored)

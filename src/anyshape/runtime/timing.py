@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import resource
 import statistics
 import subprocess
 import sys
@@ -106,8 +105,28 @@ def _peak_mb() -> float:
     own = _from_status("VmHWM:")
     if own is not None:
         return own
+    if sys.platform == "win32":
+        return _peak_mb_on_windows()
+    import resource
+
     most: float = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / _MB if sys.platform == "darwin" else most / 1024
+
+
+def _peak_mb_on_windows() -> float:
+    """PeakWorkingSetSize of PROCESS_MEMORY_COUNTERS: after two numbers of 4 bytes, the first of its sizes."""
+    import ctypes
+
+    class Counters(ctypes.Structure):
+        _fields_ = [("cb", ctypes.c_uint32), ("faults", ctypes.c_uint32), ("sizes", ctypes.c_size_t * 8)]
+
+    counters = Counters(cb=ctypes.sizeof(Counters))
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
+    kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    kernel.K32GetProcessMemoryInfo(
+        ctypes.c_void_p(kernel.GetCurrentProcess()), ctypes.byref(counters), ctypes.sizeof(Counters)
+    )
+    return float(counters.sizes[0]) / _MB
 
 
 def _resident_mb() -> float:

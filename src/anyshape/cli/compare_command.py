@@ -1,0 +1,76 @@
+"""`anyshape compare`: two files of one model over the same sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.output import Outcome, ProgressLine
+
+__is_entrance__ = True
+
+
+def compare(
+    file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter: A.", show_default=False)],
+    other: Annotated[Path, typer.Argument(help="Another file of the same model: B.", show_default=False)],
+    model: Annotated[str, typer.Option("--model", "-m", help="FILE.py, as for export.", show_default=False)],
+    where: Annotated[list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given often.")] = [],  # noqa: B006
+    sizes: Annotated[str, typer.Option(help="Compare and measure at these sizes alone: batch=1,seq=7.")] = "",
+    rtol: Annotated[float | None, typer.Option(help="Relative tolerance in place of the measured noise floor.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute tolerance in place of the measured noise floor.")] = None,
+    measure: Annotated[int, typer.Option(help="At how many sizes time and memory are measured; 0: at none.")] = 4,
+    seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "0.5s",
+    threads: Annotated[int, typer.Option(help="Of files and model, when measured; 0 leaves it to the libraries.")] = 1,
+    provider: Annotated[
+        list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
+    ] = [],  # noqa: B006
+    budget: Annotated[str, typer.Option(help="Estimated time of all comparisons of one file.")] = "60s",
+    time_limit: Annotated[str, typer.Option(help="Real time after which comparing one file ends.")] = "5m",
+    seed: Annotated[int, typer.Option(help="Of the random inputs and sizes.")] = 0,
+    values: Annotated[
+        str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> Outcome:
+    """Compare two files of one model over the same sizes: with the model, with each other, and what they cost.
+
+    Before and after quantization, or ours and that of another exporter. The status is 0 if both agree with the model and with
+    each other, else 1.
+
+    anyshape compare ours.onnx theirs.onnx --model model.py
+
+    anyshape compare m.onnx quantized.onnx --model model.py --rtol 0.02 --atol 0.02
+    """
+    from anyshape.checking.benching import BenchOptions
+    from anyshape.checking.two_files import ComparingOptions, compare_files
+    from anyshape.cli.arguments import load_model_file
+    from anyshape.inputs import declare
+    from anyshape.intercept.turns import exporting
+    from anyshape.runtime.session import check_providers
+    from anyshape.verify import VerifyOptions
+
+    on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
+    loaded = load_model_file(model)
+    verify = VerifyOptions(
+        rtol=rtol,
+        atol=atol,
+        budget_s=parse_seconds(budget),
+        clock_s=parse_seconds(time_limit, "--time-limit"),
+        seed=seed,
+        providers=on,
+    )
+    with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
+        rules = [*loaded.where, *where]
+        used = values or loaded.values
+        declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=used)
+        at = parse_sizes(sizes, declared)
+        bench = BenchOptions(
+            sizes=[at] if at else (), count=measure, providers=on, threads=threads, seconds=spent, seed=seed
+        )
+        options = ComparingOptions(verify=verify, bench=bench if measure else None, sizes=at)
+        compared = compare_files((file, other), module, declared, options, progress, model)
+    return Outcome(compared.as_plain() if as_json else str(compared), 0 if compared.is_kept else 1)

@@ -1,0 +1,237 @@
+"""Two files of one model, compared: as records, as a table of 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyshape.domain import format_sizes
+from anyshape.findings import Finding, Severity, render_all
+from anyshape.records.stripping import Benched
+from anyshape.records.verdict import Verdict
+from anyshape.records.verdict import as_plain as verdict_as_plain
+from anyshape.report.benches import bench_as_plain
+from anyshape.report.columns import format_table, wrap_line
+from anyshape.report.plain import findings_as_plain
+
+LETTERS = ("A", "B")
+_MB = 1024 * 1024
+_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSide:
+    """One of the two files: how it compares with the model, and what it costs.
+
+    `bytes` is the size of the file with its second file of weights. `contract` is the status in its contract, "none" for a file
+    of another exporter. `benched` is None where nothing was measured.
+    """
+
+    path: str
+    bytes: int
+    nodes: int
+    opset: int
+    contract: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    benched: Benched | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the file agrees with the model at every size that was compared."""
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def worst(self) -> float | None:
+        """The worst error over all outputs and sizes in units of the noise floor; None where nothing compared equal."""
+        return max((output.worst for output in self.verdict.outputs), default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorsAt:
+    """Errors at some sizes, in units of the noise floor: of each file against the model, and of B against A.
+
+    An error is infinite where shapes, dtypes or NaN differ, and NaN where there is no answer. `unanswered` has the message of
+    each file that gave no answer, by its letter. `differs` says how the two files differ; "" where they agree.
+    """
+
+    sizes: Mapping[str, int] = field(hash=False)
+    errors: tuple[float, float]
+    between: float
+    differs: str = ""
+    unanswered: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both files answer alike; that neither answers is alike, too."""
+        return not self.differs and len(self.unanswered) != 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesCompared:
+    """What `anyshape compare` found. `rows` has one entry for each size; it is empty for models that draw random numbers or
+    carry state, whose files are compared with the model alone (`not_paired` says so)."""
+
+    sides: tuple[FileSide, FileSide]
+    rows: tuple[ErrorsAt, ...]
+    unit: str = "noise floors"
+    not_paired: str = ""
+    seconds: float = 0.0
+
+    @property
+    def agree(self) -> bool:
+        """Whether the two files give the same answers at every size."""
+        return all(row.agrees for row in self.rows)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether both files are right, and agree."""
+        return all(side.is_right for side in self.sides) and self.agree
+
+    def as_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "kept": self.is_kept,
+            "agree": self.agree,
+            "files": [_side_as_plain(side) for side in self.sides],
+            "unit": self.unit,
+            "sizes": [_row_as_plain(row) for row in self.rows],
+            "not_paired": self.not_paired,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        return describe_comparison(self)
+
+
+def _side_as_plain(side: FileSide) -> dict[str, Any]:
+    return {
+        "path": side.path,
+        "right": side.is_right,
+        "worst_error": _finite(side.worst),
+        "bytes": side.bytes,
+        "nodes": side.nodes,
+        "opset": side.opset,
+        "contract": side.contract,
+        "verdict": verdict_as_plain(side.verdict),
+        "findings": findings_as_plain(side.findings),
+        "bench": None if side.benched is None else bench_as_plain(side.benched),
+    }
+
+
+def _row_as_plain(row: ErrorsAt) -> dict[str, Any]:
+    return {
+        "sizes": dict(row.sizes),
+        "errors": [_finite(error) for error in row.errors],
+        "between": _finite(row.between),
+        "differs": row.differs,
+        "unanswered": dict(row.unanswered),
+    }
+
+
+def _finite(number: float | None) -> float | None:
+    """A number that JSON has; None for one that is infinite."""
+    return None if number is None or not math.isfinite(number) else number
+
+
+def describe_comparison(compared: FilesCompared) -> str:
+    """The verdict in one line, the two files beside each other, then errors and costs at a few sizes; findings last."""
+    lines = [_head(compared), ""]
+    lines += format_table(
+        ("", *(f"{letter} {Path(side.path).name}" for letter, side in _lettered(compared))), _facts(compared)
+    )
+    if compared.rows:
+        lines += ["", f"Errors in {compared.unit}: of A and B against the model, and of B against A.", ""]
+        lines += format_table(("sizes", "A", "B", "A to B", ""), map(_errors, _worst_rows(compared)), right=(1, 2, 3))
+        left = len(compared.rows) - len(_worst_rows(compared))
+        lines += [f"  and {left} more sizes"] if left > 0 else []
+    lines += wrap_line("note", compared.not_paired) if compared.not_paired else []
+    if any(side.benched for side in compared.sides):
+        head = ("sizes", "A ms", "B ms", "eager ms", "A MB", "B MB")
+        lines += ["", "Time of a call, and memory of its process:", ""]
+        lines += format_table(head, _costs(compared), right=(1, 2, 3, 4, 5))
+    for letter, side in _lettered(compared):
+        lines += ["", f"{letter} {side.path}", render_all(side.findings)] if side.findings else []
+    return "\n".join(lines)
+
+
+def _lettered(compared: FilesCompared) -> list[tuple[str, FileSide]]:
+    return list(zip(LETTERS, compared.sides, strict=True))
+
+
+def _head(compared: FilesCompared) -> str:
+    wrong = [letter for letter, side in _lettered(compared) if not side.is_right]
+    right = "both are right" if not wrong else f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong"
+    status = "kept" if compared.is_kept else "BROKEN"
+    agree = "not compared with each other" if compared.not_paired else "they agree" if compared.agree else "they differ"
+    return f"{status}: {right}, {agree}: {len(compared.rows)} sizes in {compared.seconds:.1f} s"
+
+
+def _facts(compared: FilesCompared) -> list[tuple[str, ...]]:
+    one, other = compared.sides
+    ratio = f" ({other.bytes / one.bytes:.2f} x A)" if one.bytes else ""
+    return [
+        ("agrees with the model", *map(_said, compared.sides)),
+        ("worst error", *(_worst(compared, place) for place in range(len(compared.sides)))),
+        ("file size", _mb(one.bytes), _mb(other.bytes) + ratio),
+        ("nodes", str(one.nodes), str(other.nodes)),
+        ("opset", str(one.opset), str(other.opset)),
+        ("contract", one.contract, other.contract),
+    ]
+
+
+def _worst(compared: FilesCompared, place: int) -> str:
+    """Over the comparisons with the model, which have edge values, too, and the sizes below."""
+    errors = [row.errors[place] for row in compared.rows if not math.isnan(row.errors[place])]
+    known = compared.sides[place].worst
+    worst = max([*errors, *([] if known is None else [known])], default=None)
+    return "-" if worst is None else f"{_figure(worst)} {compared.unit}"
+
+
+def _said(side: FileSide) -> str:
+    if side.is_right:
+        return f"at {len(side.verdict.tried)} sizes"
+    failed = side.verdict.smallest_failure
+    return "no" if failed is None else f"not at {format_sizes(failed.sizes) or 'any size'}"
+
+
+def _mb(size: int) -> str:
+    return f"{size / _MB:.2f} MB" if size >= _MB // 10 else f"{size / 1024:.1f} KB"
+
+
+def _worst_rows(compared: FilesCompared) -> list[ErrorsAt]:
+    """The sizes at which the files differ, then those with the largest errors: as many as a screen has place for."""
+    ordered = sorted(compared.rows, key=lambda row: (row.agrees and not row.unanswered, -_largest(row)))
+    return ordered[:_SHOWN]
+
+
+def _largest(row: ErrorsAt) -> float:
+    return max((error for error in (*row.errors, row.between) if not math.isnan(error)), default=0.0)
+
+
+def _errors(row: ErrorsAt) -> tuple[str, ...]:
+    figures = (_figure(error) for error in (*row.errors, row.between))
+    raises = f"{' and '.join(row.unanswered)} {'raises' if len(row.unanswered) == 1 else 'raise'}"
+    return (format_sizes(row.sizes) or "no dims", *figures, raises if row.unanswered else row.differs)
+
+
+def _figure(error: float) -> str:
+    return "-" if math.isnan(error) else "inf" if math.isinf(error) else f"{error:.2g}"
+
+
+def _costs(compared: FilesCompared) -> list[tuple[str, ...]]:
+    benched = [side.benched.rows if side.benched else () for side in compared.sides]
+    rows = []
+    for one, other in zip(*benched, strict=False):
+        timings = (one.timing, other.timing)
+        ms = ["failed" if timing is None else _cost(timing.ms) for timing in timings]
+        mb = ["" if timing is None else _cost(timing.peak_mb) for timing in timings]
+        rows.append((format_sizes(one.sizes) or "no dims", *ms, _cost(one.eager_ms), *mb))
+    return rows
+
+
+def _cost(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
