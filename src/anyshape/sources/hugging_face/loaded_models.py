@@ -52,9 +52,8 @@ def load_model(text: str, options: SourceOptions) -> LoadedModel:
             raise UsageError(say.source_raises(name, "reading the config of", error)) from error
         kind = _class_of(name, config, settings, options)
         if options.config_only:
-            model, missing = _random(name, kind, config, options), ()
-        else:
-            model, missing = _trained(name, kind, config, folder, options)
+            return LoadedModel(name, folder, _random(name, kind, config, options).eval(), options)
+        model, missing = _trained(name, kind, config, folder, options)
     return LoadedModel(name, folder, model.eval(), options, missing)
 
 

@@ -20,6 +20,7 @@ from anyshape.sources import unusable_sources as say
 from anyshape.sources.hugging_face import config_facts as facts
 from anyshape.sources.hugging_face.input_plan import Input, InputPlan
 from anyshape.sources.hugging_face.named_calls import NamedCall, with_parameters
+from anyshape.sources.hugging_face.snapshots import read_settings
 from anyshape.sources.open_axes import find_open_axes
 from anyshape.sources.source import Part
 
@@ -59,7 +60,7 @@ def plan_single(text: str, model: nn.Module, config: Any, folder: Path) -> Input
     unknown = [name for name in needed if name not in {each.path for each in inputs}]
     main = getattr(model, "main_input_name", None)
     if unknown or not inputs or (main in parameters and main not in {each.path for each in inputs}):
-        name = (unknown or [main])[0]
+        name = unknown[0] if unknown else main
         what = f"{text!r} takes an input {name!r} that is not known here."
         raise UsageError(say.unknown_inputs(text, what, f"known are {', '.join(MAKERS)}."))
     return InputPlan(tuple(inputs), call.sizes, tuple(call.where))
@@ -109,7 +110,7 @@ def make_mask(call: Call) -> Input | None:
         names = facts.processor_names(call.folder)
         axes = ("text_batch" if call.is_contrastive else "batch", "seq")
         return Input("attention_mask", axes, "mask") if names is None or "attention_mask" in names else None
-    settings = facts.read_settings(call.folder, "preprocessor_config.json")
+    settings = read_settings(call.folder, "preprocessor_config.json")
     if not settings.get("return_attention_mask"):
         return None
     length = "samples" if "input_values" in call.parameters else "frames"
