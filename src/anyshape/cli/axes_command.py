@@ -37,19 +37,28 @@ def axes(
     The status is 1 where an export would be refused, or where no rule describes what the model refuses.
     """
     import anyshape
-    from anyshape.cli.arguments import load_model_file
+    from anyshape.sources import resolve
 
-    loaded = load_model_file(model)
+    parts = resolve(model).parts
     with ProgressLine(quiet=quiet) as progress:
-        found = anyshape.axes(
-            loaded.module,
-            loaded.inputs,
-            dynamic=loaded.dynamic,
-            where=[*loaded.where, *where],
-            values=loaded.values,
-            every_axis=every_axis,
-            time_limit=parse_seconds(time_limit, "--time-limit"),
-            seed=seed,
-            progress=progress,
-        )
-    return Outcome(found.as_plain() if as_json else str(found), 0 if found.is_kept else 1)
+        found = {
+            part.name: anyshape.axes(
+                part.model,
+                part.inputs,
+                dynamic=part.dynamic,
+                where=[*part.where, *where],
+                values=part.values,
+                every_axis=every_axis,
+                time_limit=parse_seconds(time_limit, "--time-limit"),
+                seed=seed,
+                progress=progress,
+            )
+            for part in parts
+        }
+    status = 0 if all(each.is_kept for each in found.values()) else 1
+    if len(found) == 1:
+        only = next(iter(found.values()))
+        return Outcome(only.as_plain() if as_json else str(only), status)
+    if as_json:
+        return Outcome({"models": {name: each.as_plain() for name, each in found.items()}}, status)
+    return Outcome("\n\n".join(f"{name}\n{each}" for name, each in found.items()), status)

@@ -47,14 +47,14 @@ def compare(
     """
     from anyshape.checking.benching import BenchOptions
     from anyshape.checking.two_files import ComparingOptions, compare_files
-    from anyshape.cli.arguments import load_model_file
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.runtime.session import check_providers
+    from anyshape.sources import load_part
     from anyshape.verify import VerifyOptions
 
     on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
-    loaded = load_model_file(model)
+    loaded = load_part(model, file)
     verify = VerifyOptions(
         rtol=rtol,
         atol=atol,
@@ -63,7 +63,7 @@ def compare(
         seed=seed,
         providers=on,
     )
-    with ProgressLine(quiet=quiet) as progress, exporting(loaded.module, progress) as module:
+    with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         rules = [*loaded.where, *where]
         used = values or loaded.values
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=used)

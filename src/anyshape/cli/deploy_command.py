@@ -48,7 +48,7 @@ def deploy(
     from anyshape.deploying.deploy_file import deploy as deploy_file
     from anyshape.report.plain import findings_as_plain
 
-    given = None if model is None else _given_model(model)
+    given = None if model is None else _given_model(model, file)
     with ProgressLine(quiet=quiet) as progress:
         result = deploy_file(
             file,
@@ -67,13 +67,13 @@ def deploy(
     return Outcome({**about, **result.facts, "findings": findings_as_plain(result.findings)})
 
 
-def _given_model(spelled: str) -> Any:
-    from anyshape.cli.arguments import load_model_file
+def _given_model(spelled: str, file: Path) -> Any:
     from anyshape.deploying.with_model import GivenModel
+    from anyshape.sources import load_part
 
-    loaded = load_model_file(spelled)
+    loaded = load_part(spelled, file)
     return GivenModel(
-        model=loaded.module, inputs=loaded.inputs, dynamic=loaded.dynamic, values=loaded.values, spelled=spelled
+        model=loaded.model, inputs=loaded.inputs, dynamic=loaded.dynamic, values=loaded.values, spelled=spelled
     )
 
 

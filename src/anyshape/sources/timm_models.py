@@ -58,7 +58,7 @@ def _created(timm: Any, text: str, name: str, options: SourceOptions) -> Any:
 def _part(model: Any, size: tuple[int, int, int]) -> Part:
     import torch
 
-    from anyshape.sources.open_axes import find_open_axes
+    from anyshape.sources.image_sides import find_open_axes
 
     channels, high, wide = size
     sides = find_open_axes(model, None, channels, (high, wide))

@@ -21,7 +21,7 @@ from anyshape.sources.hugging_face import config_facts as facts
 from anyshape.sources.hugging_face.input_plan import Input, InputPlan
 from anyshape.sources.hugging_face.named_calls import NamedCall, with_parameters
 from anyshape.sources.hugging_face.snapshots import read_settings
-from anyshape.sources.open_axes import find_open_axes
+from anyshape.sources.image_sides import find_open_axes
 from anyshape.sources.source import Part
 
 BATCH, SEQ, IMAGES = 2, 5, 3
