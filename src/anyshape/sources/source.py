@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ONE_FILE = "model"
 
@@ -39,7 +39,7 @@ class Part:
     dynamic: Any = None
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
-    values: Mapping[str, str] | str | None = None
+    values: Mapping[str, str] | Literal["given"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
