@@ -40,8 +40,14 @@ def run_script(page: str, package: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_there_are_four_pages() -> None:
-    assert [page.stem for page in PAGES] == ["add-a-finding", "add-a-leaf", "add-a-rung", "add-an-operator"]
+def test_these_pages_are_there() -> None:
+    assert [page.stem for page in PAGES] == [
+        "add-a-finding",
+        "add-a-leaf",
+        "add-a-rung",
+        "add-a-source",
+        "add-an-operator",
+    ]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

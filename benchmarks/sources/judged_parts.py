@@ -108,7 +108,7 @@ def find_difference(part: Part, path: Path, sizes: Mapping[str, int], seed: int)
             return f"{name}: {given.dtype}{given.shape} in place of {wanted.dtype}{wanted.shape}"
         right = exact[name].numpy()
         if wanted.size and not np.abs(given - right).max() <= _allowed(wanted, right):
-            return f"{name}: differs by {np.abs(given - right).max():.2g}, eager's float32 by {np.abs(wanted - right).max():.2g}"
+            return f"{name}: off by {np.abs(given - right).max():.2g}, eager's float32 by {np.abs(wanted - right).max():.2g}"
     return ""
 
 
