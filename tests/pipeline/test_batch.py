@@ -136,3 +136,16 @@ def test_a_ray_cluster_gives_the_same_rows(manifest: Path) -> None:
     assert [row.outcome for row in there.rows] == [row.outcome for row in here.rows] == OUTCOMES
     assert Path("here/linear/model.onnx").read_bytes() == Path("there/linear/model.onnx").read_bytes()
     assert export_many(manifest, "there", jobs=2).reused == len(MODELS)
+
+
+@pytest.mark.thorough
+def test_comparisons_on_a_ray_cluster_give_the_same_verdict(manifest: Path) -> None:
+    pytest.importorskip("ray")
+    command = [sys.executable, "-m", "anyshape"]
+    subprocess.run([*command, "export", "linear.py", "-o", "m.onnx", "-q", "--verify", "quick"], check=True)
+    check = [*command, "check", "m.onnx", "--model", "linear.py", "--json", "-q"]
+    here, there = (
+        json.loads(subprocess.run([*check, *more], capture_output=True, check=True).stdout)["verdict"]
+        for more in ([], ["--ray", "local"])
+    )
+    assert {**here, "seconds": 0} == {**there, "seconds": 0}

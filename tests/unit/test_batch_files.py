@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from anyshape.batch.failures import judge
 from anyshape.batch.jobs import Job
 from anyshape.batch.model_digest import digests_of, files_to_watch, is_unchanged, key_of
+from anyshape.batch.model_process import Ended
 from anyshape.batch.output_folder import OutputFolder, Stored, opened
 from anyshape.batch.process_tree import find_tree, identity_of, kill_tree, list_processes
 from anyshape.batch.rows import Row
@@ -85,7 +88,8 @@ def test_half_a_line_is_gone_at_the_next_start(output: OutputFolder) -> None:
 
 
 def test_two_batches_do_not_share_a_folder(output: OutputFolder) -> None:
-    code = "import sys; from pathlib import Path; from anyshape.batch.output_folder import opened\n"
+    code = "import sys; from pathlib import Path; from anyshape.batch.model_process import Ended
+from anyshape.batch.output_folder import opened\n"
     code += "with opened(Path(sys.argv[1])): pass"
     other = subprocess.run([sys.executable, "-c", code, str(output.path)], capture_output=True, text=True, check=False)
     assert "AS545 batch-at-work" in other.stderr
@@ -145,6 +149,19 @@ def test_files_travel_and_are_spoken_of_where_they_came_from(tmp_path: Path, mon
     far = pack(Job(source=str(elsewhere / "net.py"), name="n"))
     assert far.job.source == "outside0/net.py"
     assert far.files == {}
+
+
+def test_no_model_is_kept_without_a_file(tmp_path: Path) -> None:
+    ended = Ended(how="itself", returncode=0, seconds=1.0, began=0.0)
+    assert judge(JOB, ended, tmp_path).outcome == "crashed"  # nothing was printed
+    (tmp_path / ".printed.json").write_text('{"kept": true, "path": "model.onnx", "findings": []}')
+    assert judge(JOB, ended, tmp_path).outcome == "crashed"
+    (tmp_path / "model.onnx").write_text("file")
+    assert judge(JOB, ended, tmp_path).outcome == "kept"
+    for code, outcome in ((1, "broken"), (2, "refused"), (3, "fault"), (-11, "crashed"), (77, "crashed")):
+        assert judge(JOB, replace(ended, returncode=code), tmp_path).outcome == outcome
+    assert judge(JOB, replace(ended, returncode=-9, how="time"), tmp_path).outcome == "hung"
+    assert judge(JOB, replace(ended, returncode=-9, how="memory"), tmp_path).outcome == "out of memory"
 
 
 @pytest.mark.skipif(not list_processes(), reason="this system lists no processes")

@@ -10,6 +10,7 @@ from anyshape.batch.export_options import EXPORT_OPTIONS, NOT_FOR_MANIFESTS, as_
 from anyshape.batch.jobs import Job, readable_name, split_source, with_names
 from anyshape.batch.manifest import jobs_of, read_manifest
 from anyshape.batch.model_limits import parse_bytes, parse_duration
+from anyshape.cli.ray_address import with_ray_address
 from anyshape.findings import UsageError
 
 
@@ -121,3 +122,10 @@ def test_options_become_words_of_a_command_line() -> None:
     options = {"where": ["a <= 2", "-b < 3"], "force": True, "thorough": False, "opset": 18, "rtol": 0.5}
     words = ["--where=a <= 2", "--where=-b < 3", "--force", "--opset=18", "--rtol=0.5"]
     assert list(as_arguments(options)) == words
+
+
+def test_ray_may_stand_without_an_address() -> None:
+    assert with_ray_address(["a.py", "--ray"]) == ["a.py", "--ray=auto"]
+    assert with_ray_address(["--ray", "a.py"]) == ["--ray=auto", "a.py"]
+    for address in ("auto", "local", "10.0.0.1:6379", "head:6379"):
+        assert with_ray_address(["--ray", address, "a.py"]) == ["--ray", address, "a.py"]

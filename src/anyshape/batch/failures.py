@@ -44,7 +44,8 @@ def judge(job: Job, ended: Ended, folder: Path) -> Judged:
         return _failed(HUNG, _hangs(job, log))
     if ended.how == "memory":
         return _failed(OUT_OF_MEMORY, _needs_memory(job))
-    if printed is None or ended.returncode not in (0, 1, 2, 3):
+    has_no_file = ended.returncode == 0 and next(folder.rglob("*.onnx"), None) is None
+    if printed is None or has_no_file or ended.returncode not in (0, 1, 2, 3):
         is_memory = any(words in log for words in _MEMORY_WORDS)
         return _failed(
             *((OUT_OF_MEMORY, _cannot_allocate(job, log)) if is_memory else (CRASHED, _crashed(job, ended, log)))

@@ -82,7 +82,8 @@ def note_files(path: str, own: str) -> None:
         line = f"{'w' if _is_for_writing(args[1], args[2]) else 'r'} {name}\n"
         if line not in seen and not name.startswith(ours):
             seen.add(line)
-            os.write(notes, line.encode("utf-8", "surrogateescape"))
+            with contextlib.suppress(OSError):  # a full disk is no fault of whoever opens a file
+                os.write(notes, line.encode("utf-8", "surrogateescape"))
 
     sys.addaudithook(hook)
 

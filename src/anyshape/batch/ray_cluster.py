@@ -13,6 +13,7 @@ from anyshape.batch.ray_task import sweep
 from anyshape.findings import Finding, UsageError
 
 _SWEEP_S = 30.0
+_FIRST, _PER_BYTE = 2 << 30, 4
 
 
 @contextlib.contextmanager
@@ -25,6 +26,9 @@ def connected(address: str) -> Generator[Any]:
     except ImportError as error:
         what = "--ray needs Ray, which is not installed here."
         raise UsageError(no_cluster(what, fix="pip install anyshape[ray]")) from error
+    if address.startswith("ray://"):
+        what = f"{address!r} is the address of a Ray client, over which no files can be streamed."
+        raise UsageError(no_cluster(what, fix="run the command on a node of the cluster: --ray, or --ray HOST:6379"))
     if ray.is_initialized():
         yield ray
         return
@@ -54,6 +58,7 @@ def _keeping_handlers() -> Generator[None]:
 
 
 def alive_nodes(ray: Any) -> list[dict[str, Any]]:
+    """What Ray tells of each node that is alive."""
     return [node for node in ray.nodes() if node["Alive"]]
 
 
@@ -73,12 +78,19 @@ def check_worker(error: Exception) -> None:
     cause = getattr(error, "cause", None) or error
     if isinstance(cause, ImportError) or "No module named 'anyshape'" in str(error):
         what = "a node of the cluster cannot import anyshape."
-        raise UsageError(no_cluster(what, first_line(cause), "pip install anyshape   on every node")) from error
+        raise UsageError(no_cluster(what, first_line(error), "pip install anyshape   on every node")) from error
 
 
 def first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    """The kind of an error and the first line of its message; of what a task raised, not of Ray's report about it."""
+    cause = getattr(error, "cause", None) or error
+    lines = str(cause).strip().splitlines()
+    return ": ".join([type(cause).__name__, *lines[:1]])
+
+
+def memory_to_reserve(data_bytes: int) -> int:
+    """Bytes for torch and a small model, and for copies of weights of this size."""
+    return _FIRST + _PER_BYTE * data_bytes
 
 
 def no_cluster(what: str, why: str = "", fix: str = "") -> Finding:

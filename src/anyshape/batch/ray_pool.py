@@ -14,19 +14,26 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from anyshape.batch.jobs import Job
+from anyshape.batch.jobs import Job, local_path
 from anyshape.batch.local_pool import Finished, Report
 from anyshape.batch.model_digest import versions
 from anyshape.batch.model_process import LOG, NOTED, PRINTED, Running
 from anyshape.batch.output_folder import OutputFolder
-from anyshape.batch.ray_cluster import alive_nodes, check_worker, connected, first_line, no_cluster, sweep_nodes
+from anyshape.batch.ray_cluster import (
+    alive_nodes,
+    check_worker,
+    connected,
+    first_line,
+    memory_to_reserve,
+    no_cluster,
+    sweep_nodes,
+)
 from anyshape.batch.ray_task import Header, read_pieces, run_on_worker
 from anyshape.batch.travelling_files import Travelling, pack, returned
 from anyshape.findings import UsageError
 
 _RETRIES = 3
-_FIRST, _PER_BYTE = 2 << 30, 4  # memory to reserve: torch and a small model, and copies of the weights
-_UNKNOWN = 4 << 30  # for weights that are not here
+_UNKNOWN = 1 << 29  # a guess at the weights of a model that is not here
 
 
 class _MixedAttempts(Exception):
@@ -101,8 +108,8 @@ class _Cluster:
         """What to reserve: the limit of the model, or an estimate that some node has."""
         if job.memory_limit is not None:
             return job.memory_limit
-        is_here = travelling.data_bytes > 0 or ".py" in job.source
-        estimate = _FIRST + _PER_BYTE * travelling.data_bytes if is_here else _UNKNOWN
+        is_here = local_path(job.source) is not None
+        estimate = memory_to_reserve(travelling.data_bytes if is_here else _UNKNOWN)
         return int(min(estimate, self._most_memory)) if self._most_memory else estimate
 
     def _receive(self, stream: Any, job: Job, travelling: Travelling, output: OutputFolder) -> Finished | None:

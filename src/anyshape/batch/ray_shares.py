@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anyshape.batch.ray_cluster import check_worker, connected, first_line, sweep_nodes
+from anyshape.batch.ray_cluster import check_worker, connected, first_line, memory_to_reserve, sweep_nodes
 from anyshape.batch.ray_task import read_pieces, run_share
 from anyshape.batch.travelling_files import Travelling
 from anyshape.findings import Finding, UsageError
 
 _RETRIES = 3
-_FIRST, _PER_BYTE = 2 << 30, 4  # memory to reserve: torch, and copies of the weights
 
 
 def spread(
@@ -50,7 +49,7 @@ def _run(
 ) -> list[Any]:
     files = {name: [ray.put(each) for each in read_pieces(path)] for name, path in travelling.files.items()}
     count = max(1, min(most, int(ray.cluster_resources().get("CPU", 1))))
-    memory = min(_FIRST + _PER_BYTE * travelling.data_bytes, int(ray.cluster_resources().get("memory", 0)) // count)
+    memory = min(memory_to_reserve(travelling.data_bytes), int(ray.cluster_resources().get("memory", 0)) // count)
     # A process for each share: the code of the model may leave anything behind in its own.
     task = ray.remote(num_cpus=1, memory=memory, max_retries=_RETRIES, max_calls=1)(run_share)
     tasks = [task.remote(function, call, (place, count), files) for place in range(count)]

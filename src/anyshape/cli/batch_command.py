@@ -127,6 +127,8 @@ def _ending_by_signals() -> Iterator[None]:
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # Whoever ignores SIGHUP (nohup) goes on without a terminal.
+    numbers = [each for each in numbers if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN]
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in numbers:
