@@ -88,8 +88,7 @@ def test_half_a_line_is_gone_at_the_next_start(output: OutputFolder) -> None:
 
 
 def test_two_batches_do_not_share_a_folder(output: OutputFolder) -> None:
-    code = "import sys; from pathlib import Path; from anyshape.batch.model_process import Ended
-from anyshape.batch.output_folder import opened\n"
+    code = "import sys; from pathlib import Path; from anyshape.batch.output_folder import opened\n"
     code += "with opened(Path(sys.argv[1])): pass"
     other = subprocess.run([sys.executable, "-c", code, str(output.path)], capture_output=True, text=True, check=False)
     assert "AS545 batch-at-work" in other.stderr
