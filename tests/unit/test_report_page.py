@@ -8,6 +8,9 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import onnx
+import onnx.parser
+import onnx_ir as ir
 import pytest
 from contract_builder import contract
 
@@ -16,7 +19,17 @@ from anyshape.findings import Finding, PromiseBroken, Severity, Source, UsageErr
 from anyshape.findings.finding import Remedy
 from anyshape.records.contract import TensorPromise
 from anyshape.records.runs import Run, StageTime
-from anyshape.records.verdict import ComparedSizes, OutputError, Untried, Verdict
+from anyshape.records.verdict import (
+    ComparedSizes,
+    Difference,
+    Failure,
+    FailureKind,
+    Mismatch,
+    OutputError,
+    Untried,
+    Verdict,
+)
+from anyshape.report.page.graph_map import map_graph
 from anyshape.report.page.page_facts import PageFacts, facts_of_check, facts_of_refusal
 from anyshape.report.page.render_page import check_report_packages, render_many, render_page, render_summary
 from anyshape.report.page.shown_text import shown, shown_lines
@@ -171,6 +184,19 @@ def test_a_check_with_an_error_is_broken() -> None:
     assert "The file is not right on all of its sizes. It differs." in render_page(facts)
 
 
+def test_a_failure_has_expected_and_actual_side_by_side() -> None:
+    promised = contract("x: float32[batch]", "batch <= 8", outputs="y: float32[batch]")
+    run = Run(model="model.py", domain=promised.domain, inputs=promised.inputs, example={"batch": 1})
+    difference = Difference(Mismatch.VALUE, "y", 1.25, 7.5, (0, 2), 3, 9.0)
+    failure = Failure(sizes={"batch": 2}, kind=FailureKind.DIFFERS, difference=difference, values="zeros", seed=4)
+    verdict = Verdict(tried=({"batch": 2},), failures=(failure,), smallest_failure=failure)
+    found = Finding(code="AS305", name="wrong-values", what="it differs.", replay="anyshape check m.onnx --seed 4")
+    text = Tags(render_page(facts_of_check("m.onnx", promised, run, verdict, [found]))).text
+    for shown_text in ("batch=2 zeros values, seed 4", "1.25", "7.5", "Value of y differs at index [0, 2]; 3 elements"):
+        assert shown_text in text
+    assert "anyshape check m.onnx --seed 4" in text
+
+
 def test_a_check_of_a_file_without_a_contract_promises_nothing() -> None:
     promised = contract("x: float32[batch]", "batch <= 8")
     run = Run(model="model.py", domain=promised.domain, inputs=promised.inputs, example={"batch": 1})
@@ -213,3 +239,38 @@ def test_an_excerpt_has_the_lines_around_and_a_fix_is_a_diff(tmp_path: Path, mon
     diff = fix_as_diff(found)
     assert "--- a/net.py\n+++ b/net.py\n@@ -2,7 +2,7 @@\n" in diff
     assert "\n-    line5\n+    new\n" in diff
+
+
+GRAPH = """
+<ir_version: 10, opset_import: ["" : 21, "mylib" : 1]>
+agraph (float[batch, 2] x, bool c) => (float[batch, 2] y, float[batch, 2] z)
+<float[2, 2] val_0 = {1, 2, 3, 4}, float[2] bias = {1, 2}, float[1] val_1 = {1}>
+{
+    p = MatMul(x, val_0)
+    q = Add(p, bias)
+    y = If (c) <
+        then_branch = t () => (float[batch, 2] a) { a = Mul(q, val_1) },
+        else_branch = e () => (float[batch, 2] b) { b = Neg(q) }
+    >
+    z = mylib.Scale(x)
+}
+"""
+
+
+def test_the_map_of_a_graph_has_choices_custom_nodes_and_weights_by_module() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(GRAPH))
+    bias = model.graph.initializers.pop("bias")
+    bias.name = "layer.inner.bias"  # the text form of a graph has no names with dots
+    model.graph.register_initializer(bias)
+    found = map_graph(model)
+    assert [(part.kind, part.operator, part.reads, part.feeds) for part in found.parts] == [
+        ("choice", "If", ("c", "x"), ("y",)),
+        ("custom", "mylib::Scale", ("x",), ("z",)),
+    ]
+    assert [(name, nodes) for name, nodes, _ in found.parts[0].bodies] == [("then_branch", 1), ("else_branch", 1)]
+    assert found.nodes == 6
+    assert dict(found.operators)["MatMul"] == 1
+    assert [(row.module, row.tensors, row.bytes) for row in found.weights] == [
+        ("layer.inner", 2, 24),
+        ("(constants and folded weights)", 1, 4),
+    ]

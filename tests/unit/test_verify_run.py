@@ -89,6 +89,16 @@ def test_a_right_file_passes_at_every_size() -> None:
     assert verdict.trials > len(SIZES)
 
 
+def test_errors_are_known_at_each_size_that_is_right_and_at_no_other() -> None:
+    verdict = judge(lambda x: torch.softmax(x, -1), "y = Softmax(x)")
+    compared = [dict(each.sizes) for each in verdict.compared]
+    assert sorted(map(str, compared)) == sorted(map(str, SIZES))
+    assert max(each.errors["y"] for each in verdict.compared) == verdict.outputs[0].worst
+    wrong = judge(lambda x: x * x.shape[1], "t = Constant <value = float {3}> ()\ny = Mul(x, t)")
+    assert wrong.failures
+    assert {each.sizes["seq"] for each in wrong.compared} == {3}
+
+
 def test_nothing_tried_is_not_passed() -> None:
     assert not judge(lambda x: x, "y = Identity(x)", sizes=[]).passed
 

@@ -211,7 +211,7 @@ class Verdict:
 
     `tried` are the sizes at which module and file were compared at least once; `set_aside` counts the edge values that
     the module refused or answered without finite numbers, by name: they are no failures, and no evidence either.
-    `compared` has the worst errors at each size at which comparisons were equal.
+    `compared` has the worst errors at each size at which every comparison was equal.
     Every size that was proposed is in `tried`, in `refused` or, with a reason, in `untried`. `stopped_after` is the time in
     seconds after which the comparisons were ended, None if they came to their end. `lowest` has inputs for whose integers
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are

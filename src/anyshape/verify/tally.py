@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from anyshape.domain import Sizes
 from anyshape.records.verdict import (
@@ -119,7 +119,7 @@ class Tally:
             refused=tuple(self._refused.values()),
             untried=tuple(left),
             outputs=tuple(self._worst),
-            compared=tuple(ComparedSizes(dict(key), errors) for key, errors in self._errors.items()),
+            compared=tuple(self._compared()),
             rounded=tuple(self._rounded.values()),
             trials=self.trials,
             set_aside=dict(self._set_aside),
@@ -127,6 +127,11 @@ class Tally:
             seconds=seconds,
             stopped_after=self._stopped_after,
         )
+
+    def _compared(self) -> Iterator[ComparedSizes]:
+        """The sizes at which every comparison was equal."""
+        failed = {_key(failure.sizes) for failure in self.failures}
+        return (ComparedSizes(dict(key), errors) for key, errors in self._errors.items() if key not in failed)
 
     @property
     def _planned(self) -> tuple[Sizes, ...]:

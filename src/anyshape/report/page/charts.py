@@ -28,7 +28,7 @@ _CONFIG = {
     "aria": False,  # the words for a screen reader are in the page, one sentence for a chart
     "background": None,
     "font": "sans-serif",
-    "padding": {"left": 12, "right": 12, "top": 4, "bottom": 4},
+    "padding": {"left": 32, "right": 24, "top": 4, "bottom": 4},
     "view": {"stroke": None},
     "axis": {"labelFontSize": 12, "titleFontSize": 13, "gridOpacity": 0.25},
     "legend": {

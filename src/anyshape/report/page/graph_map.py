@@ -167,7 +167,7 @@ def _weights(model: ir.Model) -> Iterator[Weights]:
     for graph in model.graphs():
         for value in graph.initializers.values():
             if value.const_value is not None:
-                by_module.setdefault(_module_of(value.name or ""), []).append(value.const_value)
+                by_module.setdefault(_module_of(value), []).append(value.const_value)
     rows = [
         Weights(module, len(tensors), sum(tensor.size for tensor in tensors), sum(tensor.nbytes for tensor in tensors))
         for module, tensors in by_module.items()
@@ -175,7 +175,23 @@ def _weights(model: ir.Model) -> Iterator[Weights]:
     yield from sorted(rows, key=lambda row: -row.bytes)
 
 
-def _module_of(name: str) -> str:
-    """`layer.linear.bias` is of `layer.linear`; a name without a dot is no module's."""
-    module, _, _ = name.rpartition(".")
-    return module if module and "/" not in module else _FOLDED
+def _module_of(value: ir.Value) -> str:
+    """The module of a weight: by its name, or by the bias that is added to its product.
+
+    A linear layer's matrix is transposed when it is written, and has no name of the module after that.
+    """
+    return _named_module(value) or next(filter(None, map(_named_module, _biases_of(value))), _FOLDED)
+
+
+def _named_module(value: ir.Value) -> str:
+    """`layer.linear.bias` is of `layer.linear`; "" for a name without a dot."""
+    module, _, _ = (value.name or "").rpartition(".")
+    return module if "/" not in module else ""
+
+
+def _biases_of(weight: ir.Value) -> Iterator[ir.Value]:
+    for product, _ in weight.uses():
+        if product.op_type == "MatMul":
+            for added, _ in product.outputs[0].uses():
+                if added.op_type == "Add":
+                    yield from (value for value in added.inputs if value is not None and value.is_initializer())

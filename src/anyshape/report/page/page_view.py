@@ -138,8 +138,12 @@ def evidence_view(facts: PageFacts) -> list[tuple[str, str]]:
         text = f"{len(verdict.tried)} sizes in {verdict.trials} comparisons, in {verdict.seconds:.1f} s"
         rows.append(("Compared", text))
     if verdict is not None:
+        where = ", where it is right" if verdict.failures else ""
         rows += [
-            (f"Error of {each.output}", f"{each.worst:.2g} × its noise floor; up to {each.allowed:.2g} counts as equal")
+            (
+                f"Error of {each.output}{where}",
+                f"{each.worst:.2g} × its noise floor; up to {each.allowed:.2g} counts as equal",
+            )
             for each in verdict.outputs
         ]
         rows += [("Noise floor", verdict.floor)] if verdict.floor else []
@@ -202,7 +206,7 @@ def failure_view(verdict: Verdict | None) -> Json | None:
     difference = failure.difference
     return {
         "sizes": format_sizes(failure.sizes) or "no dims",
-        "values": f"{failure.values} values, seed {failure.seed}",
+        "inputs": f"{failure.values} values, seed {failure.seed}",
         "expected": None if difference is None else str(difference.expected),
         "actual": None if difference is None else str(difference.actual),
         "words": _failed(failure),
