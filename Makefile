@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load some 400 files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -79,6 +79,13 @@ repair-modules: $(STAMP)
 # Forty models in a batch: whole, killed ten times, on a Ray cluster that loses a node, with one worker and two. BATCH="whole killed".
 batch: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/batch/run.py $(BATCH)
+
+# Ten families of transformers beside torch's exporter; fifteen architectures of timm. SOURCES="bert gpt2".
+sources: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/sources/run_families.py $(SOURCES)
+
+sources-timm: $(STAMP)
+	$(BIN)/python -W ignore benchmarks/sources/run_timm.py $(SOURCES)
 
 # What our own rungs do not reach, over the corpus, the suites and the families. Hours; goes on where it stopped.
 GAPS := $(CURDIR)/.gaps

@@ -28,7 +28,7 @@ _NEEDED = (
 def load_python_module(spelled: str, options: SourceOptions | None = None) -> ModelSource:
     """The model and its inputs. Raises UsageError where the module cannot be imported, or lacks one of them."""
     module, _, name = spelled.partition(":")
-    defined = _imported(spelled, module)
+    defined = _imported(module)
     if not hasattr(defined, name):
         raise UsageError(say.not_in_module(module, name, _names(defined), "that is what the source names."))
     found = getattr(defined, name)
@@ -40,13 +40,13 @@ def load_python_module(spelled: str, options: SourceOptions | None = None) -> Mo
     return ModelSource(name=spelled, parts=(part,))
 
 
-def _imported(spelled: str, module: str) -> ModuleType:
+def _imported(module: str) -> ModuleType:
     # At the end, as for a model file: a file here that has the name of an installed module is not imported in its place.
     sys.path.append(str(Path.cwd()))
     try:
         return importlib.import_module(module)
     except Exception as error:
-        raise UsageError(say.not_importable(spelled, module, error, source_of_error(error))) from error
+        raise UsageError(say.not_importable(module, error, source_of_error(error))) from error
 
 
 def _built(spelled: str, model: Any) -> Any:

@@ -9,8 +9,6 @@ from difflib import get_close_matches
 from anyshape.findings import Finding, Severity, Source
 from anyshape.findings.finding import quoted
 
-MODEL_FILE = "or write a model.py with model() and inputs(batch=3, …): anyshape export model.py -o m.onnx"
-
 
 def unknown_source(text: str, forms: Sequence[str], prefixes: Sequence[str]) -> Finding:
     """AS520: no kind of source has this form."""
@@ -65,7 +63,7 @@ def _spelled(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-def not_importable(text: str, module: str, error: Exception, where: Source | None) -> Finding:
+def not_importable(module: str, error: Exception, where: Source | None) -> Finding:
     """AS523: importing the module of `package.module:Class` raises."""
     return Finding(
         code="AS523",

@@ -81,6 +81,7 @@ def processor_names(folder: Path) -> tuple[str, ...] | None:
     from transformers import AutoTokenizer
 
     try:
-        return tuple(AutoTokenizer.from_pretrained(folder, local_files_only=True).model_input_names)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        return tuple(tokenizer.model_input_names)
     except Exception:  # it needs a package that is not there, or its files are not complete: the config decides
         return None

@@ -91,7 +91,7 @@ def _class_of_task(name: str, config: Any, task: str) -> Any:
 
     for each in TASKS[task]:
         automatic = getattr(transformers, each)
-        if type(config) in automatic._model_mapping or type(config).__name__ in getattr(config, "auto_map", {}):
+        if type(config) in automatic._model_mapping or each in (getattr(config, "auto_map", None) or {}):
             return automatic
     why = f"transformers has no {' or '.join(TASKS[task])} for it."
     raise UsageError(say.task_not_for_model(name, task, config.model_type, why))

@@ -26,6 +26,7 @@ from anyshape.sources.source import Part
 
 BATCH, SEQ, IMAGES = 2, 5, 3
 _MANY_SAMPLES = 3
+_CLASSIFIERS = ("Classification", "QuestionAnswering")
 
 
 @dataclass
@@ -163,8 +164,10 @@ def make_features(call: Call) -> Input:
     return Input("input_features", (batch, call.dim("frames", 16), bins))
 
 
-def make_decoder_ids(call: Call) -> Input:
-    """The first tokens of the answer, for an encoder-decoder in one file."""
+def make_decoder_ids(call: Call) -> Input | None:
+    """The first tokens of the answer, for an encoder-decoder in one file; a classifier makes them from the text."""
+    if type(call.model).__name__.endswith(_CLASSIFIERS):
+        return None
     batch = call.dim("batch", BATCH)
     most = facts.most_positions(call.config, call.model, "max_target_positions")
     call.dim("target", 3)
