@@ -18,7 +18,7 @@ from anyshape.batch.jobs import Job
 from anyshape.batch.model_digest import digests_of, files_to_watch, is_unchanged, key_of
 from anyshape.batch.model_process import Ended
 from anyshape.batch.output_folder import OutputFolder, Stored, opened
-from anyshape.batch.process_tree import find_tree, identity_of, kill_tree, list_processes
+from anyshape.batch.process_tree import ProcessTable, find_tree, identity_of, is_gone, kill_tree, list_processes
 from anyshape.batch.rows import Row
 from anyshape.batch.summary import as_markdown, as_text, count_outcomes, rows_as_records
 from anyshape.batch.travelling_files import pack, returned
@@ -176,6 +176,21 @@ def test_a_tree_of_processes_is_found_and_ended() -> None:
     kill_tree(root.pid)
     root.wait()
     assert [identity_of(pid) for pid in members] == [None, None]
+
+
+def test_psutil_finds_the_same_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psutil")
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], start_new_session=True)
+    try:
+        monkeypatch.setattr("anyshape.batch.process_tree._PROC", Path("/no/such/folder"))
+        assert [each.pid for each in find_tree(child.pid, list_processes())] == [child.pid]
+        assert ProcessTable().resident(child.pid) > 10**6
+        identity = identity_of(child.pid)
+        assert identity is not None and not is_gone(identity)
+    finally:
+        kill_tree(child.pid)
+        child.wait()
+    assert is_gone(identity) and ProcessTable().resident(child.pid) == 0
 
 
 def test_rows_are_records_a_table_and_a_page() -> None:

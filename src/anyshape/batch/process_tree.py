@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -42,17 +42,22 @@ def can_list_processes() -> bool:
 def list_processes() -> dict[int, Process]:
     """All processes by their number; empty where this system does not list them."""
     if (_PROC / "self" / "stat").exists():
-        found = (_read_stat(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
+        found = (_read_stat(int(entry.name)) for entry in os.scandir(_PROC) if entry.name.isdigit())
         return {each.pid: each for each in found if each is not None}
     return _ask_psutil() if _has_psutil() else {}
 
 
-def _read_stat(pid: str) -> Process | None:
+def _read_process(pid: int) -> Process | None:
+    """A process as it is now; None if it is gone."""
+    return _read_stat(pid) if (_PROC / "self" / "stat").exists() else _ask_psutil([pid]).get(pid)
+
+
+def _read_stat(pid: int) -> Process | None:
     try:
-        fields = (_PROC / pid / "stat").read_bytes().rpartition(b")")[2].split()
+        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
         pages = int(fields[21])
         return Process(
-            pid=int(pid),
+            pid=pid,
             parent=int(fields[1]),
             session=int(fields[3]),
             started=fields[19].decode(),
@@ -69,21 +74,25 @@ def _has_psutil() -> bool:
     return find_spec("psutil") is not None
 
 
-def _ask_psutil() -> dict[int, Process]:
+def _ask_psutil(pids: Iterable[int] | None = None) -> dict[int, Process]:
+    """These processes, or all."""
     import psutil
 
     found = {}
-    for each in psutil.process_iter(["pid", "ppid", "create_time", "memory_info", "status"]):
-        facts = each.info
-        memory = facts["memory_info"]
-        found[facts["pid"]] = Process(
-            pid=facts["pid"],
-            parent=facts["ppid"] or 0,
-            session=_session_of(facts["pid"]),
-            started=str(facts["create_time"]),
-            resident=memory.rss if memory else 0,
-            is_dead=facts["status"] == psutil.STATUS_ZOMBIE,
-        )
+    for pid in psutil.pids() if pids is None else pids:
+        try:
+            each = psutil.Process(pid)
+            with each.oneshot():
+                found[pid] = Process(
+                    pid=pid,
+                    parent=each.ppid(),
+                    session=_session_of(pid),
+                    started=str(each.create_time()),
+                    resident=each.memory_info().rss,
+                    is_dead=each.status() == psutil.STATUS_ZOMBIE,
+                )
+        except psutil.Error:  # gone meanwhile, or somebody else's
+            continue
     return found
 
 
@@ -97,9 +106,12 @@ def _session_of(pid: int) -> int:
 
 
 class ProcessTable:
-    """The list of processes, read again when it is older than `max_age_s`; shared by all who watch."""
+    """Who belongs to which tree, read again when that is older than `max_age_s`; shared by all who watch.
 
-    def __init__(self, max_age_s: float = 0.1) -> None:
+    A list of all processes costs milliseconds, so between two of them only the known members of a tree are looked at.
+    """
+
+    def __init__(self, max_age_s: float = 1.0) -> None:
         self._max_age_s = max_age_s
         self._lock = threading.Lock()
         self._read_at = 0.0
@@ -108,10 +120,12 @@ class ProcessTable:
     def resident(self, root: int) -> int:
         """Bytes of memory that the tree of `root` holds; pages that two processes share count twice."""
         with self._lock:
-            if monotonic() - self._read_at > self._max_age_s:
+            if root not in self._processes or monotonic() - self._read_at > self._max_age_s:
                 self._processes = list_processes()
                 self._read_at = monotonic()
-            return sum(each.resident for each in find_tree(root, self._processes))
+            members = find_tree(root, self._processes)
+        now = (_read_process(each.pid) for each in members)
+        return sum(each.resident for each in now if each is not None)
 
 
 def find_tree(root: int, processes: Mapping[int, Process]) -> list[Process]:
