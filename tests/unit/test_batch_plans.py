@@ -61,6 +61,11 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: i
     assert str(finding.where).endswith(f"models.toml:{line}" if line else "models.toml")
 
 
+def test_a_manifest_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="AS040 missing-file"):
+        read_manifest(tmp_path / "models.toml")
+
+
 def test_no_two_models_share_a_folder(tmp_path: Path) -> None:
     jobs = jobs_of(["a/model.py", "b/model.py", "x/a/model.py", {"source": "a/model.py", "opset": 17}], {})
     names = [job.name.casefold() for job in jobs]

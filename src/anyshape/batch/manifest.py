@@ -54,6 +54,9 @@ def read_manifest(path: Path, given: Mapping[str, Any] | None = None) -> Manifes
     """The jobs of a manifest; `given` are keys that replace its own. Raises UsageError (AS540) with the line and the key."""
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        what = f"there is no file {str(path)!r}."
+        raise UsageError(Finding(code="AS040", name="missing-file", what=what, fix="check the path.")) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(_unreadable(path, f"it cannot be read: {error}.")) from error
     try:

@@ -113,7 +113,7 @@ def _read_option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         what = f"--option {text!r} has no value."
-        raise UsageError(Finding(code="AS036", name="argument", what=what, fix=f"--option {text}=true"))
+        raise UsageError(Finding(code="AS036", name="argument", what=what, fix=f"--option {text}=VALUE"))
     try:
         return name.strip().replace("-", "_"), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
