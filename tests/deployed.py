@@ -59,6 +59,7 @@ def export_decoder(path: Path, **options: Any) -> Path:
         where=DECODER_RULES,
         values=DECODER_VALUES,
         output_names=["logits", "present"],
+        verify="quick",
         **options,
     )
     return path

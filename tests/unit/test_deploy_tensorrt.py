@@ -97,6 +97,15 @@ def test_usual_sizes_are_the_users_and_get_a_profile() -> None:
     search.check(profiles)
 
 
+def test_two_usual_sizes_of_one_range_are_two_profiles() -> None:
+    promised = CONTRACTS["no rule"]
+    search = ProfileSearch(promised.domain, axes_of(promised))
+    wanted = [{"batch": 1, "seq": 16}, {"batch": 8, "seq": 2}]
+    profiles = search.cover(wanted)
+    assert [profile.opt for profile in profiles] == wanted
+    assert len({(tuple(profile.min.items()), tuple(profile.max.items())) for profile in profiles}) == 1
+
+
 def test_a_corner_that_breaks_a_rule_is_our_own_fault() -> None:
     promised = CONTRACTS["cache with a limit"]
     search = ProfileSearch(promised.domain, axes_of(promised))

@@ -75,6 +75,7 @@ def test_the_page_runs_the_file_at_these_sizes(page: Any, batch: int, past: int,
     said = answer(page, *(given[name] for name in dims(page)))
     assert said.startswith("Answered") and said.endswith("ms.")
     assert page.inner_text("#contract") == "inside the contract"
+    assert page.title() == "m.onnx in this browser"
     assert shapes(page) == [f"[{batch}, {past + seq}, 5]", f"[{batch}, {past + seq}, 8]"]
 
 
@@ -144,6 +145,7 @@ def test_an_answer_outside_the_contract_is_called_so(browser: Any, runtime: Path
         assert "do not hold in this browser" in page.inner_text("#defence")
 
 
+@pytest.mark.thorough
 def test_half_precision_and_weights_in_a_second_file(browser: Any, runtime: Path, tmp_path: Path) -> None:
     layer = torch.nn.Linear(64, 64)
     anyshape.export(

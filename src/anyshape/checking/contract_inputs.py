@@ -17,9 +17,9 @@ Kinds = Mapping[str, int]
 
 
 def shapes_at(contract: Contract, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """The shape of each input at these sizes."""
+    """The shape of each input at these sizes; an axis that follows no dim is 1."""
     return {
-        name: tuple(evaluate(axis, sizes) for axis in axes if axis is not None)
+        name: tuple(1 if axis is None else evaluate(axis, sizes) for axis in axes)
         for name, axes in contract.input_axes.items()
     }
 

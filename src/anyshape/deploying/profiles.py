@@ -73,12 +73,9 @@ class ProfileSearch:
         self._axes = tuple(axes)
 
     def cover(self, wanted: Sequence[Sizes] = ()) -> list[Profile]:
-        """One profile for the whole domain, or several; `wanted` are usual sizes, which each have a profile that holds them."""
+        """One profile for the whole domain, or several; `wanted` are usual sizes, each of which has a profile of its own."""
         whole = self._whole()
         boxes = [whole] if whole is not None else self._named(_without_contained(self._axes, list(self._parts())))
-        for point in wanted:
-            if not any(self._holds(box, point) for box in boxes):
-                boxes.append(self._around(f"around {format_sizes(point)}", point))
         return self._with_usual(boxes, wanted)
 
     def given(self, ranges: Sequence[DimRanges], wanted: Sequence[Sizes] = ()) -> list[Profile]:
@@ -162,16 +159,22 @@ class ProfileSearch:
         return profile
 
     def _with_usual(self, boxes: Sequence[Profile], wanted: Sequence[Sizes]) -> list[Profile]:
-        """The boxes with their usual sizes: wanted ones that lie in them, each in one box, else the nearest to the middle."""
-        left = list(wanted)
-        profiles = []
-        for box in boxes:
-            mine = next((point for point in left if self._holds(box, point)), None)
-            if mine is not None:
-                left.remove(mine)
-            within = (*self._at_least(box.min), *self._at_most(box.max))
-            profiles.append(replace(box, opt=mine or self._nearest_to_middle(within)))
-        return profiles
+        """The boxes with their usual sizes: the wanted ones, each in a box that holds them, else the nearest to the middle."""
+        found, usual = list(boxes), dict[int, Sizes]()
+        for point in wanted:
+            holding = [place for place, box in enumerate(found) if self._holds(box, point)]
+            free = next((place for place in holding if place not in usual), None)
+            if free is None:
+                name = f"around {format_sizes(point)}"
+                found.append(replace(found[holding[0]], name=name) if holding else self._around(name, point))
+            usual[len(found) - 1 if free is None else free] = point
+        return [
+            replace(box, opt=usual[place] if place in usual else self._nearest_to_middle(self._within(box)))
+            for place, box in enumerate(found)
+        ]
+
+    def _within(self, box: Profile) -> tuple[Condition, ...]:
+        return (*self._at_least(box.min), *self._at_most(box.max))
 
     def _holds(self, box: Profile, point: Sizes) -> bool:
         values = (shape_at(self._axes, each) for each in (box.min, point, box.max))

@@ -85,6 +85,7 @@ def describe_model(request: DeployRequest, domain: Domain, start: Sizes, files: 
     contract = request.contract
     rows = table_rows(request.path)
     return {
+        "name": request.path.name,
         "file": files[0],
         "weights": files[1:],
         "dims": [

@@ -235,6 +235,7 @@ async function tryOutside(session, model, fields) {
 
 async function main() {
   const model = await (await fetch("./model.json")).json();
+  document.title = find("title").textContent = `${model.name} in this browser`;
   find("inputs").append(...model.inputs.map(({ text }) => element("li", text)));
   const fields = makeSizes(model);
   showContract(model, fields);
