@@ -52,6 +52,11 @@ def test_kept_and_checked_have_pages(run: Callable[..., None], capsys: pytest.Ca
     assert "Latency over batch" in page and "Memory over batch" in page
 
 
+def test_measuring_is_for_a_page(run: Callable[..., None]) -> None:
+    with pytest.raises(Exception, match="--report"):
+        run("check", "m.onnx", "--model", "right.py", "--measure")
+
+
 def test_a_refused_export_has_a_page_and_no_file(run: Callable[..., None]) -> None:
     with pytest.raises(PromiseBroken, match="AS102"):
         run("export", "baked.py", "-o", "m.onnx", "--report", "out.html", "-q")

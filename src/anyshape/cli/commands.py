@@ -85,7 +85,7 @@ def check(
     from anyshape.verify import VerifyOptions, verify
 
     show_details(verbose)
-    check_report(report)
+    check_report(report, measure=measure)
     on = check_engine(file, runtime, provider or None, sign=sign)
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
     loaded = load_part(model, file, source_options)
@@ -122,9 +122,8 @@ def check(
             return compare_file(file, module, over, options, at, progress, model, run=run)
 
         checked = check_file(file, declared, at, compare, sign=sign, runtime=runtime)
-        benched = measure_file(file, module, declared, seed, progress) if measure and report is not None else None
-    if report is not None:
-        write_check(report, file, checked, declared, benched, model=model, seed=seed)
+        benched = measure_file(file, module, declared, seed, progress) if measure else None
+    write_check(report, file, checked, declared, benched, model=model, seed=seed, quiet=quiet)
     tell_github(
         f"check {file}", checked.findings, os.environ, sys.stderr, f"{len(checked.verdict.tried)} sizes compared"
     )

@@ -129,8 +129,7 @@ def export(
     """
     import anyshape
     from anyshape import sources
-    from anyshape.cli.reports import check_report, command_line, write_exports
-    from anyshape.exporting.report_files import write_refusal
+    from anyshape.cli.reports import check_report, write_result, write_results
     from anyshape.report.github import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
@@ -172,14 +171,12 @@ def export(
                 progress=progress,
             )
     except anyshape.PromiseBroken as broken:
-        if report is not None:
-            write_refusal(broken, report, command=command_line())
+        write_result(report, broken, quiet=quiet)
         is_told = verbose and not as_json and broken.attempts
         return Outcome("\n".join(describe_attempts(broken.attempts)) if is_told else None, error=broken)
     if write_diff is not None:
         _write_diffs(write_diff, result.files)
-    if report is not None:
-        write_exports(report, result.files)
+    write_results(report, result.files, quiet=quiet)
     for each in result.files:
         tell_github(f"export {source}", each.findings, os.environ, sys.stderr, say_evidence(each.contract.tested))
     shown = _as_plain(result) if as_json else _described(result, verbose)

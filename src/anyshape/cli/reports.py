@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from anyshape.cli.output import ProgressLine
+from anyshape.findings import PromiseBroken
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,11 +23,16 @@ if TYPE_CHECKING:
     from anyshape.records.stripping import Benched
 
 
-def check_report(path: Path | None) -> None:
+_WRITING = "writing the report"
+
+
+def check_report(path: Path | None, *, measure: bool = False) -> None:
     """Find out before the work that the page cannot be made, or not be written there. Raises UsageError."""
     from anyshape.report.page.render_page import check_report_packages
     from anyshape.saving import check_writable
 
+    if measure and path is None:
+        raise typer.BadParameter("--measure is for the page of --report: add --report out.html")
     if path is not None:
         check_report_packages()
         check_writable(path)
@@ -33,14 +43,27 @@ def command_line() -> str:
     return shlex.join(["anyshape", *sys.argv[1:]])
 
 
-def write_exports(path: Path, files: Sequence[Export]) -> None:
-    """Write the page of an export; of several files a page each, `out-encoder_model.html`."""
-    from anyshape.exporting.report_files import PageReporter
+def write_result(path: Path | None, result: Export | PromiseBroken, *, quiet: bool) -> None:
+    """Write the page of an export or of its refusal, where one is wanted."""
+    from anyshape.exporting.report_files import PageReporter, write_refusal
 
+    if path is None:
+        return
+    with ProgressLine(quiet=quiet) as progress:
+        progress(_WRITING, 0, 0)
+        if isinstance(result, PromiseBroken):
+            write_refusal(result, path, command=command_line())
+        else:
+            PageReporter().write(result, path, command=command_line())
+
+
+def write_results(path: Path | None, files: Sequence[Export], *, quiet: bool) -> None:
+    """Write the page of an export, where one is wanted; of several files a page each, `out-encoder_model.html`."""
     for each in files:
-        is_one = len(files) == 1 or each.path is None
-        place = path if is_one else path.with_stem(f"{path.stem}-{Path(str(each.path)).stem}")
-        PageReporter().write(each, place, command=command_line())
+        place = path
+        if path is not None and each.path is not None and len(files) > 1:
+            place = path.with_stem(f"{path.stem}-{each.path.stem}")
+        write_result(place, each, quiet=quiet)
 
 
 def measure_file(file: Path, module: torch.nn.Module, declared: Declared, seed: int, tell: Tell) -> Benched:
@@ -51,9 +74,17 @@ def measure_file(file: Path, module: torch.nn.Module, declared: Declared, seed: 
 
 
 def write_check(
-    path: Path, file: Path, checked: Checked, declared: Declared, benched: Benched | None, *, model: str, seed: int
+    path: Path | None,
+    file: Path,
+    checked: Checked,
+    declared: Declared,
+    benched: Benched | None,
+    *,
+    model: str,
+    seed: int,
+    quiet: bool,
 ) -> None:
-    """Write the page of a check."""
+    """Write the page of a check, where one is wanted."""
     from anyshape.contract.build import promised_inputs, recorded_versions
     from anyshape.contract.digest import open_model
     from anyshape.contract.metadata import find_contract
@@ -61,6 +92,8 @@ def write_check(
     from anyshape.records.runs import Run
     from anyshape.report.page.page_facts import facts_of_check
 
+    if path is None:
+        return
     run = Run(
         model=model,
         domain=declared.domain,
@@ -79,4 +112,6 @@ def write_check(
         command=command_line(),
         bench=benched,
     )
-    write_page(facts, path)
+    with ProgressLine(quiet=quiet) as progress:
+        progress(_WRITING, 0, 0)
+        write_page(facts, path)
