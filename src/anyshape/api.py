@@ -29,6 +29,7 @@ from anyshape.modules.callables import as_module
 from anyshape.modules.registered import collect_translations
 from anyshape.records.export import Export
 from anyshape.records.stripping import strip_export
+from anyshape.report.progress_line import shows_progress, telling
 from anyshape.saving import check_writable, save_model
 from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from anyshape.inputs import Declared
     from anyshape.records.verdict import Verdict
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None] | bool
 
 ENFORCEMENTS = ("graph", "load")
 STATES = ("outputs", "frozen")
@@ -55,6 +56,7 @@ _BUDGET_S = 60.0
 
 
 @warns_where_narrowed
+@shows_progress
 @handlers_go_through()
 @taking_turns(model_at=0)
 def export(
@@ -110,7 +112,8 @@ def export(
     is a warning. `translations` maps torch operators to functions that write them with onnxscript, for this call alone;
     `anyshape.translation` says it once. `external_data` None puts weights into a second file above 2 GB only.
     `strip_source=True` leaves lines of your code out of the file and of the result. `time_limit` is in seconds, for the
-    whole export.
+    whole export. `progress` is called with a stage, how much of it is done and of how much; None shows a bar where a person
+    watches (a terminal, a notebook), True plain lines elsewhere, too, and False nothing.
     A model whose later calls answer otherwise than the first is an error, unless `state="outputs"` makes its state inputs
     and outputs of the file, or `state="frozen"` accepts that each call of the file answers as the first does. A random
     model is an error, unless `random="runtime"` keeps torch's random operators in the file.
@@ -171,8 +174,8 @@ def export(
 
     def run() -> Export:
         if repair:
-            return export_repaired(module, declared, options, progress or _silent, repaired)
-        return pipeline.export(module, declared, options, progress or _silent)
+            return export_repaired(module, declared, options, telling(progress), repaired)
+        return pipeline.export(module, declared, options, telling(progress))
 
     result = _forced(run, force)
     if enforce_values and not result.contract.value_bounds:
@@ -191,6 +194,7 @@ def export(
     return replace(result, path=Path(path))
 
 
+@shows_progress
 @handlers_go_through()
 @taking_turns(model_at=1)
 def check(
@@ -231,7 +235,7 @@ def check(
     )
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-        return compare_file(Path(path), module, over, options, sizes, progress or _silent, operators=operators)
+        return compare_file(Path(path), module, over, options, sizes, telling(progress), operators=operators)
 
     checked = check_file(Path(path), declared, sizes, compare, sign=sign, runtime=runtime)
     if checked.errors:
@@ -268,10 +272,6 @@ def _forced(run: Callable[[], Export], force: bool) -> Export:
     if not force or not result.is_kept:
         return result
     return replace(result, findings=(*result.findings, nothing_to_force("the file keeps its promise.")))
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Nobody listens."""
 
 
 _EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."

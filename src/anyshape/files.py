@@ -31,6 +31,7 @@ from anyshape.repair.declared_words import DeclaredAxes, read_declared, split_de
 from anyshape.repair.known_shapes import Axes, axes_text, name_of
 from anyshape.repair.safe_model import check_proto, sort_graphs
 from anyshape.report.file_comparison import FilesCompared
+from anyshape.report.progress_line import shows_progress, telling
 from anyshape.runtime.session import check_providers
 from anyshape.saving import check_writable, save_model
 from anyshape.verify import VerifyOptions
@@ -107,6 +108,7 @@ def fix(
     inputs: Any = None,
     where: Sequence[str] = (),
     external_data: bool | None = None,
+    progress: Callable[[str, int, int], None] | bool | None = None,
 ) -> FixedFile:
     """Make a static ONNX file dynamic, or raise PromiseBroken that names the node in the way; nothing is written then.
 
@@ -125,7 +127,7 @@ def fix(
     evidence = repaired.evidence
     with repair.edited(repaired.reading) as edited:
         if model is not None:
-            evidence = (*evidence, _compared(edited, model, inputs, where))
+            evidence = (*evidence, _compared(edited, model, inputs, where, progress))
         result = _result(target, declared, repaired, evidence)
         edited.metadata_props.pop(KEY, None)
         edited.metadata_props[REPAIRED_KEY] = json.dumps(result.as_plain())
@@ -152,6 +154,7 @@ def freeze(
     return FrozenFile(path=target, contract=frozen.contract, has_contract=frozen.has_contract, folded=frozen.folded)
 
 
+@shows_progress
 @handlers_go_through()
 @taking_turns(model_at=2)
 def compare(
@@ -173,7 +176,7 @@ def compare(
     seconds: float = 0.5,
     threads: int = 1,
     providers: Sequence[str] | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | bool | None = None,
 ) -> FilesCompared:
     """Compare two files of one model over the same sizes: each with the model as `anyshape.check` does, and with each other.
 
@@ -197,7 +200,7 @@ def compare(
         else None,
         sizes=sizes,
     )
-    return compare_files((Path(path), Path(other)), module, declared, options, progress or (lambda *_: None))
+    return compare_files((Path(path), Path(other)), module, declared, options, telling(progress))
 
 
 def open_checked(path: Path) -> ir.Model:
@@ -265,10 +268,10 @@ def _result(target: Path, declared: DeclaredAxes, repaired: Repaired, evidence: 
     )
 
 
-def _compared(edited: ir.Model, model: Any, inputs: Any, where: Sequence[str]) -> str:
+def _compared(edited: ir.Model, model: Any, inputs: Any, where: Sequence[str], progress: Any) -> str:
     """The evidence of a comparison with the model itself. Raises PromiseBroken where they differ."""
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "repaired.onnx"
         save_model(edited, path)
-        verdict = check(path, model, inputs, where=where)
+        verdict = check(path, model, inputs, where=where, progress=progress)
     return f"equal to the model at {len(verdict.tried)} sizes"

@@ -6,9 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from anyshape.findings import Finding, UsageError
+from anyshape.report.progress_line import ProgressLine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from anyshape.inputs import Declared
+    from anyshape.sources import Part, SourceOptions
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
@@ -51,3 +55,12 @@ def parse_sizes(text: str, declared: Declared) -> dict[str, int] | None:
             Finding(code="AS036", name="argument", what=f"--sizes gives no size for {', '.join(missing)}.")
         )
     return sizes
+
+
+def load_part_showing(text: str, file: Path, options: SourceOptions | None = None, *, quiet: bool) -> Part:
+    """The model of a source that belongs to a file; shows that it is loaded, unless `quiet`."""
+    from anyshape.sources import load_part
+
+    with ProgressLine(quiet=quiet) as progress:
+        progress(f"loading {text}", 0, 0)
+        return load_part(text, file, options)

@@ -39,8 +39,8 @@ def axes(
     import anyshape
     from anyshape.sources import resolve
 
-    parts = resolve(model).parts
     with ProgressLine(quiet=quiet) as progress:
+        progress(f"loading {model}", 0, 0)
         found = {
             part.name: anyshape.axes(
                 part.model,
@@ -53,7 +53,7 @@ def axes(
                 seed=seed,
                 progress=progress,
             )
-            for part in parts
+            for part in resolve(model).parts
         }
     status = 0 if all(each.is_kept for each in found.values()) else 1
     if len(found) == 1:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
 from anyshape.cli.options import (
     AsJson,
     Atol,
@@ -81,14 +81,14 @@ def check(
     from anyshape.report.github import tell_github
     from anyshape.report.plain import check_as_plain
     from anyshape.report.text import describe_check
-    from anyshape.sources import SourceOptions, load_part
+    from anyshape.sources import SourceOptions
     from anyshape.verify import VerifyOptions, verify
 
     show_details(verbose)
     check_report(report, measure=measure)
     on = check_engine(file, runtime, provider or None, sign=sign)
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
-    loaded = load_part(model, file, source_options)
+    loaded = load_part_showing(model, file, source_options, quiet=quiet)
     options = VerifyOptions(
         rtol=rtol,
         atol=atol,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
 from anyshape.cli.output import Outcome, ProgressLine
 
 __is_entrance__ = True
@@ -50,11 +50,10 @@ def compare(
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.runtime.session import check_providers
-    from anyshape.sources import load_part
     from anyshape.verify import VerifyOptions
 
     on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
-    loaded = load_part(model, file)
+    loaded = load_part_showing(model, file, quiet=quiet)
     verify = VerifyOptions(
         rtol=rtol,
         atol=atol,

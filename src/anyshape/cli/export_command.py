@@ -141,6 +141,7 @@ def export(
     try:
         with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", anyshape.NarrowedWarning)  # the findings are printed below
+            progress(f"loading {source}", 0, 0)
             result = sources.export(
                 source,
                 output,

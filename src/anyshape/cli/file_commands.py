@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.arguments import parse_seconds, parse_sizes
+from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
 from anyshape.cli.options import ConfigOnly, Task, TrustRemoteCode
 from anyshape.cli.output import Outcome, ProgressLine
 from anyshape.findings import Finding, UsageError
@@ -46,11 +46,11 @@ def bench(
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
     from anyshape.runtime.session import check_providers
     from anyshape.saving import write_atomically
-    from anyshape.sources import SourceOptions, load_part
+    from anyshape.sources import SourceOptions
 
     providers, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
-    loaded = load_part(model, file, source_options)
+    loaded = load_part_showing(model, file, source_options, quiet=quiet)
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         rules = [*loaded.where, *where]
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=loaded.values)
@@ -70,6 +70,7 @@ __is_entrance__ = True
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def fix(
@@ -92,6 +93,7 @@ def fix(
         typer.Option("--model", "-m", help="FILE.py or another source, as for export: compare with the model, too."),
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Make a static file dynamic: right at other sizes, or the node in the way.
 
@@ -107,15 +109,14 @@ def fix(
     """
     from anyshape import files
 
-    if model is None:
-        result = files.fix(file, output, dynamic, read=read)
-    else:
-        from anyshape.sources import load_part
-
-        loaded = load_part(model, file)
-        result = files.fix(
-            file, output, dynamic, read=read, model=loaded.model, inputs=loaded.inputs, where=loaded.where
-        )
+    loaded = None if model is None else load_part_showing(model, file, quiet=quiet)
+    with ProgressLine(quiet=quiet) as progress:
+        progress(f"repairing {file.name}", 0, 0)
+        if loaded is None:
+            result = files.fix(file, output, dynamic, read=read)
+        else:
+            compared = {"model": loaded.model, "inputs": loaded.inputs, "where": loaded.where}
+            result = files.fix(file, output, dynamic, read=read, progress=progress, **compared)
     return Outcome({"path": str(result.path), **result.as_plain()} if as_json else str(result))
 
 
@@ -124,6 +125,7 @@ def freeze(
     sizes: Annotated[list[str], typer.Argument(help="batch=1 seq=128", show_default=False)],
     output: Output,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Make dims of a file static, fold what follows, and renew its contract.
 
@@ -132,7 +134,10 @@ def freeze(
     from anyshape import files
     from anyshape.contract.to_json import contract_as_plain
 
-    result = files.freeze(file, output, _read_sizes(sizes))
+    at = _read_sizes(sizes)
+    with ProgressLine(quiet=quiet) as progress:
+        progress(f"freezing {file.name}", 0, 0)
+        result = files.freeze(file, output, at)
     if not as_json:
         return Outcome(str(result))
     about = {"path": str(result.path), "folded": result.folded, "has_contract": result.has_contract}

@@ -13,15 +13,14 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 
 from anyshape.findings import AnyshapeError, Finding, UsageError
+from anyshape.report.progress_line import ProgressLine as ProgressLine
 
 Verbose = Annotated[
     int,
@@ -46,48 +45,6 @@ def show_details(verbose: int) -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-
-
-_EVERY_SECONDS = 2.0
-
-
-class ProgressLine:
-    """Call it with a stage and how much of it is done. A context manager: what it draws, it takes away."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._is_terminal = sys.stderr.isatty()
-        self._status: Any = None
-        self._stage = ""
-        self._shown_at = 0.0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._quiet:
-            return
-        text = f"{stage} {done}/{total}" if total else stage
-        if self._is_terminal:
-            self._draw(text)
-        elif stage != self._stage or time.monotonic() - self._shown_at > _EVERY_SECONDS:
-            sys.stderr.write(f"anyshape: {text}\n")
-            self._shown_at = time.monotonic()
-        self._stage = stage
-
-    def _draw(self, text: str) -> None:
-        if self._status is None:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status(text)
-            self._status.start()
-        self._status.update(text)
-
-    def __enter__(self) -> ProgressLine:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
 
 
 class Interrupted(Exception):

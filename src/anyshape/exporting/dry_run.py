@@ -23,6 +23,7 @@ from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import OutOfTime, TimeLimit, handlers_go_through
 from anyshape.modules.callables import as_module
 from anyshape.report.axes_found import AxesFound, AxesOfInput
+from anyshape.report.progress_line import shows_progress, telling
 from anyshape.verify import Reference, VerifyOptions
 
 __is_entrance__ = True
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     import torch
 
 
-_IN_THE_TABLE = ("AS106",)  # a rule that was learned, with its line
-
-
+@shows_progress
 @handlers_go_through()
 @taking_turns(model_at=0)
 def axes(
@@ -47,7 +46,7 @@ def axes(
     every_axis: bool = False,
     time_limit: float = 60.0,
     seed: int = 0,
-    progress: Tell | None = None,
+    progress: Tell | bool | None = None,
 ) -> AxesFound:
     """Which axes of which inputs can vary, and under which rules; the model is called, and nothing is written.
 
@@ -60,7 +59,7 @@ def axes(
     module = as_module(model)
     check_number("seed", seed, 0, whole=True)
     check_number("time_limit", time_limit, 60)
-    tell: Tell = progress or _ignore
+    tell = telling(progress)
     rules = [where] if isinstance(where, str) else list(where)
     if is_sizes_function(inputs) and not inspect.signature(inputs).parameters:
         inputs = inputs()
@@ -86,10 +85,6 @@ def axes(
 
 def _are_several(inputs: Any) -> bool:
     return isinstance(inputs, list) and len(inputs) > 1
-
-
-def _ignore(stage: str, done: int, total: int) -> None:
-    """Default progress callback: ignores progress."""
 
 
 class _Search:
@@ -141,7 +136,8 @@ class _Search:
             findings = values or made or explain_refusals(tried.declared, tried.explored, reference)
         if not tried.explored.answered:
             raise PromiseBroken(*findings)
-        return tried, tuple(finding for finding in findings if finding.code not in _IN_THE_TABLE)
+        # Warnings that a contract would be narrower have a rule and its line; both are in the table.
+        return tried, tuple(finding for finding in findings if not finding.narrows)
 
 
 def _words_with_numbers(declared: Declared, fixed: Mapping[str, int]) -> dict[str, str]:

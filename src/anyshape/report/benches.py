@@ -10,6 +10,7 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.records.stripping import Benched, BenchRow
+from anyshape.report.columns import format_table
 from anyshape.runtime.timing import as_plain_timing
 
 _WIDTH, _HEIGHT = 640, 360
@@ -114,18 +115,9 @@ def describe_bench(benched: Benched) -> str:
     """One line for each size."""
     where = ", ".join(provider.removesuffix("ExecutionProvider") for provider in benched.providers)
     threads = "as many threads as onnxruntime takes" if not benched.threads else f"threads: {benched.threads}"
-    lines = [_HEAD, *(_cells(row) for row in benched.rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(_HEAD))]
-    table = ["  " + _aligned(line, widths) for line in lines]
+    table = format_table(_HEAD, map(_cells, benched.rows), right=range(1, len(_HEAD)))
     failed = [f"  at {_sizes(row)}: {row.error}" for row in benched.rows if row.error]
     return "\n".join([f"{benched.path}   {where}, {threads}", *table, *failed])
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    return "  ".join(
-        [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-    )
 
 
 def _cells(row: BenchRow) -> tuple[str, ...]:
