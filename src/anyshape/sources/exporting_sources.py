@@ -11,13 +11,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import anyshape.sources.unusable_sources as say
 from anyshape.api import export as export_model
 from anyshape.domain import dims_of
 from anyshape.domain.parse import parse_condition
 from anyshape.findings import AnyshapeError, Finding, UsageError
 from anyshape.records.export import Export
 from anyshape.saving import writing_folder
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.resolving import resolve
 from anyshape.sources.source import ModelSource, Part, SourceOptions
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
 from anyshape.modules.frames import source_of_error
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.model_file import call_builder, is_builder, read_options
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import AnyshapeError, UsageError
 from anyshape.modules.frames import source_of_error
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.hugging_face.kind import HUGGING_FACE
 from anyshape.sources.model_file import MODEL_FILE
 from anyshape.sources.python_module import PYTHON_MODULE

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 
 INPUT, OUTPUT = "pixel_values", "logits"

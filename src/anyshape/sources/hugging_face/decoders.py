@@ -10,8 +10,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.hugging_face import config_facts as facts
 from anyshape.sources.hugging_face.input_plan import Input, InputPlan
 from anyshape.sources.hugging_face.loaded_models import LoadedModel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 
 if TYPE_CHECKING:

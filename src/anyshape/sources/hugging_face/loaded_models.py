@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.hugging_face.snapshots import find_folder, read_settings
 from anyshape.sources.hugging_face.tasks import TASKS
 from anyshape.sources.source import SourceOptions

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
 from anyshape.modules.frames import source_of_error
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.hugging_face import config_facts as facts
 from anyshape.sources.hugging_face.input_plan import Input, InputPlan
 from anyshape.sources.hugging_face.named_calls import NamedCall, with_parameters

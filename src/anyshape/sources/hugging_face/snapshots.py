@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyshape.sources.unusable_sources as say
 from anyshape.findings import UsageError
-from anyshape.sources import unusable_sources as say
 from anyshape.sources.source import SourceOptions
 
 _SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja")
