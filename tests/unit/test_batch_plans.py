@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from anyshape.batch import Batch, Row
 from anyshape.batch.export_options import EXPORT_OPTIONS, NOT_FOR_MANIFESTS, as_arguments
 from anyshape.batch.jobs import Job, readable_name, split_source, with_names
 from anyshape.batch.manifest import jobs_of, read_manifest
 from anyshape.batch.model_limits import parse_bytes, parse_duration
 from anyshape.cli.ray_address import with_ray_address
+from anyshape.cli.reports import write_batch
 from anyshape.findings import UsageError
 
 
@@ -134,3 +136,15 @@ def test_ray_may_stand_without_an_address() -> None:
     assert with_ray_address(["--ray", "a.py"]) == ["--ray=auto", "a.py"]
     for address in ("auto", "local", "10.0.0.1:6379", "head:6379"):
         assert with_ray_address(["--ray", address, "a.py"]) == ["--ray", address, "a.py"]
+
+
+def test_the_page_of_a_batch_has_a_row_for_each_model(tmp_path: Path) -> None:
+    finding = {"code": "AS541", "text": "AS541 model-crashes: 'b.py' crashed."}
+    rows = (
+        Row(name="a", source="a.py", outcome="kept", status=0, seconds=1.5, dims=("batch 1..",), compared=18),
+        Row(name="<b>", source="b.py", outcome="crashed", status=1, seconds=2.0, finding=finding),
+    )
+    write_batch(tmp_path / "page.html", Batch(path=tmp_path / "out", rows=rows, total=2), quiet=True)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 of 2 kept" in page and "18 sizes compared; batch 1.." in page
+    assert "AS541 model-crashes" in page and "&lt;b&gt;" in page and "<b>" not in page

@@ -46,6 +46,9 @@ def batch(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Do models again that are done, and not kept.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the rows as one HTML page: out.html.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> Outcome:
@@ -74,6 +77,7 @@ def batch(
     """
     from anyshape.batch.many import make_pool, run_batch
     from anyshape.cli.batch_progress import BatchProgress
+    from anyshape.cli.reports import check_report, write_batch
 
     given = {"time_limit": time_limit, "memory_limit": memory_limit}
     manifest = _read(models, {key: value for key, value in given.items() if value is not None}, option)
@@ -82,6 +86,7 @@ def batch(
         raise UsageError(
             Finding(code="AS036", name="argument", what="the folder for the results is missing.", fix="-o exported")
         )
+    check_report(report)
     try:
         with _ending_by_signals(), BatchProgress(quiet=quiet) as progress:
             pool = make_pool(jobs or manifest.workers or 1, ray)
@@ -89,6 +94,7 @@ def batch(
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted: what is done is in {folder}; the same command goes on from there.\n")
         return Outcome({"kept": False, "status": 130, "error": "interrupted", "findings": []} if as_json else None, 130)
+    write_batch(report, done, quiet=quiet)
     return Outcome(done.as_plain() if as_json else str(done), done.status)
 
 

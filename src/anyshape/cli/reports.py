@@ -16,6 +16,7 @@ from anyshape.findings import PromiseBroken
 if TYPE_CHECKING:
     import torch
 
+    from anyshape.batch import Batch
     from anyshape.checking.compare_file import Checked
     from anyshape.exporting.context import Tell
     from anyshape.inputs import Declared
@@ -115,3 +116,25 @@ def write_check(
     with ProgressLine(quiet=quiet) as progress:
         progress(_WRITING, 0, 0)
         write_page(facts, path)
+
+
+def write_batch(path: Path | None, batch: Batch, *, quiet: bool) -> None:
+    """Write the page of a batch, where one is wanted: a row for each model."""
+    from anyshape.report.page.render_page import render_many
+    from anyshape.saving import write_atomically
+
+    if path is None:
+        return
+    rows = [
+        {
+            "name": row["model"],
+            "status": row["outcome"] if row["outcome"] in ("kept", "unverified", "broken") else "refused",
+            "said": row["finding"] or f"{row['sizes']} sizes compared; {row['dims']}",
+            "seconds": row["seconds"],
+        }
+        for row in batch.records
+    ]
+    with ProgressLine(quiet=quiet) as progress:
+        progress(_WRITING, 0, 0)
+        page = render_many(batch.path.name, rows)
+        write_atomically(path, lambda stream: stream.write(page.encode()))
