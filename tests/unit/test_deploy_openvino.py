@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from anyshape.deploying import openvino_target
 from anyshape.runtime import ChildRunner, RuntimeFailed
 from anyshape.runtime.openvino_session import OpenvinoSession, read_ir_shapes
 
-pytest.importorskip("openvino")
+pytestmark = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
 
 
 @pytest.fixture(scope="module")

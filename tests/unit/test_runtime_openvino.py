@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from anyshape.runtime import ChildRunner, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.openvino_session import OpenvinoSession, read_ir_shapes, save_ir
 from anyshape.runtime.runtimes import RUNTIMES, check_runtime
 
-pytest.importorskip("openvino")
+pytestmark = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
 
 _HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 
@@ -78,6 +81,16 @@ def test_a_run_that_fails_raises_and_gives_no_earlier_answer(tmp_path: Path) -> 
         with pytest.raises(RuntimeFailed):
             runner.run({"x": np.ones((2, 3), np.float32), "z": np.ones((5, 3), np.float32)})
         assert runner.run({"x": np.ones((4, 3), np.float32), "z": np.ones((4, 3), np.float32)})[0].shape == (4, 3)
+
+
+def test_openvino_is_imported_without_its_telemetry() -> None:
+    """It would fork a process that talks to the network, and that outlives ours."""
+    code = (
+        "import os, sys; from anyshape.runtime.openvino_session import import_openvino; os.fork = None; import_openvino(); "
+        "print([name for name in sys.modules if name.startswith('openvino_telemetry')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_what_openvino_does_not_know_is_rejected(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ OpenVINO would otherwise round every float32 to it. Exceptions are translated he
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -26,10 +28,30 @@ _DTYPES = {
     **{f"{sign}{bits}": f"{kind}{bits}" for sign, kind in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
 }
 _AS_DECLARED = "ACCURACY"
+_TELEMETRY = "openvino_telemetry"
 # With one thread OpenVINO 2026.4 loses exceptions: a run that fails returns as if it had answered.
 _FEWEST_THREADS = 2
 AxisRange = tuple[int, int | None]
 """The smallest and the largest size of an axis; None where it has no end."""
+
+
+def import_openvino() -> Any:
+    """The package without its telemetry, which sends data over the network when openvino is imported.
+
+    It does so in a fork of this process that outlives it. A program that imported openvino before has made that choice itself.
+    """
+    if "openvino" not in sys.modules:
+        known = sys.modules.get(_TELEMETRY)
+        sys.modules[_TELEMETRY] = None  # type: ignore[assignment]  # an import of it fails, and openvino goes on without
+        try:
+            importlib.import_module("openvino")
+        finally:
+            del sys.modules[_TELEMETRY]
+            if known is not None:
+                sys.modules[_TELEMETRY] = known
+    import openvino
+
+    return openvino
 
 
 class OpenvinoSession:
@@ -37,9 +59,8 @@ class OpenvinoSession:
 
     def __init__(self, model: str | PathLike[str], *, threads: int = 0, optimize: bool = True) -> None:
         """`threads` 0 leaves their number to OpenVINO; it always optimizes. Raises RuntimeRejected."""
-        import openvino
-        from openvino import properties
-
+        openvino = import_openvino()
+        properties = openvino.properties
         core = openvino.Core()
         options: dict[Any, Any] = {properties.hint.execution_mode(): _AS_DECLARED}
         if threads:
@@ -47,7 +68,7 @@ class OpenvinoSession:
         try:
             self._compiled = core.compile_model(core.read_model(fspath(model)), "CPU", options)
         except Exception as error:
-            raise RuntimeRejected(str(error), unsupported="not supported" in str(error).lower()) from error
+            raise RuntimeRejected(_words(error), unsupported="not supported" in str(error).lower()) from error
         self._ports = {name: port for port in self._compiled.inputs for name in port.get_names()}
         self.inputs = tuple(map(_info, self._compiled.inputs))
         self.outputs = tuple(map(_info, self._compiled.outputs))
@@ -62,13 +83,12 @@ class OpenvinoSession:
                 _from_tensor(request.get_output_tensor(place), info.dtype) for place, info in enumerate(self.outputs)
             ]
         except Exception as error:
-            raise RuntimeFailed(str(error) or type(error).__name__, memory=is_out_of_memory(error)) from error
+            raise RuntimeFailed(_words(error), memory=is_out_of_memory(error)) from error
 
 
 def save_ir(model: str | PathLike[str], target: Path, shapes: Mapping[str, Sequence[AxisRange]]) -> None:
     """Write the model as OpenVINO's IR, its inputs with these ranges, its weights as they are. Raises RuntimeRejected."""
-    import openvino
-
+    openvino = import_openvino()
     try:
         loaded = openvino.Core().read_model(fspath(model))
         ports = {name: port for port in loaded.inputs for name in port.get_names()}
@@ -82,22 +102,27 @@ def save_ir(model: str | PathLike[str], target: Path, shapes: Mapping[str, Seque
         loaded.reshape(ranges)
         openvino.save_model(loaded, fspath(target), compress_to_fp16=False)
     except Exception as error:
-        raise RuntimeRejected(str(error)) from error
+        raise RuntimeRejected(_words(error)) from error
 
 
 def read_ir_shapes(path: str | PathLike[str]) -> dict[str, str]:
     """The shape of each input as OpenVINO prints it: `[1..8,?]`."""
-    import openvino
-
+    openvino = import_openvino()
     loaded = openvino.Core().read_model(fspath(path))
     return {port.get_any_name(): str(port.get_partial_shape()) for port in loaded.inputs}
 
 
 def openvino_version() -> str:
     """The installed version, without the build."""
-    import openvino
-
+    openvino = import_openvino()
     return str(openvino.__version__).partition("-")[0]
+
+
+def _words(error: Exception) -> str:
+    """What OpenVINO says, in one line, without the lines that only name its own source files."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not line.startswith("Exception from ")]
+    return " ".join(kept) or str(error).strip() or type(error).__name__
 
 
 def _info(port: Any) -> TensorInfo:
@@ -108,8 +133,7 @@ def _info(port: Any) -> TensorInfo:
 
 
 def _to_tensor(array: Array) -> Any:
-    import openvino
-
+    openvino = import_openvino()
     if array.dtype.kind in "OUS":
         raise RuntimeFailed("OpenVINO takes no strings here")
     if array.dtype.name == "bfloat16":
