@@ -92,11 +92,14 @@ class Costing:
         return multiplied + elements + _PER_OPERATOR * operators + _PER_BYTE_OF_WEIGHTS * self._weights
 
     def table(self) -> CostTable | None:
-        """The counts so far, from which the work at any sizes can be estimated elsewhere; None if nothing was counted."""
-        if self._base is None:
+        """The counts so far, from which the work at any sizes can be estimated elsewhere; nothing is counted for it.
+
+        None where a dim has fewer than two counts: nobody knows how the work grows with it.
+        """
+        along = {name: tuple(scaling.counted) for name, scaling in self._scalings.items()}
+        is_known = all(len(along.get(name, ())) > 1 for name in self._declared.example_sizes)
+        if self._base is None or not is_known:
             return None
-        example = self._declared.example_sizes
-        along = {name: tuple(self._scaling(name, size + 1).counted) for name, size in example.items()}
         rates = Rates(
             _PER_ELEMENT, _PER_EXCHANGED, _PER_OPERATOR, _PER_BYTE_OF_WEIGHTS, OPERATIONS_PER_SECOND, STEEPEST
         )

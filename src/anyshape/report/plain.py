@@ -18,6 +18,9 @@ def export_as_plain(result: Export, contract: Any) -> dict[str, Any]:
         "strategy": result.strategy,
         "device": result.device,
         "seconds": round(result.seconds, 3),
+        **(
+            {} if result.run is None else {"stages": {each.stage: round(each.seconds, 3) for each in result.run.stages}}
+        ),
         "contract": contract,
         "verdict": as_plain(result.verdict),
         "findings": findings_as_plain(result.findings),
