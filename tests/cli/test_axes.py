@@ -76,6 +76,14 @@ def test_a_refused_promise_has_status_1_and_its_line(reader: Reader, tmp_path: P
     assert reader.status == 1 and "3 only (fixed.py:2)" in said and "AS102 size-baked-in" in said
 
 
+def test_inputs_that_raise_are_the_users_and_not_an_internal_error(reader: Reader, tmp_path: Path) -> None:
+    (tmp_path / "raises.py").write_text(
+        "import torch\ndef model(x): return x\ndef inputs(): return torch.ones(3) + '4'"
+    )
+    said = reader.run_console("anyshape axes raises.py -q")
+    assert reader.status == 2 and "TypeError" in said and "AS901" not in said
+
+
 def test_an_example_that_the_model_refuses_is_an_error() -> None:
     with pytest.raises(anyshape.AnyshapeError) as raised:
         anyshape.axes(torch.nn.Linear(4, 2), torch.randn(3, 5))

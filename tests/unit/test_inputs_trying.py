@@ -78,3 +78,8 @@ def test_auto_names_are_found_by_trying_and_said_so() -> None:
     declared = declare(nn.Linear(4, 2), torch.randn(3, 4), dynamic="auto")
     assert declared.source == "auto" and [note.code for note in declared.notes] == ["AS056", "AS032"]
     assert declared.notes[-1].what == "axis 1 of input 'input' stays 4."
+
+
+def test_a_function_without_parameters_is_an_example_for_words() -> None:
+    declared = declare(nn.Linear(4, 2), lambda: torch.randn(3, 4), dynamic={"input": "batch 4"})
+    assert declared.source == "words" and declared.example_sizes == {"batch": 3}

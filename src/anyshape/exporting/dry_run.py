@@ -5,7 +5,6 @@ declared, or found with one example -> tried as an export tries it -> axes, rule
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +17,7 @@ from anyshape.exporting.pipeline import explain_refusals
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.findings.choices import check_number
 from anyshape.inputs import Declared, declare, flatten_outputs
-from anyshape.inputs.declare import is_sizes_function
+from anyshape.inputs.declare import is_sizes_function, makes_one_example
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import OutOfTime, TimeLimit, handlers_go_through
 from anyshape.modules.callables import as_module
@@ -61,11 +60,9 @@ def axes(
     check_number("time_limit", time_limit, 60)
     tell = telling(progress)
     rules = [where] if isinstance(where, str) else list(where)
-    if is_sizes_function(inputs) and not inspect.signature(inputs).parameters:
-        inputs = inputs()
-    if every_axis:
+    if every_axis or (dynamic is None and makes_one_example(inputs)):
         declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-        inputs, dynamic, rules, names = declared.example, None, [], None
+        inputs, dynamic, rules, names, values = declared.example, None, [], None, None
     is_bare = dynamic is None and not is_sizes_function(inputs) and not _are_several(inputs)
 
     def declare_as(words: Any) -> Declared:

@@ -5,7 +5,9 @@ A callable is a function of sizes, a list is several examples, everything else i
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,12 +49,22 @@ def declare(
         example_sizes=dict(example_sizes or {}),
     )
     signature = read_signature(module)
+    if dynamic is not None and makes_one_example(inputs):
+        inputs = declare_by_function(signature, inputs, replace(options, dynamic=None, where=(), names=None)).example
     if is_sizes_function(inputs):
         return declare_values(declare_by_function(signature, inputs, options), values)
     examples = inputs if isinstance(inputs, list) else [inputs]
     if not examples:
         raise DeclarationError(no_examples())
     return declare_values(declare_by_examples(module, signature, examples, options), values)
+
+
+def makes_one_example(inputs: Any) -> bool:
+    """Whether the inputs are a function without parameters: with words for the axes of what it returns, that is an example."""
+    try:
+        return is_sizes_function(inputs) and not inspect.signature(inputs).parameters
+    except (TypeError, ValueError):  # a callable that shows no signature
+        return False
 
 
 def is_sizes_function(inputs: Any) -> bool:
