@@ -109,7 +109,7 @@ def run_whole(folder: Path) -> dict:
 
 
 def run_killed(folder: Path, seed: int = 0) -> dict:
-    """The same, killed at ten random moments by SIGKILL and SIGINT in turn, and resumed each time."""
+    """40 models, killed at ten random moments by SIGKILL and SIGINT in turn, and resumed each time."""
     manifest, out = write_models(folder / "killed"), folder / "killed-out"
     chance, moments, repeated = random.Random(seed), [], 0
     done, runs = set(), Counter()
@@ -158,7 +158,7 @@ def wait_until_gone(out: Path, seconds: float = 20.0) -> None:
 
 
 def run_ray(folder: Path) -> dict:
-    """The same on two nodes of a Ray cluster, one of them killed in the middle."""
+    """40 models on two nodes of a Ray cluster, one of them killed in the middle."""
     from ray.cluster_utils import Cluster
 
     manifest, out = write_models(folder / "ray"), folder / "ray-out"
