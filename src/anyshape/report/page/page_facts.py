@@ -27,7 +27,8 @@ Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
 class PageFacts:
     """The facts of a page; what is not known is None or empty.
 
-    `verdict` of a refusal is that of the attempt that came closest. `command` is how the user called anyshape. Paths are
+    `verdict` of a refusal is that of the attempt that came closest. `regions` are programs between which sizes choose;
+    where values do, there are none, and `decisions` has the lines. `command` is how the user called anyshape. Paths are
     relative to the current folder: an absolute one names the user's home folder.
     """
 
@@ -41,6 +42,7 @@ class PageFacts:
     attempts: tuple[Attempt, ...] = ()
     regions: tuple[Region, ...] = ()
     guards: tuple[Guard, ...] = ()
+    decisions: tuple[str, ...] = ()
     model: ir.Model | None = None
     path: str = ""
     command: str = ""
@@ -79,7 +81,8 @@ def facts_of_export(result: Export, *, command: str = "", bench: Benched | None 
         verdict=result.verdict,
         findings=heaviest_first(result.findings),
         attempts=result.attempts,
-        regions=result.regions,
+        regions=() if result.decisions else result.regions,
+        decisions=tuple(map(str, result.decisions)),
         guards=result.guards,
         model=result.model,
         path=path,

@@ -134,6 +134,7 @@ def evidence_view(facts: PageFacts) -> list[tuple[str, str]]:
             f"not every condition of the capture; {tested.against_guards} compared sizes are against such conditions"
         )
         rows.append(("Proved", proved if tested.capture_proved else unproved))
+    rows += [("Chosen by values, not by sizes", line) for line in facts.decisions]
     if verdict is not None and verdict.tried:
         text = f"{len(verdict.tried)} sizes in {verdict.trials} comparisons, in {verdict.seconds:.1f} s"
         rows.append(("Compared", text))

@@ -164,7 +164,7 @@ class Explorer {
     if (this.data.refused.some((each) => isAt(each, sizes))) {
       return ["outside", "The model itself raises here", []];
     }
-    if (standing === "nothing") return ["unknown", "Declared, and not promised", ["there is no file that keeps a promise here"]];
+    if (standing === "nothing") return ["unknown", "Declared, and not promised", ["no file was compared and found right at all sizes"]];
     const compared = this.data.compared.some((each) => isAt(each.sizes, sizes));
     const why = [compared ? "compared at exactly these sizes" : "not compared at these very sizes"];
     if (standing === "promise") return ["inside", "Inside the contract", why];
