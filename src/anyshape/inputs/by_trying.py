@@ -118,8 +118,9 @@ class Trial:
             changed.setdefault(path, {})[axis] = size
         leaves = [self._resized(path, value, changed.get(path, {})) for path, value in self.bound.leaves]
         error = self._call(leaves)
-        if not sizes or self._meta is not None or error is None or not is_bad_value(error):
+        if not sizes or self._meta is not None or error is None or not any(map(_is_whole, leaves)):
             return error
+        # Integers that were drawn, or that fit the example's sizes alone, may be at fault and not the sizes.
         tame = ([_filled(value, number) for value in leaves] for number in (0, 1))
         return None if any(self._call(each) is None for each in tame) else error
 
@@ -153,5 +154,8 @@ class Trial:
 
 def _filled(value: Any, number: int) -> Any:
     """The same with each whole number at this one: an index or a length that a module takes at most sizes."""
-    is_whole = isinstance(value, torch.Tensor) and dtype_of(value).startswith(("int", "uint"))
-    return torch.full_like(value, number) if is_whole else value
+    return torch.full_like(value, number) if _is_whole(value) else value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and dtype_of(value).startswith(("int", "uint"))

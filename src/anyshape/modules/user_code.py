@@ -37,7 +37,7 @@ def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[Functio
     """The same of the classes of a module's parts."""
     reader = _Reader()
     for kind in dict.fromkeys(kinds):
-        for above in kind.__mro__:
+        for above in (each for each in kind.__mro__ if each is not torch.nn.Module):  # libraries add methods to it
             for member in vars(above).values():
                 reader.read(member)
     return reader.found

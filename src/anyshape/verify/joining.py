@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from anyshape.domain import Sizes
-from anyshape.records.verdict import Failure, OutputError, RoundedOtherwise, Untried, Verdict
+from anyshape.records.verdict import ComparedSizes, Failure, OutputError, RoundedOtherwise, Untried, Verdict
 
 _NOT_COMPARED = "no share of the comparisons has these sizes"
 
@@ -22,6 +22,7 @@ def join_verdicts(shares: Sequence[Verdict], planned: Iterable[Sizes]) -> Verdic
     tried = {_key(sizes): sizes for share in shares for sizes in share.tried}
     refused = {_key(each.sizes): each for share in shares for each in share.refused}
     untried = {_key(each.sizes): each for share in shares for each in share.untried}
+    compared = _joined_errors(shares)
     order = dict.fromkeys(map(_key, planned))
     known = {*tried, *refused, *untried}
     untried |= {key: Untried(dict(key), _NOT_COMPARED) for key in order if key not in known}
@@ -29,6 +30,7 @@ def join_verdicts(shares: Sequence[Verdict], planned: Iterable[Sizes]) -> Verdic
     return replace(
         first,
         tried=tuple(dict(key) for key in dict.fromkeys([*order, *tried]) if key in tried),
+        compared=tuple(compared[key] for key in dict.fromkeys([*order, *compared]) if key in compared),
         failures=tuple(failure for share in shares for failure in share.failures),
         smallest_failure=_smallest(share.smallest_failure for share in shares),
         refused=tuple(refused.values()),
@@ -41,6 +43,20 @@ def join_verdicts(shares: Sequence[Verdict], planned: Iterable[Sizes]) -> Verdic
         stopped_after=max(stopped, default=None),
         at_nan=tuple(failure for share in shares for failure in share.at_nan),
     )
+
+
+def _joined_errors(shares: Sequence[Verdict]) -> dict[tuple[tuple[str, int], ...], ComparedSizes]:
+    """The worst errors at each size at which no share has a failure."""
+    failed = {_key(failure.sizes) for share in shares for failure in share.failures}
+    joined: dict[tuple[tuple[str, int], ...], ComparedSizes] = {}
+    for each in (compared for share in shares for compared in share.compared):
+        key = _key(each.sizes)
+        known = joined[key].errors if key in joined else {}
+        names = dict.fromkeys([*known, *each.errors])
+        worst = {name: max(known.get(name, 0.0), each.errors.get(name, 0.0)) for name in names}
+        if key not in failed:
+            joined[key] = replace(each, errors=worst)
+    return joined
 
 
 def _smallest(failures: Iterable[Failure | None]) -> Failure | None:

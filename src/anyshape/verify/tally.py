@@ -129,9 +129,10 @@ class Tally:
         )
 
     def _compared(self) -> Iterator[ComparedSizes]:
-        """The sizes at which every comparison was equal."""
+        """The sizes at which every comparison was equal, in the order of the plan."""
         failed = {_key(failure.sizes) for failure in self.failures}
-        return (ComparedSizes(dict(key), errors) for key, errors in self._errors.items() if key not in failed)
+        order = dict.fromkeys([*map(_key, self._planned), *self._errors])
+        return (ComparedSizes(dict(key), self._errors[key]) for key in order if key in self._errors.keys() - failed)
 
     @property
     def _planned(self) -> tuple[Sizes, ...]:
