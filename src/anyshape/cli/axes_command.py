@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import parse_seconds
+from anyshape.cli.options import AsJson, Quiet, Seed
 from anyshape.cli.output import Outcome, ProgressLine
 
 __is_entrance__ = True
@@ -21,9 +22,9 @@ def axes(
         bool, typer.Option("--every-axis", help="Try each axis of the example, whatever the file declares.")
     ] = False,
     time_limit: Annotated[str, typer.Option(help="Time for the whole search, such as 60s or 5m.")] = "60s",
-    seed: Annotated[int, typer.Option(help="Of the random inputs and sizes.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Show which axes of which inputs can vary, and under which rules. Nothing is written.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anyshape.cli.options import Quiet
 from anyshape.cli.output import Outcome
 from anyshape.cli.ray_address import RayAddress
 from anyshape.findings import Finding, UsageError
@@ -50,7 +51,7 @@ def batch(
         Path | None, typer.Option(help="Write the rows as one HTML page: out.html.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Export many models, each in a process of its own. What is done and unchanged is not done again.
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
+from anyshape.cli.options import AsJson, Quiet, Seed
 from anyshape.cli.output import Outcome, ProgressLine
 
 __is_entrance__ = True
@@ -29,12 +30,12 @@ def compare(
     ] = [],  # noqa: B006
     budget: Annotated[str, typer.Option(help="Estimated time of all comparisons of one file.")] = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing one file ends.")] = "5m",
-    seed: Annotated[int, typer.Option(help="Of the random inputs and sizes.")] = 0,
+    seed: Seed = 0,
     values: Annotated[
         str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Compare two files of one model over the same sizes: with the model, with each other, and what they cost.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anyshape.cli.options import AsJson, Quiet
 from anyshape.cli.output import Outcome, ProgressLine
 from anyshape.findings import Finding, UsageError
 
@@ -32,8 +33,8 @@ def deploy(
     ort_web: Annotated[
         Path | None, typer.Option("--ort-web", help="A folder with the npm package onnxruntime-web. Default: npm.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Write a folder that serves a file, from its contract alone.
 

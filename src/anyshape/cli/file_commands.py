@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
-from anyshape.cli.options import ConfigOnly, Task, TrustRemoteCode
+from anyshape.cli.options import AsJson, ConfigOnly, Quiet, Seed, Task, TrustRemoteCode
 from anyshape.cli.output import Outcome, ProgressLine
 from anyshape.findings import Finding, UsageError
 
@@ -27,12 +27,12 @@ def bench(
     threads: Annotated[int, typer.Option(help="Of file and model; 0 leaves it to the libraries.")] = 1,
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "1s",
     plot: Annotated[Path | None, typer.Option(help="Write a chart: FILE.svg, or FILE.html with memory, too.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the random inputs and sizes.")] = 0,
+    seed: Seed = 0,
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> Outcome:
     """Measure latency and memory of a file over sizes, beside its model.
 
@@ -69,8 +69,6 @@ def bench(
 __is_entrance__ = True
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def fix(
