@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from anyshape.domain import format_sizes
 from anyshape.findings import Finding, UsageError
 from anyshape.report.progress_line import ProgressLine
 
@@ -31,24 +32,26 @@ def parse_seconds(text: str, option: str = "--budget") -> float:
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
+def read_sizes(text: str, what: str, fix: str) -> dict[str, int]:
+    """`batch=8,seq=128`. `what` and `fix` are the words about a part that is no size, `{part!r}` in them the part."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, size = part.partition("=")
+        if not equals or not size.strip().isdigit():
+            raise UsageError(Finding(code="AS036", name="argument", what=what.format(part=part), fix=fix))
+        found[name.strip()] = int(size)
+    return found
+
+
 def parse_sizes(text: str, declared: Declared) -> dict[str, int] | None:
     """`batch=1,seq=7`; empty means none given. Every dim of the domain needs its size."""
     if not text:
         return None
-    sizes: dict[str, int] = {}
-    for part in text.split(","):
-        name, equals, size = part.partition("=")
-        if not equals or not size.strip().isdigit():
-            raise UsageError(
-                Finding(
-                    code="AS036",
-                    name="argument",
-                    what=f"--sizes has {part!r}, which is no size.",
-                    fix="--sizes " + ",".join(f"{dim}={size}" for dim, size in declared.example_sizes.items()),
-                )
-            )
-        declared.domain.dim(name.strip())
-        sizes[name.strip()] = int(size)
+    sizes = read_sizes(
+        text, "--sizes has {part!r}, which is no size.", f"--sizes {format_sizes(declared.example_sizes, ',')}"
+    )
+    for name in sizes:
+        declared.domain.dim(name)
     missing = [dim for dim in declared.domain.names if dim not in sizes]
     if missing:
         raise UsageError(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anyshape.cli.arguments import read_sizes
 from anyshape.cli.options import AsJson, Quiet
 from anyshape.cli.output import Outcome, ProgressLine
 from anyshape.findings import Finding, UsageError
@@ -55,8 +56,8 @@ def deploy(
             file,
             to,
             output,
-            at=[read_sizes(text, "--at") for text in at],
-            max_sizes={name: size for text in largest for name, size in read_sizes(text, "--max").items()},
+            at=[_sizes_of(text, "--at") for text in at],
+            max_sizes={name: size for text in largest for name, size in _sizes_of(text, "--max").items()},
             profiles=[read_ranges(text) for text in profile],
             model=given,
             ort_web=ort_web,
@@ -78,15 +79,8 @@ def _given_model(spelled: str, file: Path) -> Any:
     )
 
 
-def read_sizes(text: str, option: str) -> dict[str, int]:
-    """`batch=8,seq=128`."""
-    found = {}
-    for part in text.split(","):
-        name, equals, size = part.partition("=")
-        if not equals or not size.strip().isdigit():
-            raise UsageError(_no_size(option, part, "batch=8,seq=128"))
-        found[name.strip()] = int(size)
-    return found
+def _sizes_of(text: str, option: str) -> dict[str, int]:
+    return read_sizes(text, f"{option} has {{part!r}}, which is no size.", f"{option} batch=8,seq=128")
 
 
 def read_ranges(text: str) -> dict[str, tuple[int, int]]:

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
+from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes, read_sizes
 from anyshape.cli.options import AsJson, ConfigOnly, Quiet, Seed, Task, TrustRemoteCode
 from anyshape.cli.output import Outcome, ProgressLine
-from anyshape.findings import Finding, UsageError
 
 
 def bench(
@@ -132,7 +131,7 @@ def freeze(
     from anyshape import files
     from anyshape.contract.to_json import contract_as_plain
 
-    at = _read_sizes(sizes)
+    at = read_sizes(",".join(sizes), "{part!r} is no size.", "anyshape freeze m.onnx batch=1")
     with ProgressLine(quiet=quiet) as progress:
         progress(f"freezing {file.name}", 0, 0)
         result = files.freeze(file, output, at)
@@ -140,17 +139,3 @@ def freeze(
         return Outcome(str(result))
     about = {"path": str(result.path), "folded": result.folded, "has_contract": result.has_contract}
     return Outcome({**about, "contract": contract_as_plain(result.contract)})
-
-
-def _read_sizes(texts: list[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for text in (part for each in texts for part in each.split(",")):
-        name, equals, size = text.partition("=")
-        if not equals or not size.strip().isdigit():
-            raise UsageError(
-                Finding(
-                    code="AS036", name="argument", what=f"{text!r} is no size.", fix="anyshape freeze m.onnx batch=1"
-                )
-            )
-        found[name.strip()] = int(size)
-    return found
