@@ -41,6 +41,16 @@ def run(function, *inputs, answers=()):
         (lambda x: torch.equal(x, x + 1), "truth"),
         (lambda x: torch.allclose(x, x + 1), "truth"),
         (lambda x: x.max().item() > 3, None),
+        (lambda x: 1 if (x > 0).nonzero().numel() > 0 else 2, "truth"),
+        (lambda x: 1 if x[x > 0].shape[0] == 3 else 2, "truth"),
+        (lambda x: 1 if torch.where(x > 0)[0].size(0) else 2, "truth"),
+        (lambda x: 1 if torch.masked_select(x, x > 0).float().unsqueeze(1)[:, 0].size(-1) else 2, "truth"),
+        (lambda x: 1 if x[(x > 0).nonzero()[:, 0]].shape[0] else 2, "truth"),
+        (lambda x: 1 if x[:, None][x > 0].shape[1] == 1 else 2, None),
+        (lambda x: torch.zeros(x[x > 0].shape[0]), None),
+        (lambda x: 1 if x[torch.tensor([True, False, True])].shape[0] == 2 else 2, None),
+        (lambda x: 1 if torch.masked_select(x, torch.tensor([True, False, True])).shape[0] == 2 else 2, None),
+        (lambda x: 1 if x[1:].shape[0] == 2 else 2, None),
     ],
 )
 def test_what_is_asked(function, kind) -> None:

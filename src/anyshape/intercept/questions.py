@@ -4,6 +4,7 @@
     for _ in range(int(n)) -> a question of number, answered by a whole number
     x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
     x * int(n)             -> no question either, unless `as_sizes` (see `python_numbers`)
+    if mask.nonzero().numel() > 0  -> a question of truth: values decide how much is selected (see `selections`)
 
 Only values that depend on the inputs are questions; what follows from weights and sizes alone is torch's to answer.
 """
@@ -30,6 +31,7 @@ from anyshape.intercept.python_numbers import (
     slice_ends,
 )
 from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
+from anyshape.intercept.selections import Selections
 from anyshape.modules.frames import source_of_running_code
 
 Kind = Literal["truth", "number"]
@@ -75,6 +77,7 @@ class Questions(TorchFunctionMode):
         self._as_sizes = as_sizes
         self._answers = list(answers)
         self._numbers = PythonNumbers(lambda truth: bool(self._answer("truth", truth)))
+        self._selections = Selections(self._depends)
         self._counts: dict[int, torch.Tensor] = {}  # tensors that are never negative
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
         self._dependent: set[int] = set()
@@ -104,6 +107,8 @@ class Questions(TorchFunctionMode):
             args = (args[0], map_slices(args[1], self._bound), *args[2:])
         if depends and self._is_read(func, args):
             return self._read(func, args[0])
+        if depends and (sizes := self._selections.read_size(func, args)) is not None:
+            return self._read_size(*sizes)
         question = _question(func, args, kwargs) if depends else None
         if question is not None:
             answer = self._int_of(args[0]) if question[0] == "number" else self._answer(*question)
@@ -113,6 +118,7 @@ class Questions(TorchFunctionMode):
         result = self._call(func, args, kwargs)
         if depends:
             self._mark(result)
+            self._selections.note(func, args, result)
             if _writes(func, kwargs):
                 self._mark((args, kwargs))
         if _counts(func, args) and isinstance(result, torch.Tensor):
@@ -143,6 +149,15 @@ class Questions(TorchFunctionMode):
         if self._is_count(value):
             self._counts[id(number)] = number
         self._mark(number)
+        return number
+
+    def _read_size(self, sizes: Any, place: int | None) -> Any:
+        """Sizes of a selection: the one that values decide is a number, which torch gets as the size itself."""
+        if place is not None:
+            return (*sizes[:place], self._read_size(sizes[place], None), *sizes[place + 1 :])
+        number = self._read(whole_number, torch.full((), sizes, dtype=torch.int64))
+        self._counts[id(number)] = number
+        self._numbers.learn_int(number, sizes)
         return number
 
     def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

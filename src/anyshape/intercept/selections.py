@@ -1,0 +1,88 @@
+"""Tensors whose length depends on values: what `nonzero` and a boolean mask select.
+
+    index = mask.nonzero()[:, 0]
+    if index.numel() > 0: ...          a question of truth, as `if mask.any()` is one
+
+In eager mode Python reads such a length as a plain int, so nothing shows that values decide. `Selections` follows these tensors
+through the functions that keep their first axis, so that a read of that length can be recorded (see `questions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from anyshape.intercept.int_arithmetic import ELEMENTWISE
+
+_SELECTING = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "unique_dim"}
+_KEEPING = {"to", "float", "double", "half", "long", "int", "bool", "clone", "contiguous", "detach"} | ELEMENTWISE
+_NEW_AXIS = {"squeeze", "unsqueeze"}
+
+
+class Selections:
+    """The tensors seen so far whose first axis has a length that values decide.
+
+    `depends`: whether a tensor depends on the inputs. What a mask of the weights selects is no such tensor.
+    """
+
+    def __init__(self, depends: Callable[[Any], bool]) -> None:
+        self._depends = depends
+        self._tensors: dict[int, torch.Tensor] = {}  # kept, so that no other tensor gets the same id
+
+    def note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        """Remember the result of a function of the inputs' values, if it is a selection."""
+        name = getattr(func, "__name__", "")
+        is_condition = name == "where" and len(args) == 1
+        if (name in _SELECTING or is_condition) and self._depends(_deciding(name, args)):
+            together = is_condition or name == "nonzero"  # one tensor for each axis, all of one length
+            found = result if isinstance(result, tuple) and together else _first(result)
+        elif name == "__getitem__":
+            found = _first(result) if self._selects(*args) else ()
+        else:
+            found = _first(result) if self._keeps(name, args) else ()
+        self._tensors |= {id(each): each for each in found if isinstance(each, torch.Tensor) and each.ndim}
+
+    def read_size(self, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, int | None] | None:
+        """The sizes that a call reads of a selection, and the place of the one that values decide.
+
+        The place is None where the call reads that size alone. None if no such size is read.
+        """
+        if not args or not self._has(args[0]):
+            return None
+        tensor = args[0]
+        if func is torch.Tensor.numel:
+            return tensor.numel(), None
+        if getattr(func, "__self__", None) is torch.Tensor.shape or (func is torch.Tensor.size and len(args) == 1):
+            return tuple(tensor.shape), 0
+        is_first = func is torch.Tensor.size and args[1] in (0, -tensor.ndim)
+        return (tensor.shape[0], None) if is_first else None
+
+    def _selects(self, tensor: torch.Tensor, index: Any) -> bool:
+        """Whether `tensor[index]` has a first axis whose length values decide."""
+        first = index[0] if isinstance(index, tuple) and index else index
+        if isinstance(first, torch.Tensor):
+            is_mask = first.dtype in (torch.bool, torch.uint8) and first.ndim > 0
+            return self._has(first) or (is_mask and self._depends(first))
+        return self._has(tensor) and isinstance(first, slice)
+
+    def _keeps(self, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether a function leaves the first axis of a selection, its first operand, as it is."""
+        if not args or not self._has(args[0]):
+            return False
+        if name in _NEW_AXIS:
+            return len(args) == 2 and isinstance(args[1], int) and args[1] not in (0, -args[0].ndim, -args[0].ndim - 1)
+        return name in _KEEPING
+
+    def _has(self, value: Any) -> bool:
+        return id(value) in self._tensors
+
+
+def _deciding(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operand whose values decide how much a function selects."""
+    return args[1:2] if name == "masked_select" else args[:1]
+
+
+def _first(result: Any) -> tuple[Any, ...]:
+    return result[:1] if isinstance(result, tuple) else (result,)

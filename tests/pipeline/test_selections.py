@@ -1,0 +1,62 @@
+"""Branches on how much was selected: values decide, though Python reads a plain size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+
+
+class SumOfFound(nn.Module):
+    def forward(self, x):
+        index = (x[:, 0] > 0).nonzero().squeeze(1)
+        if index.numel() > 0:
+            return x[index].sum(0)
+        return x.mean(0)
+
+
+class ShareOfKept(nn.Module):
+    """The length of a selection decides, and is computed with."""
+
+    def forward(self, x):
+        kept = x[x[:, 0] > 0.5]
+        if kept.shape[0] == 0:
+            return torch.zeros(1, x.shape[1])
+        return kept / kept.shape[0]
+
+
+class FewFound(nn.Module):
+    def forward(self, x):
+        found = torch.masked_select(x, x > 1)
+        if len(found) < 3:
+            return x.sum()
+        return found.sum()
+
+
+class WithOnes(nn.Module):
+    """The length of a selection decides, and is the size of a new tensor."""
+
+    def forward(self, x):
+        boxes = x[x[:, 0] > 0]
+        count = boxes.size(0)
+        if not count:
+            return torch.full((1, 2), -1.0)
+        return torch.cat([boxes[:, :1], torch.ones(count, 1)], 1)
+
+
+@pytest.mark.parametrize("model", [SumOfFound(), ShareOfKept(), FewFound(), WithOnes()], ids=lambda m: type(m).__name__)
+def test_a_branch_on_the_length_of_a_selection_is_in_the_file(model, tmp_path) -> None:
+    result = anyshape.export(model, lambda n=4, k=5: torch.randn(n, k), tmp_path / "m.onnx")
+    assert result.strategy == "decided"
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for rows, columns in ((1, 1), (2, 9), (7, 2), (40, 3)):
+        for x in (
+            torch.randn(rows, columns),
+            -torch.rand(rows, columns) - 0.1,
+            torch.rand(rows, columns) + 2,
+            torch.zeros(rows, columns),
+        ):
+            np.testing.assert_allclose(np.asarray(loaded(x)), model(x).numpy(), rtol=1e-5, atol=1e-6)
