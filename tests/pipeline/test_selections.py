@@ -1,4 +1,4 @@
-"""Branches on how much was selected: values decide, though Python reads a plain size."""
+"""How much is selected: branches on the length of a selection, and slices of another length in each step of a loop."""
 
 from __future__ import annotations
 
@@ -60,3 +60,31 @@ def test_a_branch_on_the_length_of_a_selection_is_in_the_file(model, tmp_path) -
             torch.zeros(rows, columns),
         ):
             np.testing.assert_allclose(np.asarray(loaded(x)), model(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+class CopiesRows(nn.Module):
+    """Each step writes as many elements as a value says."""
+
+    def forward(self, padded, lengths):
+        copy = torch.zeros(padded.shape)
+        for row in range(lengths.shape[0]):
+            copy[row, : lengths[row]] = padded[row, : lengths[row]]
+        return copy
+
+
+class MeansOfRows(nn.Module):
+    def forward(self, padded, lengths):
+        rows = zip(padded, lengths.tolist(), strict=True)
+        return torch.stack([row[:length].mean() for row, length in rows])
+
+
+@pytest.mark.parametrize("model", [CopiesRows(), MeansOfRows()], ids=lambda m: type(m).__name__)
+def test_a_loop_over_rows_with_lengths_is_in_the_file(model, tmp_path) -> None:
+    def inputs(batch=3, width=6):
+        return {"padded": torch.randn(batch, width), "lengths": torch.randint(1, width + 1, (batch,))}
+
+    anyshape.export(model, inputs, tmp_path / "m.onnx", where=["batch <= 64", "width <= 64"])
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for sizes in ((1, 1), (2, 5), (9, 4), (33, 17)):
+        example = inputs(*sizes)
+        np.testing.assert_allclose(np.asarray(loaded(**example)), model(**example).numpy(), rtol=1e-5, atol=1e-6)

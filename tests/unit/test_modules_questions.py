@@ -62,10 +62,40 @@ def test_what_is_asked(function, kind) -> None:
     assert caught.value.kind == kind and caught.value.value.shape == ()
 
 
-def test_as_sizes_every_int_is_asked_for() -> None:
+def test_among_sizes_every_int_is_asked_for() -> None:
     x = torch.ones(3)
-    with pytest.raises(Asked), Questions(x, (), as_sizes=True):
+    with pytest.raises(Asked), Questions(x, (), ints="sizes"):
         x.argmax().item()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, a, b: x[:a],
+        lambda x, a, b: x[a:b],
+        lambda x, a, b: x[1, a:],
+        lambda x, a, b: x[..., a:-1],
+        lambda x, a, b: x[None, 2:, :b],
+        lambda x, a, b: x[..., None, b:, 1:],
+        lambda x, a, b: x[:, : b.item()],
+    ],
+)
+@pytest.mark.parametrize(("a", "b"), [(0, 3), (2, 2), (3, 1), (-2, -1), (-9, 9)])
+def test_a_slice_between_values_is_a_mask(read, a, b) -> None:
+    x, ends = torch.arange(20.0).reshape(4, 5), (torch.tensor(a), torch.tensor(b))
+    with Questions(ends, (), ints="masks"):
+        masked, written = read(x, *ends), x.clone()
+        written[1, ends[0] : 4] = -1.0
+    assert torch.equal(masked, read(x, *ends))
+    expected = x.clone()
+    expected[1, a:4] = -1.0
+    assert torch.equal(written, expected)
+
+
+def test_a_list_of_values_is_read_one_by_one() -> None:
+    with pytest.raises(Asked) as caught:
+        run(lambda x: torch.zeros((x > 0).sum(1).tolist()[1]), torch.ones(2, 3))
+    assert int(caught.value.value) == 3
 
 
 def test_a_number_that_follows_from_an_answer_is_not_asked_for() -> None:

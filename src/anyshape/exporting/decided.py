@@ -36,7 +36,7 @@ from anyshape.intercept.answered import (
     Times,
     find_next_question,
 )
-from anyshape.intercept.questions import Asked
+from anyshape.intercept.questions import Asked, Ints
 from anyshape.modules.state import kept
 from anyshape.optimize import fold_norms
 from anyshape.optimize.fold import share_outer_values
@@ -53,6 +53,7 @@ _MOST_PARTS = 24
 _DRAWS = 4
 _PLACES = 4
 _SURELY_A_LOOP = 4
+_SURELY_SLICES = 2
 _LONGEST = 2**16
 
 Climb = Callable[[ExportContext], tuple[Attempt, ...]]
@@ -68,16 +69,20 @@ def asks_for_values(attempts: Sequence[Attempt], context: ExportContext) -> bool
 
 def decide_by_values(context: ExportContext, climb: Climb) -> Attempt:
     """The whole rung, from the first question to the verdict. Ints that are read from tensors stay tensors as long as
-    they can; if no file comes of that, they are sizes from the start."""
-    attempt = _decide(context, climb, as_sizes=False)
+    they can. If no file comes of that, the slices that they end are masks; then ints are sizes from the start."""
+    part = replace(context, options=replace(context.options, strategy=None), is_part=True)
+    tree = _Tree(part, climb, "tensors")
+    attempt = _decide(context, tree)
+    if not attempt.is_right and tree.asks_for_slices:
+        masked = _decide(context, _Tree(part, climb, "masks"))
+        attempt = masked if masked.is_right or attempt.verdict is None else attempt
     if attempt.is_right:
         return attempt
-    other = _decide(context, climb, as_sizes=True)
+    other = _decide(context, _Tree(part, climb, "sizes"))
     return other if other.is_right or attempt.verdict is None else attempt
 
 
-def _decide(context: ExportContext, climb: Climb, *, as_sizes: bool) -> Attempt:
-    tree = _Tree(replace(context, options=replace(context.options, strategy=None), is_part=True), climb, as_sizes)
+def _decide(context: ExportContext, tree: _Tree) -> Attempt:
     try:
         exported = compose(tree.grow(()), context.declared)
         if context.options.optimize:
@@ -101,12 +106,13 @@ class _Tree:
 
     context: ExportContext
     climb: Climb
-    as_sizes: bool
+    ints: Ints
     captured: list[Captured] = field(default_factory=list)
     decisions: list[Source] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     parts: int = 0
+    asks_for_slices: bool = False
 
     def grow(self, script: Script) -> Tree:
         """What follows after these answers. Raises PromiseBroken where a part has no right file."""
@@ -114,16 +120,20 @@ class _Tree:
         numbers = _smallest([each.numbers for each in question_found])
         questions = [each.asked for each in question_found if each.asked is not None]
         if not questions:
-            answering = FixedDecisions(self.context.module, script, as_sizes=self.as_sizes)
+            answering = FixedDecisions(self.context.module, script, ints=self.ints)
             return self._exported(answering, numbers, answers=True)
         asked = questions[0]
+        self.asks_for_slices |= any(question.ends_a_slice for question in questions)
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         if asked.source is not None and asked.source not in self.decisions:
             self.decisions.append(asked.source)
         if asked.kind == "number":
+            if asked.ends_a_slice and self._is_asked_again(script, self._free_names(script), asked):
+                raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))  # slices in a loop: masks hold them
             return self._number(script, asked, numbers, questions)
-        repeated = next((answer for answer in (True, False) if self._is_asked_again(script, answer, asked)), None)
+        truths = ((answer,) * _SURELY_A_LOOP for answer in (True, False))
+        repeated = next((answers[0] for answers in truths if self._is_asked_again(script, answers, asked)), None)
         if repeated is not None:
             times = Times(self._free_name(script), repeated)
             question = self._question((*script, times), asked, {**numbers, times.name: 1})
@@ -155,16 +165,16 @@ class _Tree:
             return Refusal(f"the model refuses these values: a number that is {sign} was never met{line}")
 
     def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
-        module = QuestionModule(self.context.module, script, asked.kind, as_sizes=self.as_sizes)
+        module = QuestionModule(self.context.module, script, asked.kind, ints=self.ints)
         question = self._exported(module, numbers)
         if isinstance(question, Refusal):
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         return question
 
-    def _is_asked_again(self, script: Script, answer: bool, asked: Asked) -> bool:
-        """Whether the same line repeats its question while the answer stays, as that of a `while` does."""
-        for times in range(1, _SURELY_A_LOOP + 1):
-            later = [each.asked for each in self._questions_found((*script, *[answer] * times))]
+    def _is_asked_again(self, script: Script, answers: Script, asked: Asked) -> bool:
+        """Whether the same line asks again after each of these answers, as that of a `while` does."""
+        for times in range(1, len(answers) + 1):
+            later = [each.asked for each in self._questions_found((*script, *answers[:times]))]
             if not any(other is not None and other.source == asked.source for other in later):
                 return False
         return True
@@ -187,9 +197,7 @@ class _Tree:
 
         try:
             with kept(self.context.module), torch.no_grad():
-                return find_next_question(
-                    self.context.module, inputs.args, inputs.kwargs, script, as_sizes=self.as_sizes
-                )
+                return find_next_question(self.context.module, inputs.args, inputs.kwargs, script, ints=self.ints)
         except Exception:
             return None
 
@@ -198,12 +206,15 @@ class _Tree:
         return question_found.numbers if question_found is not None and question_found.is_real else {}
 
     def _free_name(self, script: Script) -> str:
+        return self._free_names(script)[0]
+
+    def _free_names(self, script: Script) -> tuple[str, ...]:
+        """Names for the next numbers of a script, as many as a loop has at least that asks for them."""
         declared = self.context.declared
         taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
-        names = (
-            f"value_{number}" for number in itertools.count(1 + sum(not isinstance(each, bool) for each in script))
-        )
-        return next(name for name in names if name not in taken)
+        first = 1 + sum(not isinstance(each, bool) for each in script)
+        names = (name for number in itertools.count(first) if (name := f"value_{number}") not in taken)
+        return tuple(itertools.islice(names, _SURELY_SLICES))
 
     def _questions_found(self, script: Script) -> Iterator[QuestionFound]:
         """The next questions of the module (values that decide its path), at several sizes and values; none where it raises."""

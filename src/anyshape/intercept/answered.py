@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from anyshape.intercept.open_numbers import run_open
-from anyshape.intercept.questions import Asked, Kind, Questions
+from anyshape.intercept.questions import Asked, Ints, Kind, Questions
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ _MADE_UP = 7
 
 
 class _Scripted(torch.nn.Module):
-    """`as_sizes` is that of `Questions`: every int that is read is a question."""
+    """A module that runs under `Questions`, which gets its answers from a script."""
 
-    def __init__(self, module: torch.nn.Module, script: Script, *, as_sizes: bool = False) -> None:
+    def __init__(self, module: torch.nn.Module, script: Script, *, ints: Ints = "tensors") -> None:
         super().__init__()
         self.module = module
         self.script = script
-        self._as_sizes = as_sizes
+        self._ints = ints
         self._is_strict = False
 
     def strictly(self) -> _Scripted:
@@ -64,7 +64,7 @@ class _Scripted(torch.nn.Module):
         answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
 
         def run() -> Any:
-            with Questions((args, kwargs), answers, is_strict=self._is_strict, as_sizes=self._as_sizes) as questions:
+            with Questions((args, kwargs), answers, is_strict=self._is_strict, ints=self._ints) as questions:
                 return questions.answered(self.module(*args, **kwargs))
 
         return run_open(self.module, run)
@@ -96,8 +96,8 @@ class QuestionModule(_Scripted):
     or else false or 0, which nothing reads.
     """
 
-    def __init__(self, module: torch.nn.Module, script: Script, kind: Kind, *, as_sizes: bool = False) -> None:
-        super().__init__(module, script, as_sizes=as_sizes)
+    def __init__(self, module: torch.nn.Module, script: Script, kind: Kind, *, ints: Ints = "tensors") -> None:
+        super().__init__(module, script, ints=ints)
         self._kind = kind
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -146,7 +146,7 @@ def find_next_question(
     kwargs: Mapping[str, Any],
     script: Script,
     *,
-    as_sizes: bool = False,
+    ints: Ints = "tensors",
 ) -> QuestionFound:
     """Run the module: truths are answered by the script, numbers are what they are. What the module raises goes on."""
     answers: list[Any] = []
@@ -154,7 +154,7 @@ def find_next_question(
     is_real = True
 
     def ask() -> Asked | None:
-        return _first_question(module, args, kwargs, answers, as_sizes)
+        return _first_question(module, args, kwargs, answers, ints)
 
     for entry in script:
         if isinstance(entry, bool):
@@ -180,10 +180,10 @@ def find_next_question(
 
 
 def _first_question(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any], as_sizes: bool
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any], ints: Ints
 ) -> Asked | None:
     def run() -> None:
-        with Questions((args, kwargs), answers, as_sizes=as_sizes):
+        with Questions((args, kwargs), answers, ints=ints):
             module(*args, **kwargs)
 
     try:

@@ -62,17 +62,17 @@ def map_index(index: Any, change: Callable[[Any], Any]) -> Any:
 def at_numbers(tensor: torch.Tensor, index: Any, is_number: Callable[[Any], bool]) -> torch.Tensor | None:
     """`tensor[index]`, where items of the index are tensors that count as ints; None if there are none, or others beside."""
     items = index if isinstance(index, tuple) else (index,)
-    if not any(is_number(item) for item in items) or not all(_is_plain(item) or is_number(item) for item in items):
+    if not any(is_number(item) for item in items) or not all(is_plain_item(item) or is_number(item) for item in items):
         return None
     result = tensor[tuple(slice(None) if is_number(item) else item for item in items)]
     for place, item in reversed(list(enumerate(items))):
         if is_number(item):
-            axis = _axis(items, place, result.ndim, is_number)
+            axis = axis_of_item(items, place, result.ndim, is_number)
             result = result[(slice(None),) * axis + (item.to(torch.int64).reshape(1),)].squeeze(axis)
     return result
 
 
-def _axis(items: tuple[Any, ...], place: int, rank: int, is_number: Callable[[Any], bool]) -> int:
+def axis_of_item(items: tuple[Any, ...], place: int, rank: int, is_number: Callable[[Any], bool]) -> int:
     """Where the axis of an item is, as long as this number and those before it still have theirs."""
     before = items[:place]
     if Ellipsis not in [item for item in before if not isinstance(item, torch.Tensor)]:
@@ -85,7 +85,8 @@ def _keeps_axis(item: Any, is_number: Callable[[Any], bool]) -> bool:
     return item is None or isinstance(item, slice) or is_number(item)
 
 
-def _is_plain(item: Any) -> bool:
+def is_plain_item(item: Any) -> bool:
+    """Whether an item of an index is an int, a slice, None or `...`."""
     if isinstance(item, bool):
         return False
     return item is None or item is Ellipsis or isinstance(item, (int, SymInt, slice))

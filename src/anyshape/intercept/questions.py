@@ -3,7 +3,8 @@
     if x.sum() > 0:        -> a question of truth, answered True or False
     for _ in range(int(n)) -> a question of number, answered by a whole number
     x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
-    x * int(n)             -> no question either, unless `as_sizes` (see `python_numbers`)
+    x * int(n)             -> no question either (see `python_numbers`), unless ints are to be sizes
+    x[: int(n)]            -> a question of number, unless ints are to be masks (see `masked_slices`)
     if mask.nonzero().numel() > 0  -> a question of truth: values decide how much is selected (see `selections`)
 
 Only values that depend on the inputs are questions; what follows from weights and sizes alone is torch's to answer.
@@ -22,6 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.int_arithmetic import ELEMENTWISE
+from anyshape.intercept.masked_slices import call_with_mask, find_open_slice
 from anyshape.intercept.python_numbers import (
     PythonNumbers,
     at_numbers,
@@ -35,6 +37,8 @@ from anyshape.intercept.selections import Selections
 from anyshape.modules.frames import source_of_running_code
 
 Kind = Literal["truth", "number"]
+Ints = Literal["tensors", "masks", "sizes"]
+"""How ints that are read from tensors go on: as tensors, as tensors also where they are the ends of slices, or as sizes."""
 Answers = Sequence[Any]
 
 _TRUTHS = {torch.Tensor.__bool__, torch.is_nonzero, torch.Tensor.is_nonzero}
@@ -53,12 +57,13 @@ _WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 class Asked(BaseException):
     """A question that the script does not answer. No Exception: a model's own `except` must not swallow it."""
 
-    def __init__(self, kind: Kind, value: torch.Tensor, source: Source | None, *, may_be_negative: bool = True) -> None:
+    def __init__(self, kind: Kind, value: torch.Tensor, source: Source | None, **about: bool) -> None:
         super().__init__(kind)
         self.kind = kind
         self.value = value
         self.source = source
-        self.may_be_negative = may_be_negative
+        self.may_be_negative = about.get("may_be_negative", True)
+        self.ends_a_slice = about.get("ends_a_slice", False)
 
 
 class Questions(TorchFunctionMode):
@@ -67,14 +72,15 @@ class Questions(TorchFunctionMode):
     `inputs` are what the module is called with. A tensor depends on them if anything that it was made from does; tensors
     that share memory depend together. Strictly, an answer that the values contradict is an error.
 
-    An int goes on as a tensor, and is a question only where torch or Python need an int itself; `as_sizes`, it is a
-    question as soon as it is read, and what is computed from it is computed from the answer.
+    An int goes on as a tensor, and is a question only where torch or Python need an int itself. Among `sizes`, it is a
+    question as soon as it is read, and what is computed from it is computed from the answer. With `masks`, the end of a
+    slice is no question.
     """
 
-    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False, as_sizes: bool = False) -> None:
+    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False, ints: Ints = "tensors") -> None:
         super().__init__()
         self._is_strict = is_strict
-        self._as_sizes = as_sizes
+        self._ints_are = ints
         self._answers = list(answers)
         self._numbers = PythonNumbers(lambda truth: bool(self._answer("truth", truth)))
         self._selections = Selections(self._depends)
@@ -102,9 +108,16 @@ class Questions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         depends = self._depends((args, kwargs))
+        open_slice = find_open_slice(args[1], self._depends) if func in _ITEMS and self._ints_are == "masks" else None
+        if open_slice is not None:
+            result = call_with_mask(open_slice, *args)
+            self._mark(args[0] if func is torch.Tensor.__setitem__ else result)
+            return result
         if func in _ITEMS:
             depends = depends or self._depends(slice_ends(args[1]))
             args = (args[0], map_slices(args[1], self._bound), *args[2:])
+        if depends and func is torch.Tensor.tolist:
+            return self._listed(args[0])
         if depends and self._is_read(func, args):
             return self._read(func, args[0])
         if depends and (sizes := self._selections.read_size(func, args)) is not None:
@@ -141,7 +154,7 @@ class Questions(TorchFunctionMode):
         if func is real_number or (func is torch.Tensor.item and args[0].is_floating_point()):
             return True
         is_int = func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE - {torch.bool})
-        return is_int and not self._as_sizes
+        return is_int and self._ints_are != "sizes"
 
     def _read(self, func: Callable[..., Any], value: torch.Tensor) -> torch.Tensor:
         is_float = func is real_number or (func is torch.Tensor.item and value.is_floating_point())
@@ -150,6 +163,12 @@ class Questions(TorchFunctionMode):
             self._counts[id(number)] = number
         self._mark(number)
         return number
+
+    def _listed(self, values: torch.Tensor) -> Any:
+        """`values.tolist()`, each element read by itself."""
+        if values.ndim:
+            return [self._listed(each) for each in values]
+        return self.__torch_function__(torch.Tensor.item, (), (values,))
 
     def _read_size(self, sizes: Any, place: int | None) -> Any:
         """Sizes of a selection: the one that values decide is a number, which torch gets as the size itself."""
@@ -188,13 +207,15 @@ class Questions(TorchFunctionMode):
 
     def _bound(self, value: Any) -> Any:
         """The end of a slice: an int, whatever tensor it was."""
-        return self._int_of(value) if isinstance(value, torch.Tensor) and self._depends(value) else value
+        is_open = isinstance(value, torch.Tensor) and self._depends(value)
+        return self._int_of(value, ends_a_slice=True) if is_open else value
 
-    def _int_of(self, value: torch.Tensor) -> Any:
+    def _int_of(self, value: torch.Tensor, *, ends_a_slice: bool = False) -> Any:
         """The answer to a question of number, which one already given may imply."""
         known = self._numbers.known_int(value)
         if known is None:
-            known = self._answer("number", value.reshape(()).to(torch.int64), may_be_negative=not self._is_count(value))
+            number, is_count = value.reshape(()).to(torch.int64), self._is_count(value)
+            known = self._answer("number", number, may_be_negative=not is_count, ends_a_slice=ends_a_slice)
             if self._numbers.has(value):
                 self._numbers.learn_int(value, known)
         return known
@@ -210,9 +231,9 @@ class Questions(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             return self._numbers.answered(value)
 
-    def _answer(self, kind: Kind, value: torch.Tensor, *, may_be_negative: bool = True) -> Any:
+    def _answer(self, kind: Kind, value: torch.Tensor, **about: bool) -> Any:
         if not self._answers:
-            raise Asked(kind, value, source_of_running_code(3), may_be_negative=may_be_negative)
+            raise Asked(kind, value, source_of_running_code(3), **about)
         answer = self._answers.pop(0)
         if isinstance(answer, bool) != (kind == "truth"):
             raise RuntimeError("the model asks other questions at these sizes")
