@@ -47,6 +47,7 @@ class WithOnes(nn.Module):
         return torch.cat([boxes[:, :1], torch.ones(count, 1)], 1)
 
 
+@pytest.mark.long_table
 @pytest.mark.parametrize("model", [SumOfFound(), ShareOfKept(), FewFound(), WithOnes()], ids=lambda m: type(m).__name__)
 def test_a_branch_on_the_length_of_a_selection_is_in_the_file(model, tmp_path) -> None:
     result = anyshape.export(model, lambda n=4, k=5: torch.randn(n, k), tmp_path / "m.onnx")
