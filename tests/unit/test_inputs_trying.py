@@ -83,3 +83,9 @@ def test_auto_names_are_found_by_trying_and_said_so() -> None:
 def test_a_function_without_parameters_is_an_example_for_words() -> None:
     declared = declare(nn.Linear(4, 2), lambda: torch.randn(3, 4), dynamic={"input": "batch 4"})
     assert declared.source == "words" and declared.example_sizes == {"batch": 3}
+
+
+def test_a_module_with_large_inputs_is_not_called_for_real_again_and_again() -> None:
+    pool = nn.AvgPool1d(3)
+    assert Trial(pool, bind_call(pool, torch.randn(2, 3, 9))).is_small
+    assert not Trial(pool, bind_call(pool, torch.zeros(1000, 1, 1001))).is_small

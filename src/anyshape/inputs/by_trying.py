@@ -17,7 +17,7 @@ from anyshape.inputs.axis_moves import Place
 from anyshape.inputs.call_messages import example_refused
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import Declared, dtype_of
-from anyshape.inputs.kinds import recognise
+from anyshape.inputs.kinds import ValueKind, recognise
 from anyshape.modules.frames import source_of_error
 from anyshape.modules.state import kept
 
@@ -68,6 +68,7 @@ def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value
 
 
 _SMALL = 5_000_000  # parameters
+_SMALL_INPUTS = 1_000_000  # elements of the example: real calls are made at up to four times as many
 
 
 class Trial:
@@ -77,6 +78,7 @@ class Trial:
         self.module, self.bound = module, bound
         self._meta = self._meta_state() if may_use_meta else None
         self._known: dict[frozenset[tuple[Place, int]], bool] = {}
+        self._kinds: dict[str, ValueKind] = {}
         if self._meta is not None and self._error({}) is not None:
             self._meta = None
         if self._meta is None:
@@ -91,6 +93,9 @@ class Trial:
     @property
     def is_small(self) -> bool:
         """Whether a real call takes so little that some hundreds of them do no harm."""
+        tensors = [value for _, value in self.bound.leaves if isinstance(value, torch.Tensor)]
+        if sum(tensor.numel() for tensor in tensors) > _SMALL_INPUTS:
+            return False
         if not isinstance(self.module, torch.nn.Module):
             return True
         return sum(parameter.numel() for parameter in self.module.parameters()) <= _SMALL
@@ -148,7 +153,9 @@ class Trial:
             return torch.empty(shape, dtype=value.dtype, device="meta")
         if not sizes:
             return value.detach().clone()
-        drawn = recognise([value]).draw(shape, torch.Generator().manual_seed(0))
+        if path not in self._kinds:
+            self._kinds[path] = recognise([value])
+        drawn = self._kinds[path].draw(shape, torch.Generator().manual_seed(0))
         return drawn.to(dtype=value.dtype, device=value.device)
 
 
