@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     """The functions of torch that are kept whole; packed sequences are known for as long as one capture takes."""
     from anyshape.leaves.recurrent.packed_capture import PackedSequences
     from anyshape.leaves.recurrent.recurrent_capture import RecurrentNetworks
 
     sequences = PackedSequences()
-    return {**sequences.answers(), **RecurrentNetworks(sequences).answers()}
+    return {**sequences.replacements(), **RecurrentNetworks(sequences).replacements()}
 
 
 def translations() -> dict[OpOverload, Callable[..., Any]]:
