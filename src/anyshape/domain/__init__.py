@@ -33,7 +33,7 @@ from anyshape.domain.domain_text import declare_domain, format_domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
-from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided
+from anyshape.domain.solver_results import Decision, Range, Truth, Undecided
 from anyshape.domain.telling_points import sizes_near
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ __all__ = [
     "ROOT",
     "TRUE",
     "All",
-    "Answer",
     "AnyOf",
     "Bound",
     "Compare",
@@ -77,6 +76,7 @@ __all__ = [
     "Range",
     "Ref",
     "Sizes",
+    "Truth",
     "Undecided",
     "Undefined",
     "all_of",

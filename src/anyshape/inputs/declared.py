@@ -141,7 +141,7 @@ class Declared:
         return self.bound.rebuild(values)
 
     def call(self, module: Callable[..., Any], inputs: Inputs) -> Any:
-        """What the module answers."""
+        """The outputs of the module."""
         return module(*inputs.args, **inputs.kwargs)
 
     def elements(self, sizes: Sizes) -> int:

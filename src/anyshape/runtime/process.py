@@ -25,7 +25,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from anyshape.findings.finding import PACKAGE_FOLDER
 from anyshape.intercept.quiet import LOG
-from anyshape.runtime.child_messages import ChildDied, Death, Message, answer_call, read_message, write_message
+from anyshape.runtime.child_messages import ChildDied, Death, Message, read_message, reply_to_call, write_message
 from anyshape.runtime.session import TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"
@@ -145,7 +145,7 @@ class ChildProcess:
             return self._loaded
         reply = self._ask(request)
         while reply is not None and reply.kind == "call":
-            reply = self._ask(answer_call(reply, self._operators))
+            reply = self._ask(reply_to_call(reply, self._operators))
         return reply
 
     def _have_it_loaded(self) -> None:
