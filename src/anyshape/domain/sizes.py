@@ -1,4 +1,4 @@
-"""Which sizes to try: a small set that meets what goes wrong, the most telling first.
+"""Choose the sizes at which a file is compared: a small set, with those first that most often show a fault.
 
 Every point is in the domain and within the budget. The same arguments give the same points.
 """

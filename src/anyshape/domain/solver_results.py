@@ -1,4 +1,4 @@
-"""What the solver answers. It is given limited time, so every answer has room for "unknown".
+"""Results of the solver: yes, no, or unknown, since its time is limited.
 
 `find_point` and `smallest_point` return None only when there is no point; not knowing raises `Undecided`.
 """

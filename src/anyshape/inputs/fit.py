@@ -1,4 +1,4 @@
-"""An axis as an expression of the sizes, found by asking: what is its size at these sizes?
+"""Find the expression of the sizes that an axis follows, by calling the function of sizes at further sizes.
 
 `ask` may be called at any point of the domain. An expression counts only if it gives the size at every point that was
 asked, those that had no part in finding it included.

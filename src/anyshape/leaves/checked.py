@@ -1,4 +1,4 @@
-"""Functions that look at values inside torch before they compute -> the same without the look.
+"""torch functions that check values before they compute -> the same functions without the check.
 
 `cov` and `corrcoef` ask whether there are enough observations, `one_hot` whether all classes are in range,
 `gaussian_nll_loss` whether a variance is negative; a trace has no values to check (seen to torch 2.13). Where eager

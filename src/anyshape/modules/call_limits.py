@@ -1,4 +1,4 @@
-"""Limits of what runs for us: time, memory, and the signals of the user's program.
+"""Limits on calls of the user's code: time, memory, and the signals of the user's program.
 
 Time: a watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
 thread enters or leaves a `with`, cleans up or imports a module: what is being put back is put back. For two seconds it

@@ -1,4 +1,4 @@
-"""One life of a child process: how its interpreter is started so that it finds what we found, and how it ends.
+"""Start and end one child process; its interpreter finds the same packages as this one.
 
 The child takes over our `sys.path` as it is now, in another order: Python's own modules first, then this package and the
 installed ones. A file in the user's folder that has the name of one of them (`queue.py`) is not imported in its place.
