@@ -1,6 +1,26 @@
 """The domain: named dims, their ranges and multiples, the relations between them, and what follows from all that.
 
 What needs the solver is loaded on first use, so that importing this package loads no z3.
+
+Files, in the order in which data flows:
+
+    expr              integer expressions over dims: `2*seq`, `past + seq`
+    polynomial        polynomials over atoms, with which simplify computes
+    simplify          the canonical form of an expression
+    condition         comparisons of expressions, joined by and, or, not
+    parse             text -> expressions and conditions
+    dims              the records Dim and Domain
+    domain_text       where=[...] -> Domain, and Domain -> text
+    bound             what one condition implies for one dim
+    bounded_values    bounds of an input's values: `1 <= lengths <= seq`
+    solve             conditions -> z3; the only file that imports it
+    solver_results    what z3 found: Truth, Decision, Range, Undecided
+    solver_questions  is the domain empty, does it imply this, a point in it, its smallest point, the range of a value
+    within            the shortest form of an expression under the rules of a domain
+    intervals         bounds of expressions in 64-bit integers
+    sizes             choose the sizes at which a file is compared
+    telling_points    which of several points to prefer
+    completion        wished sizes -> points that keep the relations and the budget
 """
 
 from __future__ import annotations

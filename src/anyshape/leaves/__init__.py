@@ -6,6 +6,26 @@ there are at the traced size. Nothing is patched: a torch function mode sees the
 
 A leaf is a file or a folder with a function `replacements`: torch function -> what is called in its place. If that is an
 operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+
+Files, in the order in which data flows:
+
+    define              register one operator of ours; the torch function mode that calls leaves
+    open_splits         chunk, split, tensor_split of an open axis
+    sized               functions that torch traces at the traced sizes only
+    signal_windows      hann_window and its like at an open length
+    squeezed            squeeze of an open axis
+    checked             functions that check values first
+    grouped             grouped_mm on fake tensors
+    hinted              a check in nn.Transformer that only chooses a kernel
+    pooled              pooling over a whole open axis
+    ranged              arange between tensors
+    spectra             istft to a computed length
+    recurrent/          LSTM, GRU, RNN, padded or packed
+    transformer_layers  nn.Transformer's layers with their masks
+    lifted              torch.cond, while_loop, scan and map, kept whole
+    reading             values that a function reads besides its arguments
+    loop                the operators of programs with loops: `anyshape::loop`, pick, cut, put
+    whole               a number computed through floats, in one piece
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """Recurrent networks, padded or packed, as one operator each: kept whole in a capture, written as ONNX's LSTM, GRU and RNN.
 
-`recurrent` defines the operators, `*_capture` records them, `*_nodes` and what they import write them.
-`fold_leaf_weights` and `admit_empty_batch` are for the whole model, after translation.
+Files, in the order in which data flows:
+
+    recurrent          defines the operators anyshape::lstm, gru, rnn_tanh, rnn_relu
+    recurrent_capture  torch.lstm and its like -> these operators
+    packed_capture     packed sequences, without freezing a size
+    network            a network as a translation sees it: kind, cells, initial states
+    recurrent_nodes    these operators -> ONNX, layer by layer
+    step               one layer: LSTM, GRU, RNN, or a Scan over steps
+    folded_weights     weights in ONNX's layout, and batches of size 0, after translation
 """
 
 from __future__ import annotations
