@@ -33,7 +33,7 @@ Files, in the order in which data flows:
 
 from anyshape.inputs.added_inputs import StateInput, state_parameter, with_state
 from anyshape.inputs.by_trying import explain_bad_inputs, is_bad_value
-from anyshape.inputs.calls import BoundCall, Inputs, bind_call
+from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declare import declare
 from anyshape.inputs.declared import Declared, InputLeaf, ValueParameter
 from anyshape.inputs.sizes_function import DimRange, dim
@@ -47,7 +47,6 @@ __all__ = [
     "Inputs",
     "StateInput",
     "ValueParameter",
-    "bind_call",
     "declare",
     "dim",
     "explain_bad_inputs",

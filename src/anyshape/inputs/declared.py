@@ -148,10 +148,6 @@ class Declared:
         """How many elements all inputs have together at these sizes."""
         return sum(math.prod(leaf.shape(sizes)) for leaf in self.open_leaves)
 
-    def check_made(self, sizes: Sizes, inputs: Inputs) -> None:
-        """Raise DeclarationError unless the inputs have exactly the declared shapes, dtypes and constants."""
-        check_values(self.leaves, self.flat(inputs), sizes)
-
     def feeds(self, inputs: Any) -> dict[str, Array]:
         """What the file is fed: an array for each open leaf, by its name in the file."""
         values = self.open_values(inputs)

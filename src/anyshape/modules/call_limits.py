@@ -171,11 +171,6 @@ class TimeLimit:
         """Seconds that are left, of this part if one is entered."""
         return self._deadlines[-1] - monotonic()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether all of the time is over, not only that of a part."""
-        return monotonic() >= self._deadlines[0]
-
     def check(self) -> None:
         """Raise OutOfTime if the time is over."""
         if self.left <= 0:
