@@ -24,6 +24,14 @@ from anyshape.deploying.ort_web import find_ort_web
 from anyshape.findings import UsageError
 
 
+def read_ir_shapes(path: Path) -> dict[str, str]:
+    """The shape of each input as OpenVINO prints it: `[1..8,?]`."""
+    import openvino
+
+    loaded = openvino.Core().read_model(str(path))
+    return {port.get_any_name(): str(port.get_partial_shape()) for port in loaded.inputs}
+
+
 class Decoder(torch.nn.Module):
     """A step of a decoder with a cache, which is one more than it was after the call."""
 

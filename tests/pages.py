@@ -2,7 +2,8 @@
 
 A `python` block runs in the page's own namespace and folder; a block that begins with `# model.py` is also that file. A
 `text` block directly under it is what it prints, with the warnings for narrowed contracts. In a `console` block each
-`$ anyshape ...` is run, and what follows is what it says. A block that begins with `# not run` is left alone.
+`$ anyshape ...` or `$ NAME=VALUE anyshape ...` is run, and what follows is what it says. A block that begins with
+`# not run` is left alone.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import os
 import re
 import shlex
 import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anyshape
 
@@ -90,9 +94,16 @@ class Reader:
             return f"{self.status}\n"
         command, _, file = command.partition(" > ")
         words = shlex.split(command)
+        environment = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
+        words = words[len(environment) :]
         assert words[0] == "anyshape", f"a console block can run anyshape only, not {words[0]!r}"
         said = io.StringIO()
-        with _as_process(["anyshape", *words[1:]]), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        with (
+            mock.patch.dict(os.environ, environment),
+            _as_process(["anyshape", *words[1:]]),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
             self.status = run_command_line()
         lines = [line for line in said.getvalue().splitlines(keepends=True) if not line.startswith("anyshape: ")]
         if not file:

@@ -206,6 +206,48 @@ def test_the_rule_about_decisions_can_fail(text: str) -> None:
     assert decisions_on_findings('Finding(code="AS112", what="it is so")') == []
 
 
+MAP_HEAD = "Files, in the order in which data flows:"
+
+
+def files_on_map(text: str) -> list[str]:
+    """The files and sub-rooms (`name/`) that the docstring of a room's `__init__.py` lists."""
+    _, _, lines = (ast.get_docstring(ast.parse(text)) or "").partition(MAP_HEAD)
+    return [line.split()[0] for line in lines.splitlines() if line.strip()]
+
+
+def files_in_room(room: Path) -> list[str]:
+    return [
+        *(path.stem for path in room.glob("*.py") if path.stem != "__init__"),
+        *(f"{path.parent.name}/" for path in room.glob("*/__init__.py")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "room",
+    sorted(path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE),
+    ids=lambda room: room.relative_to(SOURCE).as_posix(),
+)
+def test_the_map_of_a_room_has_each_of_its_files_once(room: Path) -> None:
+    text = (room / "__init__.py").read_text(encoding="utf-8")
+    assert sorted(files_on_map(text)) == sorted(files_in_room(room)), "add a line to the docstring of __init__.py"
+
+
+def test_a_map_that_is_wrong_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "one.py").touch()
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "__init__.py").touch()
+    text = f'"""A room.\n\n{MAP_HEAD}\n\n    one   what it does\n    two/  what it does\n"""\n'
+    assert sorted(files_on_map(text)) == sorted(files_in_room(tmp_path)) == ["one", "two/"]
+    assert files_on_map('"""A room."""') == []
+
+
+def test_the_page_about_architecture_names_files_that_exist() -> None:
+    page = (SOURCE.parent.parent / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", page)
+    assert len(named) > 40
+    assert [name for name in named if not (SOURCE / name).exists()] == []
+
+
 def test_importing_anyshape_is_light() -> None:
     code = "import sys, anyshape; print(sorted({'torch','onnxruntime','z3','sympy','numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -49,6 +49,13 @@ def test_an_example_prints_what_stands_beside_it(script: Path, tmp_path: Path) -
         check_triton(file, tmp_path / f"{file.stem}-triton")
 
 
+def test_the_demo_runs(tmp_path: Path) -> None:
+    printed = run([sys.executable, str(EXAMPLES / "demo.py")], tmp_path)
+    assert printed.count("\nkept: ") == 3
+    assert "AS102 size-baked-in: " in printed
+    assert printed.endswith("at batch 64, the file gives x itself: True\n")
+
+
 @pytest.mark.parametrize(
     "folder", [each for each in FOLDERS if (each / "model.py").exists()], ids=lambda each: each.name
 )

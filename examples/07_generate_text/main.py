@@ -36,11 +36,11 @@ def generate(session, ids, mask, new_tokens):
     step = ids
     for _ in range(new_tokens):
         positions = np.maximum(mask.cumsum(1) - 1, 0)[:, -step.shape[1] :]
-        answers = session.run(None, {"input_ids": step, "attention_mask": mask, "position_ids": positions, **past})
-        answers = dict(zip(names, answers, strict=True))
-        step = answers["logits"][:, -1:].argmax(-1)
+        outputs = session.run(None, {"input_ids": step, "attention_mask": mask, "position_ids": positions, **past})
+        outputs = dict(zip(names, outputs, strict=True))
+        step = outputs["logits"][:, -1:].argmax(-1)
         ids, mask = np.hstack([ids, step]), np.hstack([mask, np.ones_like(step)])
-        past = {name: answers[name.replace("past_key_values", "present")] for name in past}
+        past = {name: outputs[name.replace("past_key_values", "present")] for name in past}
     return ids
 
 

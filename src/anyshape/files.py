@@ -39,6 +39,8 @@ from anyshape.verify import VerifyOptions
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+__all__ = ["FilesCompared", "FixedFile", "FrozenFile", "compare", "fix", "freeze"]
+
 __is_entrance__ = True
 
 _SMALL = 4096

@@ -1,6 +1,7 @@
 """The pages of docs/errors: their parts, and their scripts run as a user would run them.
 
-A script stands in a file `model.py` of an empty folder. What it writes with `anyshape.export` is kept, and a later script
+A script stands in a file `model.py` of an empty folder. A `console` block with `$ anyshape ...` below it becomes its last
+lines, which run the command in this process. What a script writes with `anyshape.export` is kept, and a later script
 that begins with the very same lines gets the same files: an export costs seconds, and many pages begin with the same one.
 """
 
@@ -11,7 +12,8 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -21,7 +23,9 @@ import torch
 from anyshape.findings import AnyshapeError
 
 _TITLE = re.compile(r"# (AS\d{3}) ([a-z][a-z-]*)\n")
-_BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(python|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SCRIPT = r"(?:python|console|python console)"
+_KINDS = re.compile(rf"{_SCRIPT} text {_SCRIPT}")
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,25 @@ class Page:
 def parse_page(markdown: str) -> Page:
     """The parts of a page. Raises ValueError where one is missing."""
     title = _TITLE.match(markdown)
-    blocks = [(kind, text) for kind, text in _BLOCK.findall(markdown)]
-    if title is None or [kind for kind, _ in blocks] != ["python", "text", "python"]:
-        raise ValueError(f"not a title and blocks of python, text, python: {markdown[:60]!r}")
-    return Page(title[1], title[2], *(text.rstrip("\n") for _, text in blocks))
+    blocks = [(kind, text.rstrip("\n")) for kind, text in _BLOCK.findall(markdown)]
+    kinds = [kind for kind, _ in blocks]
+    if title is None or not _KINDS.fullmatch(" ".join(kinds)):
+        raise ValueError(f"not a title and blocks of a script, text, a script: {markdown[:60]!r}")
+    middle = kinds.index("text")
+    return Page(title[1], title[2], _script(blocks[:middle]), blocks[middle][1], _script(blocks[middle + 1 :]))
+
+
+def _script(blocks: Sequence[tuple[str, str]]) -> str:
+    """The blocks as one Python script."""
+    return "\n".join(text if kind == "python" else _run_command(text) for kind, text in blocks)
+
+
+def _run_command(console: str) -> str:
+    """`$ anyshape explain AS102` -> the lines of Python that do the same, and raise the error that it would print."""
+    words = shlex.split(console)
+    if words[:2] != ["$", "anyshape"] or "\n" in console:
+        raise ValueError(f"not one command of anyshape: {console!r}")
+    return f"from anyshape.cli.main import app\napp({words[2:]!r}, standalone_mode=False)"
 
 
 def with_text(markdown: str, text: str) -> str:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from anyshape.domain import (
     All,
-    Answer,
     AnyOf,
     Compare,
     Condition,
@@ -24,6 +23,7 @@ from anyshape.domain import (
     Op,
     Range,
     Ref,
+    Truth,
     Undecided,
     decide,
     evaluate,
@@ -94,7 +94,7 @@ def values_of(expr: Expr, points: list[Sizes]) -> list[int]:
 @quick(40)
 @given(domains())
 def test_a_domain_is_empty_when_no_point_is_in_it(domain: Domain) -> None:
-    assert is_empty(domain) is (Answer.NO if brute_force(domain) else Answer.YES)
+    assert is_empty(domain) is (Truth.NO if brute_force(domain) else Truth.YES)
 
 
 @quick(40)
@@ -147,7 +147,7 @@ def test_a_contradiction_is_one_and_needs_all_of_its_rules(domain: Domain) -> No
         assert set(rules) <= set(domain.conditions())
         assert not brute_force(Domain(wide, rules))
         fewer = [tuple(other for other in rules if other != rule) for rule in rules]
-        assert all(is_empty(Domain(tuple(Dim(name, 0) for name in NAMES), left)) is not Answer.YES for left in fewer)
+        assert all(is_empty(Domain(tuple(Dim(name, 0) for name in NAMES), left)) is not Truth.YES for left in fewer)
 
 
 @quick(40)
@@ -168,8 +168,8 @@ def test_the_solver_divides_as_python_does(left: int, right: int, symbol: str) -
 def test_without_time_a_large_domain_stays_unknown() -> None:
     a, b = Ref("a"), Ref("b")
     domain = Domain((Dim("a", 2), Dim("b", 2)), (Compare("==", a * b, Number(1_000_003)),))
-    assert is_empty(domain, timeout_ms=1) is Answer.UNKNOWN
+    assert is_empty(domain, timeout_ms=1) is Truth.UNKNOWN
     assert decide(domain, Compare("<", a, b), timeout_ms=1).unknown
-    assert range_of(domain, a, timeout_ms=1) == Range(Answer.UNKNOWN, Answer.UNKNOWN)
+    assert range_of(domain, a, timeout_ms=1) == Range(Truth.UNKNOWN, Truth.UNKNOWN)
     with pytest.raises(Undecided, match="AS008"):
         find_point(domain, timeout_ms=1)

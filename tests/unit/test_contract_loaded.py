@@ -20,7 +20,7 @@ import anyshape
 from anyshape.contract.defend import defend
 from anyshape.contract.metadata import write_contract
 from anyshape.findings import AnyshapeError, Finding
-from anyshape.loading.loaded import Answers, Loaded, load
+from anyshape.loading.loaded import Loaded, Outputs, load
 from anyshape.records.contract import Contract, Opaque, TensorPromise
 from anyshape.saving import model_bytes, save_model
 
@@ -73,12 +73,12 @@ def test_several_outputs_are_found_by_index_by_name_and_unpacked() -> None:
 
 def test_an_output_that_is_not_there_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="the outputs are a, b"):
-        Answers(["a", "b"], [1, 2])["c"]
+        Outputs(["a", "b"], [1, 2])["c"]
 
 
 def test_answers_have_a_name_each() -> None:
-    with pytest.raises(ValueError, match="1 names for 2 answers"):
-        Answers(["a"], [1, 2])
+    with pytest.raises(ValueError, match="1 names for 2 outputs"):
+        Outputs(["a"], [1, 2])
 
 
 @pytest.mark.parametrize(

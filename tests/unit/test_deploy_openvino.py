@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.deployed import DECODER_VALUES, Decoder, decoder_inputs, export_decoder
+from tests.deployed import DECODER_VALUES, Decoder, decoder_inputs, export_decoder, read_ir_shapes
 
 import anyshape
 from anyshape.deploying import openvino_target
 from anyshape.runtime import ChildRunner, RuntimeFailed
-from anyshape.runtime.openvino_session import OpenvinoSession, read_ir_shapes
+from anyshape.runtime.openvino_session import OpenvinoSession
 
 pytestmark = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
 

@@ -6,10 +6,10 @@ import pytest
 
 import anyshape.domain
 from anyshape.domain import (
-    Answer,
     Decision,
     Domain,
     Range,
+    Truth,
     Undecided,
     decide,
     declare_domain,
@@ -81,7 +81,7 @@ def test_a_range_without_an_end_says_so() -> None:
 
 def test_nothing_has_a_value_in_an_empty_domain() -> None:
     empty = Domain(OPEN.dims, (parse_condition("a < a"),))
-    assert is_empty(empty) is Answer.YES
+    assert is_empty(empty) is Truth.YES
     assert find_point(empty) is None
     assert smallest_point(empty) is None
     assert range_of(empty, parse_expr("a")) is None
@@ -111,7 +111,7 @@ def test_of_equal_sums_the_first_in_the_order_of_the_dims_wins(condition: str, s
 
 def test_questions_about_no_dims_have_answers() -> None:
     nothing = declare_domain([])
-    assert is_empty(nothing) is Answer.NO
+    assert is_empty(nothing) is Truth.NO
     assert find_point(nothing) == {}
     assert smallest_point(nothing) == {}
     assert decide(nothing, parse_condition("1 < 2")).proved

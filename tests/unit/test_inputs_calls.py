@@ -9,9 +9,14 @@ import torch
 from torch import nn
 
 from anyshape.findings import DeclarationError
-from anyshape.inputs import Inputs, bind_call
+from anyshape.inputs import Inputs
+from anyshape.inputs.calls import BoundCall, bind_inputs, read_signature
 
 X, Y, Z = torch.zeros(2), torch.ones(3), torch.ones(4)
+
+
+def bind_call(module: Any, inputs: Any) -> BoundCall:
+    return bind_inputs(read_signature(module), inputs)
 
 
 class Several(nn.Module):

@@ -13,6 +13,7 @@ from torch import nn
 
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared, declare
+from anyshape.inputs.declared import check_values
 from anyshape.inputs.kinds import recognise
 
 INF = float("inf")
@@ -183,9 +184,9 @@ def test_a_function_that_changes_its_rule_is_found_out() -> None:
         declared.make({"n": 1000}, 0)
 
 
-def test_check_made_sees_shapes_dtypes_and_constants() -> None:
+def test_a_check_of_made_inputs_sees_shapes_dtypes_and_constants() -> None:
     declared = declare(Anything(), (torch.ones(3), torch.ones(2), 7), dynamic={"x": "n"})
-    declared.check_made({"n": 4}, declared.make({"n": 4}, 1))
+    check_values(declared.leaves, declared.flat(declared.make({"n": 4}, 1)), {"n": 4})
     wrong: list[Callable[[list[Any]], list[Any]]] = [
         lambda flat: [torch.ones(5), *flat[1:]],
         lambda flat: [flat[0].double(), *flat[1:]],
@@ -193,4 +194,4 @@ def test_check_made_sees_shapes_dtypes_and_constants() -> None:
     ]
     for spoil in wrong:
         with pytest.raises(DeclarationError, match="AS017"):
-            declared.check_made({"n": 4}, declared.rebuild(spoil(declared.flat(declared.make({"n": 4}, 1)))))
+            check_values(declared.leaves, spoil(declared.flat(declared.make({"n": 4}, 1))), {"n": 4})

@@ -7,8 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.inputs import bind_call, declare
+from anyshape.inputs import declare
 from anyshape.inputs.by_trying import Trial
+from anyshape.inputs.calls import BoundCall, bind_inputs, read_signature
+
+
+def bind_call(module: Any, inputs: Any) -> BoundCall:
+    return bind_inputs(read_signature(module), inputs)
 
 
 class Remembers(nn.Module):

@@ -97,5 +97,5 @@ def test_warning_about_the_users_own_attributes_still_stands() -> None:
 
 def test_every_leaf_is_a_function_of_torch() -> None:
     for name in LEAVES:
-        answers = import_module(f"anyshape.leaves.{name}").answers()
-        assert answers and all(callable(function) for function in answers)
+        replacements = import_module(f"anyshape.leaves.{name}").replacements()
+        assert replacements and all(callable(function) for function in replacements)

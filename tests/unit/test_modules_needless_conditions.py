@@ -13,7 +13,7 @@ from torch import nn
 import anyshape
 from anyshape.capture.rerolled.growth import may_grow
 from anyshape.domain import Dim, Domain, parse_condition
-from anyshape.intercept.needless_conditions import find_needless_answer
+from anyshape.intercept.needless_conditions import find_needless_truth
 
 
 class _Condition:
@@ -24,7 +24,7 @@ class _Condition:
         self._otherwise = otherwise
 
     def __bool__(self) -> bool:
-        answer = find_needless_answer(sys._getframe(1))
+        answer = find_needless_truth(sys._getframe(1))
         self.found.append(answer)
         return self._otherwise if answer is None else answer
 

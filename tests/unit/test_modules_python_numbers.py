@@ -14,7 +14,7 @@ def read(function, number: int | float, x: torch.Tensor | None = None, answers=(
     x = torch.ones(2) if x is None else x
     value = torch.tensor(number)
     with Questions((x, value), answers) as questions:
-        return questions.answered(function(x, value.item()))
+        return questions.outputs_as_tensors(function(x, value.item()))
 
 
 ALONE = [
@@ -145,7 +145,7 @@ def test_python_s_own_functions_take_it(number) -> None:
     x, value, model = torch.ones(2), torch.tensor(number), Rounds()
     expected = model(x, value)
     with open_numbers(model), Questions((x, value), ()) as questions:
-        actual = questions.answered(model(x, value))
+        actual = questions.outputs_as_tensors(model(x, value))
     assert all(torch.equal(one, other) for one, other in zip(actual, expected, strict=True))
 
 

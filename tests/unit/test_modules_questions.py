@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.intercept.answered import Below, FixedDecisions, QuestionModule, Times, find_next_question
+from anyshape.intercept.fixed_decisions import Below, FixedDecisions, QuestionModule, Times, find_next_question
 from anyshape.intercept.questions import Asked, Questions
 
 

@@ -53,7 +53,7 @@ def test_python_s_own_functions_take_it() -> None:
     x = torch.tensor([1.5, 2.5])
     expected = Model()(x)
     with open_numbers(Model()), Questions(x, ()) as questions:
-        actual = questions.answered(Model()(x))
+        actual = questions.outputs_as_tensors(Model()(x))
     assert actual[2] == 2.0
     assert [float(value) for value in actual] == pytest.approx(expected)
     assert actual[0].dtype == torch.float32

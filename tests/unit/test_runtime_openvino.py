@@ -13,13 +13,14 @@ import onnx
 import pytest
 import torch
 from onnx import numpy_helper, parser
+from tests.deployed import read_ir_shapes
 
 import anyshape
 from anyshape.checking.outside_runs import AnswersOutside, run_outside
 from anyshape.contract.metadata import read_contract
 from anyshape.findings import UsageError
 from anyshape.runtime import ChildRunner, RuntimeFailed, RuntimeRejected
-from anyshape.runtime.openvino_session import OpenvinoSession, read_ir_shapes, save_ir
+from anyshape.runtime.openvino_session import OpenvinoSession, save_ir
 from anyshape.runtime.runtimes import RUNTIMES, check_runtime
 
 pytestmark = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")

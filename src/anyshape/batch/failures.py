@@ -1,4 +1,4 @@
-"""How the process of a model ended -> what its row says: the export's own result, or a named failure."""
+"""How the process of a model ended -> its row: the export's own result, or a named failure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,17 @@
-"""Stage: the module as programs of torch, one way to capture (a rung) after another."""
+"""Stage: the module -> programs of torch with the conditions under which they hold. One way to capture is a rung.
+
+Files, in the order in which data flows:
+
+    rungs              METHODS: the ways to capture, each CaptureContext -> Captured
+    trace_sizes        choose the sizes to trace at
+    symbolic           the rung that calls torch.export with symbolic sizes
+    guards             every condition that torch recorded -> Guard, in the user's dims, proved or not by z3
+    sympy_terms        torch's sympy expressions -> ours
+    layout_conditions  conditions by which torch chooses a view or a copy: dropped
+    regions            a guard cuts the domain -> capture the other side, too
+    size_steps         the steps of a program that compute with sizes
+    overflow           where these stay exact in 64 bits
+    guard_candidates   guards as candidates for rules of explore
+    generalized/       the rung that learns a program from concrete traces
+    rerolled/          the rung that finds loops in traces
+"""

@@ -209,7 +209,7 @@ class _Parts:
         region = _bounded(found.regions[0], self._extra)
         if _outputs(found) != self._outputs or not holds(region.condition, sizes):
             return False  # with another structure, or in other dtypes, no one file can answer both
-        self.regions.append(replace(region, answers=found.answers))
+        self.regions.append(replace(region, outputs=found.outputs))
         return True
 
 
@@ -234,7 +234,7 @@ def _is_possible(domain: Domain, *conditions: Condition) -> bool:
 
 
 def _outputs(captured: Captured) -> list[tuple[str, str]]:
-    return [(answer.path, answer.dtype) for answer in captured.answers]
+    return [(output.path, output.dtype) for output in captured.outputs]
 
 
 def _bounded(region: Region, extra: frozenset[Condition | None]) -> Region:

@@ -21,7 +21,7 @@ from anyshape.capture.guards import (
     user_lines,
 )
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
-from anyshape.capture.sympy_terms import answers_of
+from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
@@ -122,7 +122,7 @@ def read_capture(
         asserted = traced.asserted | asserted_truths(traced.program)  # decomposing may give them other symbols
         guards = (*guards, *collect_guards(environment, symbols, declared.domain, also, asserted))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
-    return Captured("symbolic", (region,), answers_of(traced.program, traced.paths, symbols, declared.domain))
+    return Captured("symbolic", (region,), outputs_of(traced.program, traced.paths, symbols, declared.domain))
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from anyshape.domain import (
     simplify,
 )
 from anyshape.domain.within import simplify_within
-from anyshape.records.captured import Answer
+from anyshape.records.captured import OutputTensor
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -234,24 +234,24 @@ def _points(domain: Domain) -> Iterator[Sizes]:
                 yield sizes
 
 
-def answers_of(
+def outputs_of(
     program: ExportedProgram, paths: Sequence[str], symbols: Mapping[str, Expr], domain: Domain
-) -> tuple[Answer, ...]:
+) -> tuple[OutputTensor, ...]:
     """The outputs of the program, path by path; axes have the shortest expressions that the domain allows."""
     import torch
 
     given = next(node for node in reversed(program.graph.nodes) if node.op == "output").args[0]
     asked = set(map(str, program.graph_signature.user_outputs))
     values = [node.meta["val"] for node in given if getattr(node, "name", None) in asked]
-    answers = []
+    outputs = []
     for path, value in zip(paths, values[-len(paths) :] if paths else (), strict=True):
         if isinstance(value, torch.Tensor):
             axes = tuple(_size(size, symbols, domain) for size in value.shape)
-            answers.append(Answer(path, str(value.dtype).removeprefix("torch."), axes))
+            outputs.append(OutputTensor(path, str(value.dtype).removeprefix("torch."), axes))
         else:
             kind = {torch.SymInt: "int64", torch.SymBool: "bool", int: "int64", bool: "bool"}
-            answers.append(Answer(path, kind.get(type(value), "float32"), ()))
-    return tuple(answers)
+            outputs.append(OutputTensor(path, kind.get(type(value), "float32"), ()))
+    return tuple(outputs)
 
 
 def _size(size: Any, symbols: Mapping[str, Expr], domain: Domain) -> Expr | None:

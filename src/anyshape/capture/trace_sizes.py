@@ -1,4 +1,6 @@
-"""At which sizes to trace: distinct ones of at least 2; and capture again where one was equal to a number by accident."""
+"""Choose the sizes to trace at: distinct, and at least 2. Trace again where such a size happens to equal a number of the
+model.
+"""
 
 from __future__ import annotations
 

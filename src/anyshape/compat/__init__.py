@@ -1,4 +1,11 @@
-"""`torch.onnx.export`'s own signature, and an object like the one that it returns: change one import."""
+"""`torch.onnx.export`'s own signature, and an object like the one that it returns: change one import.
+
+Files, in the order in which data flows:
+
+    export_call   export() with torch's arguments
+    onnx_program  what it returns
+    artifacts     report, profile and captured program
+"""
 
 from anyshape.compat.artifacts import NotHonoured
 from anyshape.compat.export_call import export

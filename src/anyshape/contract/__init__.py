@@ -1,1 +1,15 @@
-"""The contract of a file: written into its metadata, checked at each call, and enforced by the graph itself."""
+"""Stage: the contract of a file: written into its metadata, and enforced by the graph itself.
+
+Files, in the order in which data flows:
+
+    build          facts of all stages -> Contract
+    graph_rules    Contract -> rules on the axes of inputs
+    defend         those rules as nodes of the graph
+    defend_values  bounds of values as nodes of the graph
+    to_json        Contract -> JSON
+    from_json      JSON -> Contract
+    metadata       Contract in the metadata of a file
+    digest         whether a file is still the one that was verified
+    foreign        the contract of a file of another exporter, which promises nothing
+    file_messages  findings about files
+"""

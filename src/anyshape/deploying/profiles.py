@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from anyshape.deploying.deploy_messages import broken_profile, corner_outside, not_proved, outside_profile
 from anyshape.deploying.deployment import DimRanges
 from anyshape.domain import (
-    Answer,
     Compare,
     Condition,
     Domain,
@@ -24,6 +23,7 @@ from anyshape.domain import (
     Op,
     Ref,
     Sizes,
+    Truth,
     Undecided,
     all_of,
     any_of,
@@ -239,7 +239,7 @@ def find_endless(domain: Domain, axes: Sequence[Expr]) -> list[str]:
 
 def _top(domain: Domain, name: str) -> object:
     found = range_of(domain, Ref(name), timeout_ms=_TIMEOUT_MS)
-    return Answer.UNKNOWN if found is None else found.high
+    return Truth.UNKNOWN if found is None else found.high
 
 
 def _equal(axis: Expr, value: int) -> Condition:

@@ -1,1 +1,18 @@
-"""Facts of the stages -> findings in the user's own words, one file a rule."""
+"""Stage: facts of the other stages -> findings in the user's own words, one file a rule.
+
+Files, in the order in which data flows:
+
+    refusals              the module refuses sizes of the domain
+    one_size              the module works at one size of a dim (AS102)
+    value_findings        values that decide, and values that the module takes
+    state_and_randomness  models that keep state or draw numbers
+    captures              no capture, or no translation: which line, which operator
+    operators             operators without a translation
+    limits_reached        time, memory, 64 bits
+    differences           the file's outputs differ from the module's
+    outputs               outputs that are not as declared
+    comparison_notes      notes on what was compared
+    consent               promises that the user lowers
+    file_rules            RULES: the rules about a compared file, in order
+    wording               words that several rules share
+"""

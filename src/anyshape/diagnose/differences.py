@@ -1,4 +1,4 @@
-"""The file does not answer as the module does: which output, at which smallest sizes, at which node, and whose condition it is.
+"""The file's outputs differ from the module's: which output, at which smallest sizes, at which node, and by whose condition.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,

@@ -1,4 +1,4 @@
-"""Calls that do not answer alike.
+"""Findings about models whose calls differ with equal inputs: they keep state, or draw random numbers.
 
 a later call answers otherwise than a first one     ->  AS143; AS146, a warning, where `state="frozen"` accepts that
 two identical calls answer otherwise                ->  AS145

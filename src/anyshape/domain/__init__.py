@@ -1,6 +1,26 @@
 """The domain: named dims, their ranges and multiples, the relations between them, and what follows from all that.
 
 What needs the solver is loaded on first use, so that importing this package loads no z3.
+
+Files, in the order in which data flows:
+
+    expr              integer expressions over dims: `2*seq`, `past + seq`
+    polynomial        polynomials over atoms, with which simplify computes
+    simplify          the canonical form of an expression
+    condition         comparisons of expressions, joined by and, or, not
+    parse             text -> expressions and conditions
+    dims              the records Dim and Domain
+    domain_text       where=[...] -> Domain, and Domain -> text
+    bound             what one condition implies for one dim
+    bounded_values    bounds of an input's values: `1 <= lengths <= seq`
+    solve             conditions -> z3; the only file that imports it
+    solver_results    what z3 found: Truth, Decision, Range, Undecided
+    solver_questions  is the domain empty, does it imply this, a point in it, its smallest point, the range of a value
+    within            the shortest form of an expression under the rules of a domain
+    intervals         bounds of expressions in 64-bit integers
+    sizes             choose the sizes at which a file is compared
+    telling_points    which of several points to prefer
+    completion        wished sizes -> points that keep the relations and the budget
 """
 
 from __future__ import annotations
@@ -33,7 +53,7 @@ from anyshape.domain.domain_text import declare_domain, format_domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
 from anyshape.domain.parse import caret, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
-from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided
+from anyshape.domain.solver_results import Decision, Range, Truth, Undecided
 from anyshape.domain.telling_points import sizes_near
 
 if TYPE_CHECKING:
@@ -62,7 +82,6 @@ __all__ = [
     "ROOT",
     "TRUE",
     "All",
-    "Answer",
     "AnyOf",
     "Bound",
     "Compare",
@@ -77,6 +96,7 @@ __all__ = [
     "Range",
     "Ref",
     "Sizes",
+    "Truth",
     "Undecided",
     "Undefined",
     "all_of",

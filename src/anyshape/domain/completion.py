@@ -12,7 +12,7 @@ from anyshape.domain.condition import Compare, Condition
 from anyshape.domain.dims import Domain, Point, fits
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import Session
-from anyshape.domain.solver_answers import Undecided, wrong_point
+from anyshape.domain.solver_results import Undecided, wrong_point
 from anyshape.findings import InternalError
 
 EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it

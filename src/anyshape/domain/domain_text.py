@@ -16,7 +16,7 @@ from anyshape.domain.condition import All, Compare, Condition, conjuncts, dims_o
 from anyshape.domain.dims import Dim, Domain, empty_domain, unknown_dim
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.parse import caret, parse_condition
-from anyshape.domain.solver_answers import Answer
+from anyshape.domain.solver_results import Truth
 from anyshape.findings import DeclarationError, Finding
 
 
@@ -107,7 +107,7 @@ def check_not_empty(domain: Domain) -> None:
         return  # each dim has a size of its own, and no solver is needed
     from anyshape.domain.solver_questions import find_contradiction, is_empty  # only now, since it loads z3
 
-    if is_empty(domain) is not Answer.YES:
+    if is_empty(domain) is not Truth.YES:
         return
     texts = [format_condition(rule) for rule in find_contradiction(domain) or domain.conditions()]
     together = f"{list_quoted(texts)} cannot hold together." if len(texts) > 1 else f"{texts[0]!r} never holds."

@@ -16,7 +16,7 @@ from anyshape.domain.dims import Domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, apply, evaluate
 from anyshape.domain.polynomial import Monomial, Polynomial
 from anyshape.domain.simplify import polynomial_of
-from anyshape.domain.solver_answers import Undecided
+from anyshape.domain.solver_results import Undecided
 
 MOST_ELEMENTS = 2**48
 INT64 = (-(2**63), 2**63 - 1)

@@ -1,4 +1,4 @@
-"""Which sizes to try: a small set that meets what goes wrong, the most telling first.
+"""Choose the sizes at which a file is compared: a small set, with those first that most often show a fault.
 
 Every point is in the domain and within the budget. The same arguments give the same points.
 """
@@ -15,8 +15,8 @@ from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
 from anyshape.domain.dims import Domain, Point, all_points, empty_domain, is_small
 from anyshape.domain.expr import Number, Ref
-from anyshape.domain.solver_answers import Answer, Undecided
 from anyshape.domain.solver_questions import find_point, range_of, smallest_point
+from anyshape.domain.solver_results import Truth, Undecided
 from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
 
@@ -92,7 +92,7 @@ def _tightened(domain: Domain) -> Domain:
     """The same domain with the ends that the relations give to single dims: `past + seq <= 4096` ends both."""
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
         low, high = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT) or (None, None)
-        if Answer.UNKNOWN in (low, high):
+        if Truth.UNKNOWN in (low, high):
             return domain  # the other ends would take as long, and are not needed
         dim = domain.dim(name)
         domain = domain.with_dim(

@@ -16,7 +16,7 @@ import z3
 
 from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, all_of, format_condition
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref
-from anyshape.domain.solver_answers import Undecided
+from anyshape.domain.solver_results import Undecided
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

@@ -12,19 +12,19 @@ from anyshape.domain.condition import Compare, Condition, dims_of, negate
 from anyshape.domain.dims import Domain, Point, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Ref, evaluate
 from anyshape.domain.solve import Session
-from anyshape.domain.solver_answers import Answer, Decision, Range, Undecided, wrong_point
+from anyshape.domain.solver_results import Decision, Range, Truth, Undecided, wrong_point
 from anyshape.findings import InternalError
 
 TIMEOUT_MS = 2000
 ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
 
 
-def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Answer:
+def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Truth:
     """Whether no sizes at all keep the domain's rules."""
     try:
-        return Answer.YES if find_point(domain, timeout_ms=timeout_ms) is None else Answer.NO
+        return Truth.YES if find_point(domain, timeout_ms=timeout_ms) is None else Truth.NO
     except Undecided:
-        return Answer.UNKNOWN
+        return Truth.UNKNOWN
 
 
 def find_point(
@@ -90,8 +90,8 @@ def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort
         low, high = search.highest(Number(0) - expr), search.highest(expr)
         found = Range(-low if isinstance(low, int) else low, high)
     except Undecided:
-        found = Range(Answer.UNKNOWN, Answer.UNKNOWN)
-    if Answer.UNKNOWN not in found or not is_small(domain):
+        found = Range(Truth.UNKNOWN, Truth.UNKNOWN)
+    if Truth.UNKNOWN not in found or not is_small(domain):
         return found
     values = [evaluate(expr, sizes) for sizes in all_points(domain, has_value)]
     return Range(min(values), max(values)) if values else None
@@ -165,7 +165,7 @@ class _Search:
                 self.best, high = point, evaluate(expr, point)
         self.session.require(Compare("==", expr, Number(high)))
 
-    def highest(self, expr: Expr) -> int | Literal[Answer.UNKNOWN] | None:
+    def highest(self, expr: Expr) -> int | Literal[Truth.UNKNOWN] | None:
         """The largest value, None if there is no end to it."""
         known = [self.best, *(corner for corner in corners(self.domain) if fits(self.domain, self.conditions, corner))]
         low = max(evaluate(expr, sizes) for sizes in known if sizes is not None)
@@ -181,7 +181,7 @@ class _Search:
                 else:
                     low, step = evaluate(expr, point), 2 * step
         except Undecided:
-            return Answer.UNKNOWN
+            return Truth.UNKNOWN
         return low
 
 

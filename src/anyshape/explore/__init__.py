@@ -1,4 +1,23 @@
-"""Where does the user's own module answer, and at what cost? Found by trying, before anything is captured."""
+"""Stage: call the user's own module over the domain, to find where it answers and what calls cost, before anything is captured.
+
+Files, in the order in which data flows:
+
+    explore_module     explore(): try the module, learn the rules under which it answers
+    cost_estimates     estimate the work of a call at given sizes
+    call_counter       count the operators of calls at a few sizes
+    count_growth       predict those counts at larger sizes
+    limits             climb to large sizes, and bisect where the module begins to raise
+    evidence           which points to try next
+    rule_grammar       the kinds of rules there are
+    rules              points at which it answered or raised -> rules
+    left_out           static axes that have to follow a dim
+    legal_values       which integers the module takes
+    legal_floats       which floats the module takes
+    repeated_calls     repeat calls with equal inputs, few where calls are slow
+    repeats            find state and randomness from repeated calls
+    carried            the state of a model as inputs of its file
+    comparison_extent  how far comparisons go for a capture without proof
+"""
 
 from anyshape.explore.carried import NotCarriedError, plan_state
 from anyshape.explore.comparison_extent import find_extent

@@ -1,4 +1,4 @@
-"""Does the module answer alike each time it is called? Tried at a few small sizes, before anything is captured.
+"""Find state and randomness: call the module again with equal inputs at a few small sizes, before anything is captured.
 
 the same call again, from the same state and random numbers    -> it must give the same answer
 the same call with the random numbers of torch withheld        -> an answer that stays does not depend on them

@@ -1,1 +1,23 @@
-"""The story of an export: the pipeline, the ladder of rungs, and what is decided between the stages."""
+"""The story of an export: the pipeline, the ladder of rungs, and what is decided between the stages.
+
+Files, in the order in which data flows:
+
+    pipeline          the stages in order; start reading here
+    context           ExportContext: what every rung works with
+    stage_clock       time of each stage
+    module_trials     explore the module, with values that it takes
+    constancy         models with state or randomness: refused, or made constant
+    ladder            RUNGS: all rungs in order, until one gives a file that is right
+    capture_attempts  the attempts of the rungs
+    attempts          one attempt: capture -> translate -> optimize -> defend -> verify
+    decided           the rung for models that decide by values
+    bounded           smaller domains: 64 bits, captures without proof
+    targets           target="onnxruntime"
+    fix_trials        fixes are tried before they are shown
+    source_repair     repair=True: export a copy with edited source
+    module_repair     find these edits
+    module_evidence   evidence that edits are right
+    repair_checks     checks that reject edits
+    dry_run           `anyshape.axes`: explore, and write nothing
+    report_files      write the HTML page
+"""

@@ -96,13 +96,13 @@ def _translate(captured: Captured, context: ExportContext, translator: Translato
         raise PromiseBroken(*(diagnose_untranslatable(found, users) for found in missing.values()))
     context.tell("translating", 0, 0)
     declared, options = context.declared, context.options
-    output_names = declared.name_outputs([answer.path for answer in captured.answers])
+    output_names = declared.name_outputs([output.path for output in captured.outputs])
     input_names = [leaf.name for leaf in declared.open_leaves]
     try:
         parts = [
             translate(
                 region,
-                region.answers or captured.answers,
+                region.outputs or captured.outputs,
                 translator,
                 input_names,
                 output_names,

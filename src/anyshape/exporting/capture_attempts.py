@@ -123,7 +123,7 @@ def attempt_legacy(context: ExportContext) -> Attempt:
         exported = export_legacy(context.module, context.declared)
         exported = optimize(exported) if context.options.optimize else exported
         exported = convert_opset(exported, context.options.opset)
-        captured = Captured(LEGACY, (), tuple(answer for _, answer in exported.outputs))
+        captured = Captured(LEGACY, (), tuple(output for _, output in exported.outputs))
         return judge(captured, exported, context)
     except AnyshapeError as error:
         return Attempt(LEGACY, error.findings)

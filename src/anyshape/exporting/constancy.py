@@ -1,4 +1,4 @@
-"""Models that answer otherwise from call to call, before capture: refused, or made into models that do not.
+"""Models whose outputs change from call to call: refused, or made constant, before capture.
 
 state      ->  an error, or inputs and outputs of the file (`state="outputs"`), compared over calls in a row after capture
 randomness ->  an error, or random operators of the file (`random="runtime"`), compared as samples

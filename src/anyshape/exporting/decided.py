@@ -3,7 +3,7 @@
     if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)
 
-Every part goes up the whole ladder and is verified by itself, against the module with its questions answered so; the
+Every part goes up the whole ladder and is verified by itself, against the module with these decisions fixed; the
 file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
 where it is only computed with; where torch needs an int, it is a size to the parts, and the file takes its sign into account:
 
@@ -27,7 +27,7 @@ from anyshape.exporting.module_trials import trying
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
-from anyshape.intercept.answered import (
+from anyshape.intercept.fixed_decisions import (
     Below,
     FixedDecisions,
     QuestionFound,
@@ -89,8 +89,8 @@ def _decide(context: ExportContext, tree: _Tree) -> Attempt:
             share_outer_values(exported.model)
             fold_norms(exported.model)
         regions = tuple(region for part in tree.captured for region in part.regions)
-        answers = tuple(answer for _, answer in exported.outputs)
-        captured = Captured(STRATEGY, regions, answers, tuple(tree.decisions))
+        outputs = tuple(output for _, output in exported.outputs)
+        captured = Captured(STRATEGY, regions, outputs, tuple(tree.decisions))
         declared, explored = narrowed(context.declared, context.explored, tree.rules)
         attempt = judge(captured, exported, replace(context, declared=declared, explored=explored))
         return replace(attempt, findings=(*tree.findings, *attempt.findings), rules=tuple(tree.rules))
@@ -115,13 +115,13 @@ class _Tree:
     asks_for_slices: bool = False
 
     def grow(self, script: Script) -> Tree:
-        """What follows after these answers. Raises PromiseBroken where a part has no right file."""
+        """What follows after these decisions. Raises PromiseBroken where a part has no right file."""
         question_found = list(self._questions_found(script))
         numbers = _smallest([each.numbers for each in question_found])
         questions = [each.asked for each in question_found if each.asked is not None]
         if not questions:
-            answering = FixedDecisions(self.context.module, script, ints=self.ints)
-            return self._exported(answering, numbers, answers=True)
+            fixed = FixedDecisions(self.context.module, script, ints=self.ints)
+            return self._exported(fixed, numbers, answers=True)
         asked = questions[0]
         self.asks_for_slices |= any(question.ends_a_slice for question in questions)
         if len({question.kind for question in questions}) > 1 or self.parts >= _MOST_PARTS:
@@ -132,8 +132,8 @@ class _Tree:
             if asked.ends_a_slice and self._is_asked_again(script, self._free_names(script), asked):
                 raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))  # slices in a loop: masks hold them
             return self._number(script, asked, numbers, questions)
-        truths = ((answer,) * _SURELY_A_LOOP for answer in (True, False))
-        repeated = next((answers[0] for answers in truths if self._is_asked_again(script, answers, asked)), None)
+        truths = ((truth,) * _SURELY_A_LOOP for truth in (True, False))
+        repeated = next((same[0] for same in truths if self._is_asked_again(script, same, asked)), None)
         if repeated is not None:
             times = Times(self._free_name(script), repeated)
             question = self._question((*script, times), asked, {**numbers, times.name: 1})
@@ -171,10 +171,10 @@ class _Tree:
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         return question
 
-    def _is_asked_again(self, script: Script, answers: Script, asked: Asked) -> bool:
-        """Whether the same line asks again after each of these answers, as that of a `while` does."""
-        for times in range(1, len(answers) + 1):
-            later = [each.asked for each in self._questions_found((*script, *answers[:times]))]
+    def _is_asked_again(self, script: Script, decisions: Script, asked: Asked) -> bool:
+        """Whether the same line asks again after each of these decisions, as that of a `while` does."""
+        for times in range(1, len(decisions) + 1):
+            later = [each.asked for each in self._questions_found((*script, *decisions[:times]))]
             if not any(other is not None and other.source == asked.source for other in later):
                 return False
         return True

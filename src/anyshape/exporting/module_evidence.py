@@ -1,7 +1,7 @@
 """Calls of a module under edits of its source, and evidence that the edits are right.
 
-At the example's sizes the answers have to be those of the user's own module. Along a dim on which the module acts independently
-(a batch), the answer at n rows has to be what the user's own module answers for these rows in groups of the example's size.
+At the example's sizes the outputs have to be those of the user's own module. Along a dim on which the module acts independently
+(a batch), the outputs at n rows have to be those of the user's own module for these rows in groups of the example's size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from anyshape.verify.tensors import map_tensors, to_array
 
 
 def is_same(expected: Sequence[Array], actual: Sequence[Array]) -> bool:
-    """Whether two answers are equal within the noise of floats."""
+    """Whether two lists of outputs are equal within the noise of floats."""
     rules = [OutputRule(str(index)) for index in range(len(expected))]
     return len(expected) == len(actual) and compare_outputs(expected, actual, rules) is None
 
@@ -130,7 +130,7 @@ class RowEvidence:
 
 
 def answers_alike_in_a_row(original: torch.nn.Module, edited: torch.nn.Module, declared: Declared) -> bool:
-    """Whether three calls in a row at the example's sizes, with what they keep, have the same answers."""
+    """Whether three calls in a row at the example's sizes, with what they keep, have the same outputs."""
     copies = [working_copy(original), working_copy(edited)]
     if copies[0] is original or copies[1] is edited:
         return False
@@ -159,7 +159,7 @@ def _runner(reference: Reference) -> _Run:
 
 
 def _joined(parts: Sequence[Array], actual: Array, own: int, count: int) -> Array | None:
-    """The answers of the groups side by side along the axis that follows the rows; None where there is none such."""
+    """The outputs of the groups side by side along the axis that follows the rows; None where there is none such."""
     if parts[0].ndim != actual.ndim:
         return None
     axes = [axis for axis in range(actual.ndim) if parts[0].shape[axis] != actual.shape[axis]]

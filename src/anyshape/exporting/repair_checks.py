@@ -1,4 +1,4 @@
-"""What speaks against edits of a module's source although the module answers with them at all sizes."""
+"""Checks that reject edits of a module's source although the module answers with them at all sizes."""
 
 from __future__ import annotations
 

@@ -108,11 +108,6 @@ def as_inputs(value: Any) -> Inputs:
     return Inputs((value,))
 
 
-def bind_call(module: Callable[..., Any], inputs: Any) -> BoundCall:
-    """Inputs bound to the module's forward. Raises DeclarationError on missing and on unexpected arguments."""
-    return bind_inputs(read_signature(module), inputs)
-
-
 def read_signature(module: Callable[..., Any]) -> inspect.Signature:
     """The parameters of forward, without self; of a scripted module from its schema."""
     module = getattr(module, "_orig_mod", module)  # torch.compile hides the signature behind a wrapper

@@ -141,16 +141,12 @@ class Declared:
         return self.bound.rebuild(values)
 
     def call(self, module: Callable[..., Any], inputs: Inputs) -> Any:
-        """What the module answers."""
+        """The outputs of the module."""
         return module(*inputs.args, **inputs.kwargs)
 
     def elements(self, sizes: Sizes) -> int:
         """How many elements all inputs have together at these sizes."""
         return sum(math.prod(leaf.shape(sizes)) for leaf in self.open_leaves)
-
-    def check_made(self, sizes: Sizes, inputs: Inputs) -> None:
-        """Raise DeclarationError unless the inputs have exactly the declared shapes, dtypes and constants."""
-        check_values(self.leaves, self.flat(inputs), sizes)
 
     def feeds(self, inputs: Any) -> dict[str, Array]:
         """What the file is fed: an array for each open leaf, by its name in the file."""

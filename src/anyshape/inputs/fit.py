@@ -1,6 +1,6 @@
-"""An axis as an expression of the sizes, found by asking: what is its size at these sizes?
+"""Find the expression of the sizes that an axis follows, by calling the function of sizes at further sizes.
 
-`ask` may be called at any point of the domain. An expression counts only if it gives the answer at every point that was
+`ask` may be called at any point of the domain. An expression counts only if it gives the size at every point that was
 asked, those that had no part in finding it included.
 """
 
@@ -16,7 +16,7 @@ from anyshape.domain import Expr, Number, Op, Ref, Undefined, evaluate, simplify
 from anyshape.inputs.fit_one import affine, fit_one, quotient_offset
 
 Point = Mapping[str, int]
-Answer = tuple[Point, int]
+Observation = tuple[Point, int]
 
 _NEAR = range(17)
 _PATCHES = (8, 14, 16, 32, 64)
@@ -31,31 +31,31 @@ class Axis:
     """
 
     ask: Callable[[Point], int | None]
-    answers: Callable[[], Sequence[Answer]]
+    observations: Callable[[], Sequence[Observation]]
     base: Point
     steps: Mapping[str, int]
 
 
 def fit_axis(axis: Axis) -> Expr | None:
-    """The simplest expression that gives every answer, or None."""
+    """The simplest expression that gives every observed size, or None."""
     for form in (_constant, _same, _affine, _multilinear, _tied_product):
         for expr in form(axis):
-            if _gives_all_answers(expr, axis):
+            if _fits_all(expr, axis):
                 return simplify(expr)
     _ask_in_between(axis)
     for form in (_alone, _extreme, _divided_sum, _product, _sum):
         for expr in form(axis):
-            if _gives_all_answers(expr, axis):
+            if _fits_all(expr, axis):
                 return simplify(expr)
     return None
 
 
-def _gives_all_answers(expr: Expr, axis: Axis) -> bool:
-    return all(_value(expr, point) == size for point, size in axis.answers())
+def _fits_all(expr: Expr, axis: Axis) -> bool:
+    return all(_value(expr, point) == size for point, size in axis.observations())
 
 
 def _ask_in_between(axis: Axis) -> None:
-    """Answers with all dims moved a little and differently: a division shows itself in remainders that meet."""
+    """Observations with all dims moved a little and differently: a division shows itself in remainders that meet."""
     for offset in range(1, 9):
         axis.ask({name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(axis.base.items())})
 
@@ -68,7 +68,7 @@ def _value(expr: Expr, point: Point) -> int | None:
 
 
 def _constant(axis: Axis) -> Iterator[Expr]:
-    yield Number(axis.answers()[0][1])
+    yield Number(axis.observations()[0][1])
 
 
 def _same(axis: Axis) -> Iterator[Expr]:
@@ -108,12 +108,12 @@ def _tied_product(axis: Axis) -> Iterator[Expr]:
     """k*h*w + c where the domain ties the dims, as h == w does, so that no step moves one of them by itself."""
     if len(axis.steps) == len(axis.base):
         return
-    (first, at_first), *others = axis.answers()
+    (first, at_first), *others = axis.observations()
     for count in range(2, min(len(axis.base), _MOST_CORNERS) + 1):
         for names in itertools.combinations(axis.base, count):
             product = _product_of([Ref(name) for name in names])
             begin = evaluate(product, first)
-            # The farthest answer tells the factor best; every other one must agree with it.
+            # The farthest observation gives the factor best; every other one must agree with it.
             end, at_end = max(((evaluate(product, point), size) for point, size in others), default=(begin, at_first))
             factor, rest = divmod(at_end - at_first, end - begin) if end != begin else (0, 1)
             if factor > 0 and rest == 0:
@@ -149,7 +149,7 @@ def _at(axis: Axis, moved: Sequence[str]) -> int | None:
 
 
 def _along(axis: Axis, name: str) -> dict[int, int]:
-    """Answers with one dim moved and the others at the base."""
+    """Observations with one dim moved and the others at the base."""
     near = [axis.base[name] + step for step in _NEAR]
     far = [multiple * patch + step for patch in _PATCHES for multiple in (1, 2) for step in (-1, 0, 1)]
     asked = {size: axis.ask({**axis.base, name: size}) for size in (*near, *far, axis.steps.get(name, near[0]))}
@@ -184,7 +184,7 @@ def _divided_sum(axis: Axis) -> Iterator[Expr]:
     for divisor, *factors in itertools.product(range(2, 17), (1, 2, 3, -1), (1, 2, 3, -1)):
         numerators = [
             (sum(factor * point[name] for factor, name in zip(factors, names, strict=True)), size)
-            for point, size in axis.answers()
+            for point, size in axis.observations()
         ]
         offset = quotient_offset(iter(numerators), divisor)
         if offset is not None:

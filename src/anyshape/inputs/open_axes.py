@@ -73,7 +73,7 @@ def _bases(moves: Sequence[Move], sizes: Mapping[Place, int]) -> list[Place] | N
 def _rounded(trial: Accepts, sizes: Mapping[Place, int], move: Move, moves: Sequence[Move]) -> dict[Place, Expr]:
     """Where an axis has steps of 2 or more beside steps of 1: whether it takes the sizes between, which are then rounded.
 
-    `{x: 2, y: 1}`: does x answer at its next size, with y as it is or one longer?  Then y is a quotient of x.
+    `{x: 2, y: 1}`: does the module answer with x one longer, with y as it is or one longer?  Then y is a quotient of x.
     """
     largest = max(move.values())
     steps = set(move.values())

@@ -1,7 +1,8 @@
-"""A function of sizes, asked at several sizes: which axis of which input is which expression of its parameters.
+"""Call a function of sizes at several sizes to find which axis of which input is which expression of its
+parameters.
 
-An answer is an axis of a tensor or the value of a Python int. The second probe shares no size with the first, and an
-expression must give both, the example's, and every other answer that was ever had.
+An observation is the size of a tensor's axis, or the value of a Python int. The second probe shares no size with the first,
+and an expression must give both, the example's, and every other observation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Probed:
 
 @dataclass
 class _Prober:
-    """The function under question and every answer that it gave; the one mutable thing here is this memory."""
+    """The function under question and all observations; the one mutable thing here is this memory."""
 
     function: SizesFunction
     domain: Domain
@@ -48,7 +49,7 @@ class _Prober:
     floats: set[int] = field(default_factory=set)
 
     def call(self, point: Point) -> Mapping[Key, int]:
-        """All answers at a point; of the inputs themselves only the first are kept, since they may be large."""
+        """All observations at a point; of the inputs themselves only the first are kept, since they may be large."""
         key = tuple(point[name] for name in self.domain.names)
         if key not in self.memory:
             with seeded("probe", key):
@@ -59,7 +60,7 @@ class _Prober:
             self.memory[key] = measure(bound)
         return self.memory[key]
 
-    def first_answer(self, points: Iterable[Point]) -> dict[str, int] | None:
+    def first_observed(self, points: Iterable[Point]) -> dict[str, int] | None:
         """The first point at which the function gives inputs. A range that the user wrote admits no refusal."""
         refusal: FunctionError | None = None
         for point in points:
@@ -84,7 +85,7 @@ class _Prober:
         return True
 
     def ask(self, point: Point, key: Key) -> int | None:
-        """The answer, or None where the domain has no such point or the function has no inputs there."""
+        """The observation, or None where the domain has no such point or the function has no inputs there."""
         if not self.domain.contains(point):
             return None
         try:
@@ -92,7 +93,7 @@ class _Prober:
         except FunctionError:
             return None
 
-    def answers(self, key: Key) -> list[tuple[Point, int]]:
+    def observations(self, key: Key) -> list[tuple[Point, int]]:
         names = self.domain.names
         return [(dict(zip(names, sizes, strict=True)), measured[key]) for sizes, measured in self.memory.items()]
 
@@ -100,11 +101,11 @@ class _Prober:
 def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], example: Point) -> Probed:
     """Expressions for all axes. Raises DeclarationError where the function refuses or an axis follows nothing."""
     prober = _Prober(function, domain, values)
-    base = prober.first_answer(base_points(domain, dict(example)))
+    base = prober.first_observed(base_points(domain, dict(example)))
     if base is None:
         base = dict(example)
     keys = list(prober.call(base))
-    prober.first_answer(other_points(domain, base))
+    prober.first_observed(other_points(domain, base))
     if domain.contains(example):
         prober.call(example)
     found: dict[Key, Expr] = {}
@@ -113,7 +114,7 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
     for start in start_points(domain, base):
         if not prober.has_inputs(start):
             continue
-        steps = {name: prober.first_answer(step_points(domain, start, name)) for name in domain.names}
+        steps = {name: prober.first_observed(step_points(domain, start, name)) for name in domain.names}
         fits = {key: _fit(prober, key, start, steps) for key in keys if key not in found}
         if ties.follows:
             fits.update({key: _fit_tied(prober, key, start, ties) for key, expr in fits.items() if expr is None})
@@ -127,7 +128,7 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
 
 
 def _move_together(prober: _Prober, base: Point, ties: Ties) -> None:
-    """More answers where dims are tied: a product of two that cannot move apart is told from few by luck alone."""
+    """More observations where dims are tied: a product of two that cannot move apart is told from few by luck alone."""
     for offset in range(1, 9) if ties.follows else ():
         moved = {name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(base.items())}
         point = ties.complete(moved)
@@ -139,7 +140,7 @@ def _fit(prober: _Prober, key: Key, base: Point, steps: Mapping[str, Point | Non
     at_base = prober.call(base)[key]
     alone = {name: step for name, step in steps.items() if step is not None and _moved(base, step) == [name]}
     moving = {name: step[name] for name, step in alone.items() if prober.call(step)[key] != at_base}
-    return fit_axis(Axis(lambda point: prober.ask(point, key), lambda: prober.answers(key), base, moving))
+    return fit_axis(Axis(lambda point: prober.ask(point, key), lambda: prober.observations(key), base, moving))
 
 
 def _fit_tied(prober: _Prober, key: Key, base: Point, ties: Ties) -> Expr | None:
@@ -148,20 +149,20 @@ def _fit_tied(prober: _Prober, key: Key, base: Point, ties: Ties) -> Expr | None
     at_base = prober.call(base)[key]
     moving: dict[str, int] = {}
     for name in free:
-        step = prober.first_answer(step_points(prober.domain, dict(base), name, ties.complete))
+        step = prober.first_observed(step_points(prober.domain, dict(base), name, ties.complete))
         alone = step is not None and [other for other in _moved(base, step) if other in free] == [name]
         if step is not None and alone and prober.call(step)[key] != at_base:
             moving[name] = step[name]
     start = {name: base[name] for name in free}
     ask = lambda point: prober.ask(ties.complete(point), key)  # noqa: E731
-    expr = fit_axis(Axis(ask, lambda: prober.answers(key), start, moving))
+    expr = fit_axis(Axis(ask, lambda: prober.observations(key), start, moving))
     return None if expr is None else ties.name_both(expr)
 
 
 def _unfit(prober: _Prober, key: Key) -> Finding:
     leaf, axis = key
     path = prober.first.paths[leaf] if prober.first is not None else ""
-    return unfit_axis(path, "value" if axis is None else axis, prober.answers(key)[:3])
+    return unfit_axis(path, "value" if axis is None else axis, prober.observations(key)[:3])
 
 
 def _moved(base: Point, step: Point) -> list[str]:

@@ -1,6 +1,6 @@
 """Nested values without their leaves, caches of transformers among them.
 
-The shape of a nested value without its leaves: what a call or an answer is made of.
+The shape of a nested value without its leaves: what the inputs or the outputs of a call are made of.
 
 A structure is a value: it holds no tensors, and `rebuild` gives fresh containers each time, so that a module that
 changes its arguments never reaches into the next call.
@@ -87,7 +87,7 @@ class Named(Structure):
 
 @dataclass(frozen=True)
 class Items(Named):
-    """A tuple, a list, a named tuple or one of torch's own named answers."""
+    """A tuple, a list, a named tuple or one of torch's own named results."""
 
     def build(self, leaves: Iterator[Any]) -> Any:
         values = [child.build(leaves) for child in self.children]
@@ -211,16 +211,16 @@ def is_cache(value: Any) -> bool:
     )
 
 
-def cache_structure(cache: Any, path: str, walk: Walk, *, is_answer: bool = False) -> Structure:
+def cache_structure(cache: Any, path: str, walk: Walk, *, is_output: bool = False) -> Structure:
     """The structure of a cache; `walk(value, path)` takes each of its leaves.
 
-    The counter of a dynamic layer is a leaf of an input that does not follow the keys, and never one of an answer: it equals
+    The counter of a dynamic layer is a leaf of an input that does not follow the keys, and never one of an output: it equals
     the length of the keys up to a layer's window and not beyond, so the sizes would decide how many outputs there are.
     """
     if hasattr(cache, "self_attention_cache"):
-        return _pair(cache, path, walk, is_answer)
+        return _pair(cache, path, walk, is_output)
     named = [(join(path, str(index)), layer) for index, layer in enumerate(cache.layers)]
-    layers = Layers(tuple(_layer(layer, place, walk, is_answer) for place, layer in named))
+    layers = Layers(tuple(_layer(layer, place, walk, is_output) for place, layer in named))
     taken_over = {name: value for name, value in vars(cache).items() if name != "layers"}
     return CacheStructure(type(cache), (("layers", None),), ("layers",), (layers,), taken_over)
 
@@ -232,22 +232,22 @@ class CacheStructure(Attributes):
         return self.children[0].items()
 
 
-def _pair(cache: Any, path: str, walk: Walk, is_answer: bool) -> Structure:
+def _pair(cache: Any, path: str, walk: Walk, is_output: bool) -> Structure:
     names = ("self_attention_cache", "cross_attention_cache")
     children = tuple(
-        cache_structure(getattr(cache, name), join(path, name), walk, is_answer=is_answer) for name in names
+        cache_structure(getattr(cache, name), join(path, name), walk, is_output=is_output) for name in names
     )
     taken_over = {name: value for name, value in vars(cache).items() if name not in names}
     return Attributes(type(cache), tuple((name, None) for name in names), names, children, taken_over)
 
 
-def _layer(layer: Any, path: str, walk: Walk, is_answer: bool) -> Structure:
+def _layer(layer: Any, path: str, walk: Walk, is_output: bool) -> Structure:
     lengths: list[str] = []
     found: list[tuple[tuple[str, str | int | None], str, Structure]] = []
     taken_over: dict[str, Any] = {}
     for name, value in vars(layer).items():
         spoken = _SPOKEN.get(name, name)
-        if _is_dynamic_counter(layer, name, value) and (is_answer or _equals_length(layer, value)):
+        if _is_dynamic_counter(layer, name, value) and (is_output or _equals_length(layer, value)):
             lengths.append(name)
         elif _is_leaf(name, value):
             found.append(((name, None), spoken, walk(value, f"{path}.{spoken}")))

@@ -48,7 +48,7 @@ def flatten(value: Any, root: str = "") -> tuple[Leaves, Structure]:
 
 
 def flatten_outputs(value: Any) -> Leaves:
-    """A module's answer as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict.
+    """A module's outputs as leaves: `output` when it is one value, `output.1` in a tuple, the key itself in a dict.
 
     Runtimes have no complex numbers: such a tensor comes out as pairs, on a last axis of 2 (`torch.view_as_real`). The
     state of a StatefulModule comes last. Raises PromiseBroken on what a file cannot return: a string, a dtype, an object.
@@ -58,7 +58,7 @@ def flatten_outputs(value: Any) -> Leaves:
     named = (
         isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
     )
-    walker = _Walker([], is_answer=True)
+    walker = _Walker([], is_output=True)
     walker.walk(value, "" if named else "output")
     return [(path, _in_pairs(leaf)) for path, leaf in walker.leaves]
 
@@ -71,9 +71,9 @@ def _in_pairs(leaf: Any) -> Any:
 class _Walker:
     """One walk over a value, collecting its leaves."""
 
-    def __init__(self, leaves: Leaves, *, is_answer: bool = False) -> None:
+    def __init__(self, leaves: Leaves, *, is_output: bool = False) -> None:
         self.leaves = leaves
-        self.is_answer = is_answer
+        self.is_output = is_output
 
     def walk(self, value: Any, path: str) -> Structure:
         if value is None:
@@ -84,7 +84,7 @@ class _Walker:
             value = torch.from_numpy(np.array(value))  # a copy: a read-only array would warn
         if isinstance(value, torch.Tensor) and (form := _form(value)):
             self._refuse_form(path, form)
-        if self.is_answer and _is_no_output(value):
+        if self.is_output and _is_no_output(value):
             raise PromiseBroken(no_output_of_a_file(path, value))
         if isinstance(value, _PLAIN + _SETTINGS):
             self.leaves.append((path, value))
@@ -92,12 +92,12 @@ class _Walker:
         for is_kind, take in _KINDS:
             if is_kind(value):
                 return take(self, value, path)
-        if self.is_answer:
+        if self.is_output:
             raise PromiseBroken(no_output_of_a_file(path, value))
         raise DeclarationError(unknown_container(path, value))
 
     def _refuse_form(self, path: str, form: str) -> None:
-        if self.is_answer:
+        if self.is_output:
             raise PromiseBroken(output_not_dense(path, form))
         raise DeclarationError(input_not_dense(path, form))
 
@@ -116,7 +116,7 @@ class _Walker:
         return Record(type(value), names, self._children([(name, getattr(value, name)) for name in names], path))
 
     def cache(self, value: Any, path: str) -> Structure:
-        return cache_structure(value, path, self.walk, is_answer=self.is_answer)
+        return cache_structure(value, path, self.walk, is_output=self.is_output)
 
     def registered(self, value: Any, path: str) -> Structure:
         node = torch.utils._pytree.SUPPORTED_NODES[type(value)]

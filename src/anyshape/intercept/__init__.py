@@ -1,14 +1,39 @@
-"""What stands in for parts of Python, numpy and torch while a module runs for us.
+"""What replaces parts of Python, numpy and torch while a module runs for us.
+
+What is replaced, and when:
 
     while any export runs              warnings, logging and stderr of libraries                 quiet
                                        `min`, `max`, `math.pow` that torch.export replaces       patching
-    while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code   open_numbers, open_arrays
+    while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
-    while it is asked for values       `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
-    while conditions are looked for    answers of conditions on sizes                            needless_conditions
+    while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
+    while conditions are looked for    `bool()` of conditions on sizes                           needless_conditions
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
     modes                              torch's fused encoder layer, switched off                 patching
 
 A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: another
 thread gets the original at all times (docs/explanation/threads.md).
+
+Files, in the order in which data flows:
+
+    turns                  one export at a time, on a copy of the user's module
+    patching               replace names for the exporting thread, restore them afterwards: the one patch manager
+    call_sites             redirect calls of builtins inside given functions, by other code objects
+    quiet                  keep what libraries log, print and warn away from stderr
+    replay                 calls of a module from its first state, under chosen random numbers
+    withheld_draws         calls without torch's random numbers: does the result depend on them?
+    operation_counts       count the operators and elements of a call on fake tensors
+    open_numbers           `int`, `len`, `math` in the user's code on open sizes
+    real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
+    open_arrays            numpy's arrays and functions on open sizes
+    torch_array_functions  torch functions that take or return numpy arrays
+    int_arithmetic         Python's arithmetic of ints and floats, on tensors without axes
+    python_numbers         ints and floats that Python read from tensors, kept as tensors
+    selections             tensors whose length depends on values: what `nonzero` or a mask selects
+    masked_slices          slices between ends that are tensors, as masks
+    questions              values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
+    fixed_decisions        a module with these decisions fixed, and its next question as a module
+    needless_conditions    conditions on sizes whose truth changes nothing
+    control_flow           torch.cond, while_loop, scan and map as plain Python
+    foreseen_refusals      refusals of those that are found without dynamo
 """

@@ -61,12 +61,12 @@ class ForeseenRefusals:
         if self._confirmed.get(kind):
             raise foreseen
         try:
-            answer = compiled(*args, **kwargs)
+            outputs = compiled(*args, **kwargs)
         except Exception as error:
             self._confirmed.setdefault(kind, True)
             raise (foreseen if self._confirmed[kind] else error) from error
         self._confirmed[kind] = False
-        return answer
+        return outputs
 
 
 def _foresee(function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:

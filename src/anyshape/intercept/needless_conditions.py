@@ -1,10 +1,11 @@
-"""Find conditions whose answer changes nothing, so that a capture need not depend on them.
+"""Find conditions whose truth changes nothing, so that a capture need not depend on them.
 
     is_causal = q_length > 1 and attention_mask is None and is_causal     with a mask: False, whatever q_length is
 
-Python evaluates the first operand before it looks at the second. Here the bytecode after a condition is followed for both
-answers, as long as it only reads local variables, constants and plain attributes. Where both ways reach one instruction with
-the same values, the answer does not matter. Any other instruction ends the search: then the condition counts as needed.
+Python evaluates the first operand before it looks at the second. Here the bytecode after a condition is followed for True
+and for False, as long as it only reads local variables, constants and plain attributes. Where both ways reach one
+instruction with the same values, the condition does not matter. Any other instruction ends the search: then the condition
+counts as needed.
 """
 
 from __future__ import annotations
@@ -48,24 +49,24 @@ class _NotFollowed(Exception):
 
 @contextmanager
 def only_needed_conditions() -> Iterator[None]:
-    """Within this, conditions on sizes in the user's code are not recorded where both answers have the same effect."""
+    """Within this, conditions on sizes in the user's code are not recorded where True and False have the same effect."""
     from torch import SymBool
 
     own = SymBool.__bool__
 
-    def answered(condition: SymBool) -> bool:
+    def decided(condition: SymBool) -> bool:
         frame = sys._getframe(1)
-        answer = find_needless_answer(frame) if is_users(frame.f_code.co_filename) else None
-        return own(condition) if answer is None else answer
+        truth = find_needless_truth(frame) if is_users(frame.f_code.co_filename) else None
+        return own(condition) if truth is None else truth
 
-    with patched([(SymBool, "__bool__", answered)]):
+    with patched([(SymBool, "__bool__", decided)]):
         yield
 
 
-def find_needless_answer(frame: FrameType) -> bool | None:
-    """The answer with which the frame's condition goes on to the next instruction, if both answers have the same effect.
+def find_needless_truth(frame: FrameType) -> bool | None:
+    """The truth with which the frame's condition goes on to the next instruction, if True and False have the same effect.
 
-    The frame is running the instruction that converts a value to a bool. None where the answer matters or may matter.
+    The frame is running the instruction that converts a value to a bool. None where it matters or may matter.
     """
     instructions = _instructions(_Code(frame.f_code))
     place = instructions.places.get(frame.f_lasti)
@@ -143,13 +144,13 @@ class _Way:
         self.at = target
 
 
-def _starts(frame: FrameType, code: _Instructions, place: int, answer: bool) -> _Way:
-    """The way with this answer, after the instruction that needs it."""
+def _starts(frame: FrameType, code: _Instructions, place: int, truth: bool) -> _Way:
+    """The way with this truth, after the instruction that needs it."""
     test = code.listed[place]
     if test.opname == "COMPARE_OP" and test.argrepr.startswith("bool("):
-        return _Way(frame, code, place + 1, [answer])
+        return _Way(frame, code, place + 1, [truth])
     is_copied = place > 0 and code.listed[place - 1].opname == "COPY" and code.listed[place - 1].arg == 1
-    way = _Way(frame, code, place, [answer, answer] if is_copied else [answer])
+    way = _Way(frame, code, place, [truth, truth] if is_copied else [truth])
     if test.opname not in ("TO_BOOL", "UNARY_NOT") and "IF_" not in test.opname:
         raise _NotFollowed
     _step(way)

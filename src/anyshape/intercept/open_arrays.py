@@ -2,7 +2,7 @@
 
     np.sin(np.arange(T) / 3)     numpy: wants a real number for T     ->     here: arange, div and sin of torch, T still a size
 
-`torch._numpy` is numpy written in torch's operators. An OpenArray answers to numpy's own protocols with it, so that arrays
+`torch._numpy` is numpy written in torch's operators. An OpenArray implements numpy's own protocols with it, so that arrays
 and open arrays meet in any function; functions that make arrays out of sizes are reached through OpenNumpy, a name for numpy.
 """
 

@@ -23,7 +23,7 @@ from anyshape.intercept.quiet import quiet_libraries
 
 @dataclass(frozen=True)
 class Counted:
-    """The operators of one call, the elements of all tensors that they made, and those of the answer alone.
+    """The operators of one call, the elements of all tensors that they made, and those of the outputs alone.
 
     `multiplied` counts the multiplications and additions of products of matrices, convolutions and attention, `viewed` those
     of the elements that are views of other tensors.

@@ -100,13 +100,13 @@ _TWO_TO_63 = 2.0**63
 class PythonNumbers(RealNumbers):
     """The numbers that were read so far, and what was computed from them alone.
 
-    `decide` answers a question of truth: the sign of an exponent decides whether a power is an int or a float.
+    `decide` decides a question of truth: the sign of an exponent decides whether a power is an int or a float.
     """
 
     def __init__(self, decide: Decide) -> None:
         super().__init__()
         self._decide = decide
-        self._ints: dict[int, Any] = {}  # by id, the int or size that a number was answered by
+        self._ints: dict[int, Any] = {}  # by id, the int or size that a number was decided as
         self._terms: dict[int, tuple[str, tuple[Any, ...]]] = {}  # by id, how a number was computed
 
     def add_whole(self, value: torch.Tensor) -> torch.Tensor:
@@ -122,7 +122,7 @@ class PythonNumbers(RealNumbers):
         return self.has(value) and not value.is_floating_point()
 
     def known_int(self, number: torch.Tensor) -> Any:
-        """The int or size that this number is, where it or all that it was computed from was answered; else None."""
+        """The int or size that this number is, where it or all that it was computed from was decided; else None."""
         if id(number) in self._ints:
             return self._ints[id(number)]
         name, operands = self._terms.get(id(number), ("", ()))
@@ -131,12 +131,12 @@ class PythonNumbers(RealNumbers):
         values = [self.known_int(each) if isinstance(each, torch.Tensor) else each for each in operands]
         return None if any(value is None for value in values) else OPERATIONS[name](*values)
 
-    def learn_int(self, number: torch.Tensor, answer: Any) -> None:
-        """Note what a number was answered by, also for what it is a sum of: of `k - 3` follows `k`."""
-        self._ints[id(number)] = answer
+    def learn_int(self, number: torch.Tensor, decision: Any) -> None:
+        """Note what a number was decided as, also for what it is a sum of: of `k - 3` follows `k`."""
+        self._ints[id(number)] = decision
         name, operands = self._terms.get(id(number), ("", ()))
         if name in _INVERSES and isinstance(operands[0], torch.Tensor) and not isinstance(operands[1], torch.Tensor):
-            self.learn_int(operands[0], _INVERSES[name](answer, operands[1]))
+            self.learn_int(operands[0], _INVERSES[name](decision, operands[1]))
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]

@@ -1,13 +1,13 @@
-"""Values that Python reads from tensors while a module runs: `if x.sum() > 0`, `int(n)`, `.item()`; answered from a script.
+"""Values that Python reads from tensors while a module runs: `if x.sum() > 0`, `int(n)`, `.item()`; decided by a script.
 
-    if x.sum() > 0:        -> a question of truth, answered True or False
-    for _ in range(int(n)) -> a question of number, answered by a whole number
+    if x.sum() > 0:        -> a question of truth, decided as True or False
+    for _ in range(int(n)) -> a question of number, decided by a whole number
     x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
     x * int(n)             -> no question either (see `python_numbers`), unless ints are to be sizes
     x[: int(n)]            -> a question of number, unless ints are to be masks (see `masked_slices`)
     if mask.nonzero().numel() > 0  -> a question of truth: values decide how much is selected (see `selections`)
 
-Only values that depend on the inputs are questions; what follows from weights and sizes alone is torch's to answer.
+Only values that depend on the inputs are questions; what follows from weights and sizes alone torch decides.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from anyshape.modules.frames import source_of_running_code
 Kind = Literal["truth", "number"]
 Ints = Literal["tensors", "masks", "sizes"]
 """How ints that are read from tensors go on: as tensors, as tensors also where they are the ends of slices, or as sizes."""
-Answers = Sequence[Any]
+Decisions = Sequence[Any]
 
 _TRUTHS = {torch.Tensor.__bool__, torch.is_nonzero, torch.Tensor.is_nonzero}
 _NUMBERS = {torch.Tensor.__int__, torch.Tensor.__index__}
@@ -55,7 +55,7 @@ _WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 
 
 class Asked(BaseException):
-    """A question that the script does not answer. No Exception: a model's own `except` must not swallow it."""
+    """A question that the script does not decide. No Exception: a model's own `except` must not swallow it."""
 
     def __init__(self, kind: Kind, value: torch.Tensor, source: Source | None, **about: bool) -> None:
         super().__init__(kind)
@@ -67,22 +67,22 @@ class Asked(BaseException):
 
 
 class Questions(TorchFunctionMode):
-    """Answers questions in order, from `answers`; raises Asked at the first that it has no answer for.
+    """Decides questions in order, from `decisions`; raises Asked at the first that it has no decision for.
 
     `inputs` are what the module is called with. A tensor depends on them if anything that it was made from does; tensors
-    that share memory depend together. Strictly, an answer that the values contradict is an error.
+    that share memory depend together. Strictly, a decision that the values contradict is an error.
 
     An int goes on as a tensor, and is a question only where torch or Python need an int itself. Among `sizes`, it is a
-    question as soon as it is read, and what is computed from it is computed from the answer. With `masks`, the end of a
+    question as soon as it is read, and what is computed from it is computed from the decision. With `masks`, the end of a
     slice is no question.
     """
 
-    def __init__(self, inputs: Any, answers: Answers, *, is_strict: bool = False, ints: Ints = "tensors") -> None:
+    def __init__(self, inputs: Any, decisions: Decisions, *, is_strict: bool = False, ints: Ints = "tensors") -> None:
         super().__init__()
         self._is_strict = is_strict
         self._ints_are = ints
-        self._answers = list(answers)
-        self._numbers = PythonNumbers(lambda truth: bool(self._answer("truth", truth)))
+        self._decisions = list(decisions)
+        self._numbers = PythonNumbers(lambda truth: bool(self._decide("truth", truth)))
         self._selections = Selections(self._depends)
         self._counts: dict[int, torch.Tensor] = {}  # tensors that are never negative
         self._kept: list[torch.Tensor] = []  # a freed tensor's memory may become another's
@@ -124,8 +124,8 @@ class Questions(TorchFunctionMode):
             return self._read_size(*sizes)
         question = _question(func, args, kwargs) if depends else None
         if question is not None:
-            answer = self._int_of(args[0]) if question[0] == "number" else self._answer(*question)
-            return int(answer) if func in _NUMBERS else answer  # Python wants an int here, and no symbol of one
+            decision = self._int_of(args[0]) if question[0] == "number" else self._decide(*question)
+            return int(decision) if func in _NUMBERS else decision  # Python wants an int here, and no symbol of one
         if func in (smaller, larger) and not all(map(self._is_number, args)):
             return self._compared(func, args)
         result = self._call(func, args, kwargs)
@@ -145,7 +145,7 @@ class Questions(TorchFunctionMode):
             is_better = value < chosen if func is smaller else value > chosen
             if isinstance(is_better, torch.Tensor):
                 self._mark(is_better)
-                is_better = self._answer("truth", is_better) if self._depends((value, chosen)) else bool(is_better)
+                is_better = self._decide("truth", is_better) if self._depends((value, chosen)) else bool(is_better)
             chosen = value if is_better else chosen
         return chosen
 
@@ -211,11 +211,11 @@ class Questions(TorchFunctionMode):
         return self._int_of(value, ends_a_slice=True) if is_open else value
 
     def _int_of(self, value: torch.Tensor, *, ends_a_slice: bool = False) -> Any:
-        """The answer to a question of number, which one already given may imply."""
+        """The decision of a question of number, which one already made may imply."""
         known = self._numbers.known_int(value)
         if known is None:
             number, is_count = value.reshape(()).to(torch.int64), self._is_count(value)
-            known = self._answer("number", number, may_be_negative=not is_count, ends_a_slice=ends_a_slice)
+            known = self._decide("number", number, may_be_negative=not is_count, ends_a_slice=ends_a_slice)
             if self._numbers.has(value):
                 self._numbers.learn_int(value, known)
         return known
@@ -226,20 +226,20 @@ class Questions(TorchFunctionMode):
     def _is_count(self, value: torch.Tensor) -> bool:
         return id(value) in self._counts or value.dtype in (torch.bool, torch.uint8)
 
-    def answered(self, value: Any) -> Any:
-        """What the module answers, with floats that were asked of values as tensors."""
+    def outputs_as_tensors(self, value: Any) -> Any:
+        """The module's outputs, with floats that were read from values as tensors."""
         with torch._C.DisableTorchFunction():
-            return self._numbers.answered(value)
+            return self._numbers.outputs_as_tensors(value)
 
-    def _answer(self, kind: Kind, value: torch.Tensor, **about: bool) -> Any:
-        if not self._answers:
+    def _decide(self, kind: Kind, value: torch.Tensor, **about: bool) -> Any:
+        if not self._decisions:
             raise Asked(kind, value, source_of_running_code(3), **about)
-        answer = self._answers.pop(0)
-        if isinstance(answer, bool) != (kind == "truth"):
+        decision = self._decisions.pop(0)
+        if isinstance(decision, bool) != (kind == "truth"):
             raise RuntimeError("the model asks other questions at these sizes")
-        if self._is_strict and isinstance(answer, bool) and bool(value) != answer:
+        if self._is_strict and isinstance(decision, bool) and bool(value) != decision:
             raise RuntimeError("the model decides otherwise by these values")
-        return answer
+        return decision
 
     def _depends(self, values: Any) -> bool:
         return any(

@@ -69,13 +69,13 @@ def whole_number(value: torch.Tensor) -> Any:
 
 
 def smaller(*values: Any) -> Any:
-    """min(*values), as a function that a torch function mode may answer by a tensor."""
+    """min(*values), as a function that a torch function mode may replace by a tensor."""
     tensors = tuple(value for value in values if isinstance(value, torch.Tensor))
     return handle_torch_function(smaller, tensors, *values) if has_torch_function(tensors) else min(*values)
 
 
 def larger(*values: Any) -> Any:
-    """max(*values), as a function that a torch function mode may answer by a tensor."""
+    """max(*values), as a function that a torch function mode may replace by a tensor."""
     tensors = tuple(value for value in values if isinstance(value, torch.Tensor))
     return handle_torch_function(larger, tensors, *values) if has_torch_function(tensors) else max(*values)
 
@@ -145,8 +145,8 @@ class RealNumbers:
         """Whether a value is one of the numbers."""
         return id(value) in self._numbers
 
-    def answered(self, value: Any) -> Any:
-        """What a module answers: its numbers as the tensors that Python floats become."""
+    def outputs_as_tensors(self, value: Any) -> Any:
+        """A module's outputs, with its numbers as the tensors that Python floats become."""
         return tree_map(lambda leaf: leaf.to(_own_dtype(leaf)) if self.has(leaf) else leaf, value)
 
     def _made(self, value: Any, dtype: torch.dtype | None) -> torch.Tensor:

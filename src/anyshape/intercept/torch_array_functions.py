@@ -1,4 +1,4 @@
-"""What of torch takes arrays and gives them, while arrays may be open (see `open_arrays`): they come and go as tensors."""
+"""torch functions that take or return numpy arrays, made to work on open arrays (see `open_arrays`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports take turns, and work on a copy of the user's module: other threads may run the module meanwhile.
+"""Let one export run at a time, on a copy of the user's module: other threads may run the module meanwhile.
 
 What an export changes in the process (names, warnings, log lines) it changes for its own thread, and puts back at the end.
 docs/explanation/threads.md lists it.

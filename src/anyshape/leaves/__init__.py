@@ -4,8 +4,28 @@
 there are at the traced size. Nothing is patched: a torch function mode sees the calls that `torch.nn` and the user make while
 `leaves()` is entered, and records our own operators, or functions of torch that keep sizes open, instead.
 
-A leaf is a file or a folder with a function `answers`: torch function -> what is called in its place. If that is an operator of
-ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+A leaf is a file or a folder with a function `replacements`: torch function -> what is called in its place. If that is an
+operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+
+Files, in the order in which data flows:
+
+    define              register one operator of ours; the torch function mode that calls leaves
+    open_splits         chunk, split, tensor_split of an open axis
+    sized               functions that torch traces at the traced sizes only
+    signal_windows      hann_window and its like at an open length
+    squeezed            squeeze of an open axis
+    checked             functions that check values first
+    grouped             grouped_mm on fake tensors
+    hinted              a check in nn.Transformer that only chooses a kernel
+    pooled              pooling over a whole open axis
+    ranged              arange between tensors
+    spectra             istft to a computed length
+    recurrent/          LSTM, GRU, RNN, padded or packed
+    transformer_layers  nn.Transformer's layers with their masks
+    lifted              torch.cond, while_loop, scan and map, kept whole
+    reading             values that a function reads besides its arguments
+    loop                the operators of programs with loops: `anyshape::loop`, pick, cut, put
+    whole               a number computed through floats, in one piece
 """
 
 from __future__ import annotations
@@ -43,11 +63,13 @@ def leaves() -> Iterator[None]:
     """Enter around `torch.export.export(..., strict=False)`. Each entry starts afresh and leaves nothing behind."""
     from anyshape.leaves.define import LeafMode
 
-    answers = {function: answer for leaf in _modules() for function, answer in leaf.answers().items()}
+    replacements = {
+        function: replacement for leaf in _modules() for function, replacement in leaf.replacements().items()
+    }
     with warnings.catch_warnings():
         # torch.nn rebuilds this list whenever its weights are others, and in a capture they are symbolic ones.
         warnings.filterwarnings("ignore", message=_ONLY_FLAT_WEIGHTS, category=UserWarning)
-        with LeafMode(answers):
+        with LeafMode(replacements):
             yield
 
 

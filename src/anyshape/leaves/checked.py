@@ -1,7 +1,7 @@
-"""Functions that look at values inside torch before they compute -> the same without the look.
+"""torch functions that check values before they compute -> the same functions without the check.
 
 `cov` and `corrcoef` ask whether there are enough observations, `one_hot` whether all classes are in range,
-`gaussian_nll_loss` whether a variance is negative; a trace has no values to answer with (seen to torch 2.13). Where eager
+`gaussian_nll_loss` whether a variance is negative; a trace has no values to check (seen to torch 2.13). Where eager
 would raise for what it sees, the file answers.
 """
 
@@ -18,7 +18,7 @@ from torch import SymInt, Tensor
 Function = Callable[..., Any]
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {
         torch.cov: _cov,
         Tensor.cov: _cov,

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 __only_passes_on__ = True
 
-Answer = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+Replacement = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
 
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
@@ -29,9 +29,9 @@ def without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
 class LeafMode(TorchFunctionMode):
     """One capture's worth of leaves."""
 
-    def __init__(self, answers: Mapping[Any, Answer]) -> None:
+    def __init__(self, replacements: Mapping[Any, Replacement]) -> None:
         super().__init__()
-        self._answers = answers
+        self._replacements = replacements
 
     def __torch_function__(
         self,
@@ -40,7 +40,7 @@ class LeafMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        answer = self._answers.get(func)
-        if answer is None or torch.compiler.is_dynamo_compiling():
+        replacement = self._replacements.get(func)
+        if replacement is None or torch.compiler.is_dynamo_compiling():
             return func(*args, **(kwargs or {}))
-        return answer(func, args, kwargs or {})
+        return replacement(func, args, kwargs or {})

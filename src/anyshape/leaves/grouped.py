@@ -33,7 +33,7 @@ def _shape(rows: Tensor, matrices: Tensor, ends: Tensor) -> Tensor:
 grouped_mm = define("grouped_mm", "(Tensor rows, Tensor matrices, Tensor ends) -> Tensor", _run, _shape)
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     """`torch._grouped_mm`, which torch.nn.functional.grouped_mm calls."""
     function = getattr(torch, "_grouped_mm", None)
     return {function: _grouped_mm} if function is not None else {}

@@ -1,6 +1,6 @@
-"""A question of torch.nn's own whose answer only chooses a kernel -> no.
+"""A check inside torch.nn that only chooses a kernel -> False.
 
-`nn.Transformer` and its stacks compare a mask with the causal one, value by value, and hand the answer on as a hint; with
+`nn.Transformer` and its stacks compare a mask with the causal one, value by value, and hand the result on as a hint; with
 the hint false the mask itself is used, and the result is the same (torch says so of `is_causal`, to 2.13).
 """
 
@@ -16,7 +16,7 @@ from torch.nn.modules import transformer
 _ASKING = transformer._detect_is_causal_mask.__code__
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {Tensor.__bool__: _bool}
 
 

@@ -1,7 +1,7 @@
 """Operators that programs with loops hold: `anyshape::loop`, and pieces of a tensor (`pick`, `cut`, `put` and `put_slice`).
 
 torch's own `select` and `slice` record conditions on a computed place (is it negative, does it reach beyond the end), which
-a place learned from traces has answered already; these record none. No place here is negative or beyond the end.
+a place learned from traces is known already; these record none. No place here is negative or beyond the end.
 
 The body of a loop is not an argument: the record of the capture has it under the loop's name. `sizes` are the sizes of all
 axes of all results, one result after the other, `ranks` of them each; so no kernel needs to know the body.

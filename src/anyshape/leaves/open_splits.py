@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 Size = int | SymInt
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {
         torch.chunk: _chunk,
         Tensor.chunk: _chunk,

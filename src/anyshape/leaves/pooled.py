@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 Function = Callable[..., Any]
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     averages = {F.avg_pool1d: 1, F.avg_pool2d: 2, F.avg_pool3d: 3}
     greatest = {F.max_pool1d: 1, F.max_pool2d: 2, F.max_pool3d: 3}
     return {
@@ -32,7 +32,7 @@ def answers() -> dict[Any, Callable[..., Any]]:
 def _adaptive_max(count: int) -> Function:
     """With axes that keep their size: the greatest of the greatest, axis by axis, and of equals the first."""
 
-    def answer(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def replacement(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         names = ("input", "output_size", "return_indices")
         given = {"return_indices": False, **kwargs, **dict(zip(names, args, strict=False))}
         x, bins = given["input"], given["output_size"]
@@ -51,7 +51,7 @@ def _adaptive_max(count: int) -> Function:
             places.insert(0, chosen)
         return (x, _flat(places, sizes)) if given["return_indices"] else x
 
-    return answer
+    return replacement
 
 
 def _greatest_along(x: Tensor, axis: int, bins: int) -> list[Tensor]:
@@ -68,7 +68,7 @@ def _flat(places: list[Tensor], sizes: Any) -> Tensor:
 
 
 def _over_all(reduce: Function, count: int) -> Function:
-    def answer(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def replacement(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         x = kwargs.get("input", args[0] if args else None)
         kernel = kwargs.get("kernel_size", args[1] if len(args) > 1 else None)
         kernels = tuple(kernel) if isinstance(kernel, (tuple, list)) else (kernel,) * count
@@ -80,7 +80,7 @@ def _over_all(reduce: Function, count: int) -> Function:
             return func(*args, **kwargs)
         return reduce(x, tuple(range(-count, 0)), keepdim=True)
 
-    return answer
+    return replacement
 
 
 def _is_plain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

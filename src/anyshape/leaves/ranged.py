@@ -15,7 +15,7 @@ from torch import Tensor
 Function = Callable[..., Any]
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {torch.arange: _arange}
 
 

@@ -18,18 +18,18 @@ Shape = Callable[[Tensor, Any, Mapping[str, Any]], Tensor]
 _GIVEN = ("window_length", "periodic")
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     """The window functions, each with its further parameters in their order."""
     return {
-        torch.hann_window: partial(_answer, _hann, {}),
-        torch.hamming_window: partial(_answer, _hamming, {"alpha": 0.54, "beta": 0.46}),
-        torch.blackman_window: partial(_answer, _blackman, {}),
-        torch.bartlett_window: partial(_answer, _bartlett, {}),
-        torch.kaiser_window: partial(_answer, _kaiser, {"beta": 12.0}),
+        torch.hann_window: partial(_replace, _hann, {}),
+        torch.hamming_window: partial(_replace, _hamming, {"alpha": 0.54, "beta": 0.46}),
+        torch.blackman_window: partial(_replace, _blackman, {}),
+        torch.bartlett_window: partial(_replace, _bartlett, {}),
+        torch.kaiser_window: partial(_replace, _kaiser, {"beta": 12.0}),
     }
 
 
-def _answer(
+def _replace(
     shape: Shape,
     further: Mapping[str, float],
     func: Callable[..., Any],

@@ -20,7 +20,7 @@ Size = Any
 """An int or a SymInt, with which torch's type hints cannot compute."""
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {
         torch.linspace: _linspace,
         torch.logspace: _logspace,

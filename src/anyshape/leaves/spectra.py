@@ -57,7 +57,7 @@ _USUAL: dict[str, Any] = {
 }
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {torch.istft: _keep_length_open, Tensor.istft: _keep_length_open}
 
 

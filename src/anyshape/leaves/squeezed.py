@@ -17,7 +17,7 @@ __only_passes_on__ = True
 Function = Callable[..., Any]
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     return {torch.squeeze: _squeeze, Tensor.squeeze: _squeeze}
 
 

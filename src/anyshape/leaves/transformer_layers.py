@@ -110,7 +110,7 @@ def _attend(
     masks = [mask for mask in (key_padding_mask, attn_mask) if mask is not None]
     is_fused = is_self and _is_fused_attention(attention) and query.dtype == attention.in_proj_weight.dtype
     hides_weights = bool(masks) and not need_weights and not any(mask.is_floating_point() for mask in masks)
-    answer, weights = type(attention).forward(
+    outputs, weights = type(attention).forward(
         attention,
         query,
         key,
@@ -121,7 +121,7 @@ def _attend(
         average_attn_weights,
         is_causal,
     )
-    return answer, weights if need_weights else None
+    return outputs, weights if need_weights else None
 
 
 def _is_masked(mask: Any) -> Any:

@@ -26,18 +26,18 @@ from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Sess
 from anyshape.runtime.session import check_providers
 
 
-class Answers(tuple[Any, ...]):
-    """Outputs in the file's order, by index (`answers[0]`), by name (`answers["logits"]`), or unpacked.
+class Outputs(tuple[Any, ...]):
+    """Outputs in the file's order, by index (`outputs[0]`), by name (`outputs["logits"]`), or unpacked.
 
-    `dict(answers)` has them by name.
+    `dict(outputs)` has them by name.
     """
 
     _names: tuple[str, ...]
 
-    def __new__(cls, names: Sequence[str], values: Iterable[Any]) -> Answers:
+    def __new__(cls, names: Sequence[str], values: Iterable[Any]) -> Outputs:
         made = super().__new__(cls, values)
         if len(names) != len(made):
-            raise ValueError(f"{len(names)} names for {len(made)} answers")
+            raise ValueError(f"{len(names)} names for {len(made)} outputs")
         made._names = tuple(names)
         return made
 
@@ -54,11 +54,11 @@ class Answers(tuple[Any, ...]):
     def items(self) -> Iterator[tuple[str, Any]]:
         return zip(self._names, self, strict=True)
 
-    def __reduce__(self) -> tuple[type[Answers], tuple[tuple[str, ...], tuple[Any, ...]]]:
+    def __reduce__(self) -> tuple[type[Outputs], tuple[tuple[str, ...], tuple[Any, ...]]]:
         return type(self), (self._names, tuple(self))
 
     def __repr__(self) -> str:
-        return f"Answers({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+        return f"Outputs({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ class Loaded:
         self._checker = CallChecker.of(contract)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The answer: one array, or Answers (by index, by name, or unpacked) where the file has several outputs.
+        """The output: one array, or Outputs (by index, by name, or unpacked) where the file has several outputs.
 
-        Takes numpy arrays, or torch tensors: with one of them among the inputs the answers are torch tensors, on its
+        Takes numpy arrays, or torch tensors: with one of them among the inputs the outputs are torch tensors, on its
         device. Raises ContractBroken before onnxruntime sees a call that breaks a rule.
         """
         bound = self._binder.bind(args, kwargs)
@@ -139,7 +139,7 @@ class Loaded:
         values: list[Any] = list(self._run(bound.feeds, sizes))
         if bound.torch_inputs:
             values = [to_torch(value, bound.device) for value in values]
-        return values[0] if len(values) == 1 else Answers([info.name for info in self._session.outputs], values)
+        return values[0] if len(values) == 1 else Outputs([info.name for info in self._session.outputs], values)
 
     def initial_state(self, **sizes: int) -> dict[str, Array]:
         """The state before the first call, for a file that carries state: `loaded(x=..., state=loaded.initial_state())`.
@@ -150,9 +150,9 @@ class Loaded:
 
         return {state.name: first_value(state, sizes) for state in self.contract.state}
 
-    def next_state(self, answers: Any) -> dict[str, Any]:
-        """The state for the call after the one that gave these answers."""
-        return {state.name: answers[state.output] for state in self.contract.state}
+    def next_state(self, outputs: Any) -> dict[str, Any]:
+        """The state for the call after the one that gave these outputs."""
+        return {state.name: outputs[state.output] for state in self.contract.state}
 
     def _run(self, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> list[Array]:
         try:

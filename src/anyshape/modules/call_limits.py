@@ -1,4 +1,4 @@
-"""Limits of what runs for us: time, memory, and the signals of the user's program.
+"""Limits on calls of the user's code: time, memory, and the signals of the user's program.
 
 Time: a watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
 thread enters or leaves a `with`, cleans up or imports a module: what is being put back is put back. For two seconds it
@@ -170,11 +170,6 @@ class TimeLimit:
     def left(self) -> float:
         """Seconds that are left, of this part if one is entered."""
         return self._deadlines[-1] - monotonic()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all of the time is over, not only that of a part."""
-        return monotonic() >= self._deadlines[0]
 
     def check(self) -> None:
         """Raise OutOfTime if the time is over."""

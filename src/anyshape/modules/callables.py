@@ -1,4 +1,4 @@
-"""What users call a model, as a torch.nn.Module: functions, methods, partials and exported programs are wrapped.
+"""Whatever the user passes as a model -> a torch.nn.Module: functions, methods, partials and exported programs are wrapped.
 
 A wrapper's forward is the user's own callable, so that the names of inputs, the lines in messages and the numbers in the
 code are the user's. The modules and tensors that a function uses from outside belong to the wrapper: they are put into

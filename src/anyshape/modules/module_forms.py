@@ -31,16 +31,16 @@ Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 
 
 class Seen:
-    """The last call's inputs, and the paths of its answers. No attributes of the module: torch.export puts those back."""
+    """The last call's inputs, and the paths of its outputs. No attributes of the module: torch.export puts those back."""
 
     leaves: tuple[Any, ...] = ()
     paths: tuple[str, ...] = ()
 
 
 class FlatModule(torch.nn.Module):
-    """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens what it answers.
+    """`forward(*leaves)` rebuilds the user's inputs, calls the user's module, and flattens its outputs.
 
-    `seen.paths` has, after a call, the path of each answer. Answers that are no tensors become 0-d tensors, except
+    `seen.paths` has, after a call, the path of each output. Outputs that are no tensors become 0-d tensors, except
     sizes, which the capture must see as sizes. A module that calls `set_` gets copies of its inputs: torch.export has no way
     to write down that an input becomes another tensor.
     """
@@ -58,16 +58,16 @@ class FlatModule(torch.nn.Module):
         self.seen.leaves = leaves
         if self._copies:
             leaves = tuple(leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
-        answers = [
+        outputs = [
             (path, leaf)
             for path, leaf in self._flatten(self._call(self.module, self._rebuild(leaves)))
             if leaf is not None and not isinstance(leaf, str)
         ]
-        self.seen.paths = tuple(path for path, _ in answers)
-        return tuple(_as_answer(leaf) for _, leaf in answers)
+        self.seen.paths = tuple(path for path, _ in outputs)
+        return tuple(_as_output(leaf) for _, leaf in outputs)
 
 
-def _as_answer(leaf: Any) -> Any:
+def _as_output(leaf: Any) -> Any:
     if isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return leaf
     return torch.tensor(leaf)

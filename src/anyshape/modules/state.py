@@ -1,4 +1,4 @@
-"""A module's state as it was: taken once, put back before every call and at the end.
+"""Keep a module's state: take it once, restore it before every call and at the end.
 
 State is whatever forward can change: attributes of every submodule and of plain objects they hold, containers in place,
 values of tensors and arrays, gradients, training flags, variables outside the module that its code writes (`reach`), and

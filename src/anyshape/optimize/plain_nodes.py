@@ -1,4 +1,4 @@
-"""Nodes that move or reshape data without need made fewer; numbers of axes and sizes as constants, where shapes are known."""
+"""Remove nodes that move or reshape data without need; make numbers of axes and sizes constants where shapes are known."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One tensor that the module answers.
+class OutputTensor:
+    """One output tensor of the module: its path, dtype and axes.
 
     An axis of None follows no expression of the dims that a person could read: it depends on values, or on a branch.
     Where even the number of axes does, there are none and `any_rank` is True.
@@ -77,8 +77,8 @@ class Region:
     """One program, decomposed for translation, and the sizes at which it was traced.
 
     `symbols` is what each of the program's own size symbols is in the user's dims. `condition` is where this program
-    answers: everywhere, unless there are others beside it; `answers` is what it gives there, if that is not what all
-    regions give.
+    holds: everywhere, unless there are others beside it; `outputs` are those of this program, where they differ from those of
+    other regions.
     """
 
     program: ExportedProgram
@@ -86,7 +86,7 @@ class Region:
     guards: tuple[Guard, ...]
     traced_at: Mapping[str, int]
     condition: Condition = TRUE
-    answers: tuple[Answer, ...] = ()
+    outputs: tuple[OutputTensor, ...] = ()
     loops: Mapping[str, Loop] = field(default_factory=dict, hash=False)
 
 
@@ -100,7 +100,7 @@ class RefusedPart:
 
 @dataclass(frozen=True)
 class Captured:
-    """Regions that together answer for the domain, the rung that found them, and what is answered.
+    """Regions that together cover the domain, the rung that found them, and the outputs of the module.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
     `refused` are parts of the domain in which the module raises. `leaves_unseen` is true where the user's code goes
@@ -109,7 +109,7 @@ class Captured:
 
     strategy: str
     regions: tuple[Region, ...]
-    answers: tuple[Answer, ...]
+    outputs: tuple[OutputTensor, ...]
     decisions: tuple[Source, ...] = ()
     refused: tuple[RefusedPart, ...] = ()
     leaves_unseen: bool = False

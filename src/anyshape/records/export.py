@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anyshape.domain import Sizes
 from anyshape.findings import Finding, Reason, Severity, Source
-from anyshape.records.captured import Answer, Captured, Guard, RefusedPart, Region
+from anyshape.records.captured import Captured, Guard, OutputTensor, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.repaired import SourceRepair
 from anyshape.records.runs import Run
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exported:
-    """An ONNX model in memory: its inputs' names, its outputs' names with what each answers, its opset.
+    """An ONNX model in memory: its inputs' names, its outputs' names with their dtypes and axes, its opset.
 
     `target` is the only runtime for which it is made; "" for any.
     """
 
     model: ir.Model
     input_names: tuple[str, ...]
-    outputs: tuple[tuple[str, Answer], ...]
+    outputs: tuple[tuple[str, OutputTensor], ...]
     opset: int
     target: str = ""
 

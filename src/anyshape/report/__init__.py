@@ -1,1 +1,14 @@
-"""Results as text for people and as JSON for machines."""
+"""Stage: results as text for people, as JSON for machines, and as one HTML page.
+
+Files, in the order in which data flows:
+
+    text             results as text
+    plain            results as JSON
+    columns          tables of 80 columns
+    progress_line    progress while something runs
+    github           findings on GitHub Actions
+    axes_found       the result of `anyshape axes`
+    benches          the result of `anyshape bench`
+    file_comparison  the result of `anyshape compare`
+    page/            one HTML page
+"""

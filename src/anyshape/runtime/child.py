@@ -1,4 +1,4 @@
-"""The child process: `python -m anyshape.runtime.child`, which loads one model and answers runs over its pipes.
+"""The child process: `python -m anyshape.runtime.child`, which loads one model and runs it when a request comes.
 
 It may die at any moment; that is what it is for. It ends at once when its parent does, even in the middle of a run.
 """
@@ -27,7 +27,7 @@ from anyshape.runtime.runtimes import AnySession, runtime_called
 
 
 def main() -> None:
-    """Answer messages until the parent closes our stdin."""
+    """Handle messages until the parent closes our stdin."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
     replies = _take_over_stdout()
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -40,7 +40,7 @@ def main() -> None:
 
     session = _load(requests.get(), replies, ask)
     while session is not None:
-        write_message(replies, _answer(session, requests.get()))
+        write_message(replies, _reply(session, requests.get()))
 
 
 def _take_over_stdout() -> BinaryIO:
@@ -78,7 +78,7 @@ def _load(message: Message, replies: BinaryIO, ask: Ask) -> AnySession | None:
     return session
 
 
-def _answer(session: AnySession, message: Message) -> Message:
+def _reply(session: AnySession, message: Message) -> Message:
     try:
         outputs = session.run(message.arrays)
     except RuntimeFailed as error:

@@ -148,7 +148,7 @@ def remote_operator(name: str, ask: Ask) -> Callable[..., Any]:
     return call
 
 
-def answer_call(call: Message, operators: Mapping[str, Callable[..., Any]]) -> Message:
+def reply_to_call(call: Message, operators: Mapping[str, Callable[..., Any]]) -> Message:
     """In the parent: the result of the user's function."""
     facts = call.facts
     inputs = [call.arrays.get(str(place)) for place in range(facts["count"])]

@@ -105,13 +105,6 @@ def save_ir(model: str | PathLike[str], target: Path, shapes: Mapping[str, Seque
         raise RuntimeRejected(_words(error)) from error
 
 
-def read_ir_shapes(path: str | PathLike[str]) -> dict[str, str]:
-    """The shape of each input as OpenVINO prints it: `[1..8,?]`."""
-    openvino = import_openvino()
-    loaded = openvino.Core().read_model(fspath(path))
-    return {port.get_any_name(): str(port.get_partial_shape()) for port in loaded.inputs}
-
-
 def openvino_version() -> str:
     """The installed version, without the build."""
     openvino = import_openvino()

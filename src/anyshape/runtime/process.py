@@ -1,4 +1,4 @@
-"""One life of a child process: how its interpreter is started so that it finds what we found, and how it ends.
+"""Start and end one child process; its interpreter finds the same packages as this one.
 
 The child takes over our `sys.path` as it is now, in another order: Python's own modules first, then this package and the
 installed ones. A file in the user's folder that has the name of one of them (`queue.py`) is not imported in its place.
@@ -25,7 +25,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from anyshape.findings.finding import PACKAGE_FOLDER
 from anyshape.intercept.quiet import LOG
-from anyshape.runtime.child_messages import ChildDied, Death, Message, answer_call, read_message, write_message
+from anyshape.runtime.child_messages import ChildDied, Death, Message, read_message, reply_to_call, write_message
 from anyshape.runtime.session import TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"
@@ -145,7 +145,7 @@ class ChildProcess:
             return self._loaded
         reply = self._ask(request)
         while reply is not None and reply.kind == "call":
-            reply = self._ask(answer_call(reply, self._operators))
+            reply = self._ask(reply_to_call(reply, self._operators))
         return reply
 
     def _have_it_loaded(self) -> None:

@@ -2,6 +2,18 @@
 
 from anyshape import sources
 sources.export("hf:DIR", "out")
+
+Files, in the order in which data flows:
+
+    source             the records: ModelSource, Part, SourceKind
+    resolving          SOURCES: a text -> its kind -> the loaded source
+    model_file         FILE.py
+    python_module      package.module:Class
+    timm_models        timm:NAME
+    image_sides        which sides of an image may vary
+    hugging_face/      hf:PATH_OR_ID
+    exporting_sources  export every model of a source
+    unusable_sources   findings about sources
 """
 
 from anyshape.sources.exporting_sources import SourceExport, export

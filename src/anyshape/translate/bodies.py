@@ -8,7 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from anyshape.domain import Compare, Domain, Expr, decide, format_expr
-from anyshape.records.captured import Answer
+from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
 
 _SOLVER_MS = 200
@@ -107,21 +107,21 @@ def choose(test: ir.Value, then: ir.Graph, otherwise: ir.Graph) -> ir.Node:
     return node
 
 
-def common_answers(parts: Sequence[Exported], domains: Sequence[Domain] = ()) -> tuple[tuple[str, Answer], ...]:
-    """The answers of all parts as one: an axis on which they differ follows no one expression.
+def common_outputs(parts: Sequence[Exported], domains: Sequence[Domain] = ()) -> tuple[tuple[str, OutputTensor], ...]:
+    """The outputs of all parts as one: an axis on which they differ follows no one expression.
 
-    `domains` has the sizes at which each part answers, if they are known: parts do not differ on an axis for which the
+    `domains` has the sizes at which each part is run, if they are known: parts do not differ on an axis for which the
     expression of one part has the value of every other part's at that part's sizes.
     """
     merged = []
     for column in zip(*(part.outputs for part in parts), strict=True):
-        name, answer = column[0]
+        name, output = column[0]
         others = [other.axes for _, other in column]
-        if any(len(axes) != len(answer.axes) for axes in others):
-            merged.append((name, replace(answer, axes=(), any_rank=True)))
+        if any(len(axes) != len(output.axes) for axes in others):
+            merged.append((name, replace(output, axes=(), any_rank=True)))
         else:
             axes = tuple(_common_axis(sizes, domains) for sizes in zip(*others, strict=True))
-            merged.append((name, replace(answer, axes=axes)))
+            merged.append((name, replace(output, axes=axes)))
     return tuple(merged)
 
 

@@ -3,7 +3,7 @@
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
     Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
                                        where it is below zero, its distance from zero and `below`
-    Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until its answer changes; then as above
+    Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until the decision changes; as above
     Refusal                       ->   a Gather out of bounds, named with the model's message
 
 Every part is a whole model from the user's inputs on; what several of them compute is shared afterwards (`optimize`).
@@ -20,9 +20,9 @@ import onnx_ir as ir
 
 from anyshape.domain import is_about
 from anyshape.inputs import Declared
-from anyshape.records.captured import Answer
+from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
-from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
+from anyshape.translate.bodies import Weights, choose, common_outputs, take_body, take_nodes
 from anyshape.translate.fewer_nodes import replace_length
 from anyshape.translate.program import written_axis
 
@@ -59,7 +59,7 @@ class Repeat:
 
     question: Exported
     name: str
-    answer: bool
+    decision: bool
     then: Tree
 
 
@@ -79,23 +79,23 @@ def compose(tree: Tree, declared: Declared) -> Exported:
     """One model of the whole tree, its outputs named as declared. The parts' models are used up."""
     parts = _answering(tree)
     first = parts[0].model
-    answers = tuple((name, _known(answer, declared)) for name, answer in common_answers(parts))
-    names = declared.name_outputs([answer.path for _, answer in answers])
-    named = tuple(zip(names, (answer for _, answer in answers), strict=True))
+    tensors = tuple((name, _known(tensor, declared)) for name, tensor in common_outputs(parts))
+    names = declared.name_outputs([tensor.path for _, tensor in tensors])
+    named = tuple(zip(names, (tensor for _, tensor in tensors), strict=True))
     graph = ir.Graph([], [], nodes=[], name="decided", opset_imports=dict(first.graph.opset_imports))
     own = {value.name: value for value in first.graph.inputs}
     for leaf in declared.open_leaves:
         given = own[leaf.name]
         graph.inputs.append(ir.Value(name=given.name, type=given.type, shape=given.shape))
     types = [value.type for value in first.graph.outputs]
-    composer = _Composer(graph, types, [answer for _, answer in named], _numbers(tree))
+    composer = _Composer(graph, types, [tensor for _, tensor in named], _numbers(tree))
     outputs = composer.write(tree, {value.name or "": value for value in graph.inputs}, composer.nodes)
     graph.extend(composer.nodes)
     for value in (*composer.weights.added, *composer.constants):
         graph.register_initializer(value)
-    for output, (name, answer) in zip(outputs, named, strict=True):
+    for output, (name, tensor) in zip(outputs, named, strict=True):
         output.name = name
-        output.shape = None if answer.any_rank else ir.Shape([written_axis(axis) for axis in answer.axes])
+        output.shape = None if tensor.any_rank else ir.Shape([written_axis(axis) for axis in tensor.axes])
         graph.outputs.append(output)
     model = ir.Model(graph, ir_version=first.ir_version, producer_name=first.producer_name)
     model.functions.update({key: function for part in parts for key, function in part.model.functions.items()})
@@ -123,11 +123,11 @@ def _numbers(tree: Tree) -> set[str]:
     return set()
 
 
-def _known(answer: Answer, declared: Declared) -> Answer:
-    """The answer without axes that follow a number of the model's own."""
+def _known(tensor: OutputTensor, declared: Declared) -> OutputTensor:
+    """The output without axes that follow a number of the model's own."""
     names = set(declared.domain.names)
     return replace(
-        answer, axes=tuple(axis if axis is not None and is_about(axis, names) else None for axis in answer.axes)
+        tensor, axes=tuple(axis if axis is not None and is_about(axis, names) else None for axis in tensor.axes)
     )
 
 
@@ -135,18 +135,18 @@ class _Composer:
     """The nodes of one graph, while they are written."""
 
     def __init__(
-        self, graph: ir.Graph, types: list[ir.TypeProtocol | None], answers: list[Answer], numbers: set[str]
+        self, graph: ir.Graph, types: list[ir.TypeProtocol | None], tensors: list[OutputTensor], numbers: set[str]
     ) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: list[ir.Value] = []
         self.weights = Weights(graph)
         self._types = types
-        self._answers = answers
+        self._tensors = tensors
         self._labels = 0
         self._numbers = numbers
 
     def write(self, tree: Tree, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
-        """The tree's nodes after those that are there; gives what they answer."""
+        """The tree's nodes after those that are there; gives their outputs."""
         if isinstance(tree, Exported):
             return self._inline(tree, scope, nodes)
         if isinstance(tree, Repeat):
@@ -200,7 +200,7 @@ class _Composer:
         return ir.Graph((), outputs, nodes=nodes, name=self._label())
 
     def _count(self, tree: Repeat, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> ir.Value:
-        """How often the question is answered so before it is not: the counter of a loop that goes on while it is."""
+        """How often the question has this decision before it has the other: the counter of a loop that goes on while it is."""
         number = ir.TensorType(ir.DataType.INT64)
         truth = ir.TensorType(ir.DataType.BOOL)
         label = self._label()
@@ -209,7 +209,7 @@ class _Composer:
         before = ir.Value(name=f"{label}/before", type=number, shape=ir.Shape([1]))
         own: list[ir.Node] = []
         asked = self._inline(tree.question, {**scope, tree.name: self._number(trip, own)}, own)[0]
-        again = self._add(own, "Identity" if tree.answer else "Not", [asked])
+        again = self._add(own, "Identity" if tree.decision else "Not", [asked])
         count = self._add(own, "Reshape", [trip, self._constant([1])])
         again.type, count.type = truth, number
         body = ir.Graph([trip, going, before], [again, count], nodes=own, name=f"{label}_body")
@@ -234,9 +234,9 @@ class _Composer:
         index = one if is_yes else self._add(nodes, "Sub", [self._constant([1]), one])
         zero = self._add(nodes, "Gather", [self._constant([0]), index], name=f"anyshape AS419: {refusal.message}")
         outputs = []
-        for kind, answer in zip(self._types, self._answers, strict=True):
+        for kind, tensor in zip(self._types, self._tensors, strict=True):
             assert kind is not None
-            shape = self._add(nodes, "Gather", [zero, self._constant([0] * len(answer.axes))])
+            shape = self._add(nodes, "Gather", [zero, self._constant([0] * len(tensor.axes))])
             filled = ir.Tensor(np.zeros(1, dtype=kind.dtype.numpy()), dtype=kind.dtype)
             outputs.append(self._add(nodes, "ConstantOfShape", [shape], {"value": filled}))
             outputs[-1].type = kind

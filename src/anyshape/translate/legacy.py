@@ -15,12 +15,12 @@ import onnx_ir as ir
 
 from anyshape.findings import Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.answered import find_next_question
+from anyshape.intercept.fixed_decisions import find_next_question
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.modules.frames import is_users, make_source
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
-from anyshape.records.captured import Answer
+from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
 from anyshape.translate.names import keep_sources, name_inputs, name_outputs, name_weights
 from anyshape.translate.opsets import WRITTEN_OPSET
@@ -60,23 +60,23 @@ def export_legacy(module: torch.nn.Module, declared: Declared) -> Exported:
         )
     _refuse_frozen(warned)
     model = ir.serde.deserialize_model(onnx.load_from_string(written.getvalue()))
-    answers = [
-        Answer(path, str(value.dtype).removeprefix("torch."), (None,) * value.dim())
+    tensors = [
+        OutputTensor(path, str(value.dtype).removeprefix("torch."), (None,) * value.dim())
         for path, value in zip(flat.seen.paths, outputs, strict=True)
     ]
-    return _named(model, answers, declared)
+    return _named(model, tensors, declared)
 
 
-def _named(model: ir.Model, answers: Sequence[Answer], declared: Declared) -> Exported:
-    names = declared.name_outputs([answer.path for answer in answers])
+def _named(model: ir.Model, tensors: Sequence[OutputTensor], declared: Declared) -> Exported:
+    names = declared.name_outputs([tensor.path for tensor in tensors])
     keep_sources(model)
     name_weights(model)
     name_inputs(model, [leaf.name for leaf in declared.open_leaves])
     name_outputs(model, names)
     for value, leaf in zip(model.graph.inputs, declared.open_leaves, strict=True):
         value.shape = ir.Shape([written_axis(axis) for axis in leaf.axes])
-    for value, answer in zip(model.graph.outputs, answers, strict=True):
-        value.shape = ir.Shape([None] * len(answer.axes))
+    for value, tensor in zip(model.graph.outputs, tensors, strict=True):
+        value.shape = ir.Shape([None] * len(tensor.axes))
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         for value in node.outputs:
             if value not in model.graph.outputs:
@@ -84,7 +84,7 @@ def _named(model: ir.Model, answers: Sequence[Answer], declared: Declared) -> Ex
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
     inputs = tuple(leaf.name for leaf in declared.open_leaves)
-    return Exported(model, inputs, tuple(zip(names, answers, strict=True)), WRITTEN_OPSET)
+    return Exported(model, inputs, tuple(zip(names, tensors, strict=True)), WRITTEN_OPSET)
 
 
 def _refuse_frozen(warned: Sequence[warnings.WarningMessage]) -> None:

@@ -1,4 +1,4 @@
-"""Names and lines in the file that a person can read.
+"""Give the values, weights and nodes of a file names and source lines that a person can read.
 
 Names that a person can read: inputs and outputs by the user's paths, weights by the module's, dims by the domain's.
 

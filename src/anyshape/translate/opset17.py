@@ -1,4 +1,4 @@
-"""A model of opset 18 in the words of opset 17: attributes for inputs, and a refusal for what 17 has no word for.
+"""A model of opset 18 rewritten for opset 17: attributes in the place of inputs, and a refusal for what 17 lacks.
 
 ReduceMax(x, axes)          ->  ReduceMax(x, axes=...)           where the axes are constants
 Pad(x, pads, value, axes)   ->  Pad(x, pads of all axes, value)  where pads and axes are constants

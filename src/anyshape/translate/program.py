@@ -16,9 +16,9 @@ from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.graphs.size_places import Place, places_of, readings_of
 from anyshape.inputs import Declared
 from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
-from anyshape.records.captured import Answer, Region
+from anyshape.records.captured import OutputTensor, Region
 from anyshape.records.export import Exported
-from anyshape.translate.bodies import Weights, choose, common_answers, take_body, take_nodes
+from anyshape.translate.bodies import Weights, choose, common_outputs, take_body, take_nodes
 from anyshape.translate.known_values import admit_empty_means
 from anyshape.translate.loops import build_loops
 from anyshape.translate.names import keep_sources, name_dims, name_inputs, name_outputs, name_weights
@@ -31,7 +31,7 @@ PRODUCER = "anyshape"
 
 def translate(
     region: Region,
-    answers: Sequence[Answer],
+    tensors: Sequence[OutputTensor],
     translator: Translator,
     input_names: Sequence[str],
     output_names: Sequence[str],
@@ -56,11 +56,11 @@ def translate(
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
     model.opset_imports.setdefault("", WRITTEN_OPSET)  # torch leaves it out of a graph that had no nodes
-    return Exported(model, tuple(input_names), tuple(zip(output_names, answers, strict=True)), WRITTEN_OPSET)
+    return Exported(model, tuple(input_names), tuple(zip(output_names, tensors, strict=True)), WRITTEN_OPSET)
 
 
 def join_regions(parts: Sequence[Exported], conditions: Sequence[Condition], declared: Declared) -> Exported:
-    """One model that answers as the first part whose condition holds; the last part answers where no other does."""
+    """One model that runs the first part whose condition holds, and the last part where no condition holds."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
@@ -78,16 +78,16 @@ def join_regions(parts: Sequence[Exported], conditions: Sequence[Condition], dec
     graph.extend([*sizes.nodes, *nodes])
     for value in (*weights.added, *sizes.initializers):
         graph.register_initializer(value)
-    answers = common_answers(parts, _domains(conditions, declared.domain))
-    for output, (name, answer), kind in zip(outputs, answers, types, strict=True):
+    tensors = common_outputs(parts, _domains(conditions, declared.domain))
+    for output, (name, tensor), kind in zip(outputs, tensors, types, strict=True):
         output.name, output.type = name, kind
-        output.shape = None if answer.any_rank else ir.Shape([written_axis(axis) for axis in answer.axes])
+        output.shape = None if tensor.any_rank else ir.Shape([written_axis(axis) for axis in tensor.axes])
         graph.outputs.append(output)
-    return replace(first, outputs=answers)
+    return replace(first, outputs=tensors)
 
 
 def _domains(conditions: Sequence[Condition], domain: Domain) -> list[Domain]:
-    """The sizes at which each part answers: its condition holds, and none of those before it; the last one's need not."""
+    """The sizes at which each part is run: its condition holds, and none of those before it; the last one's need not."""
     before = [negate(condition) for condition in conditions]
     own = [*conditions[:-1], TRUE]
     return [domain.narrowed(*before[:index], condition) for index, condition in enumerate(own)]

@@ -1,4 +1,32 @@
-"""Is the file right? Run it beside the module at many sizes, compare, and make the failure small."""
+"""Stage: run the file beside the module at many sizes, compare, and shrink a failure.
+
+Files, in the order in which data flows:
+
+    request           VerifyRequest: file, module, inputs, options
+    asking            what to compare: sizes, inputs, names
+    plan              which trials to make, in which order
+    edge_values       values that random numbers hardly ever have
+    patterns          changes of one tensor for edge values
+    reference         run the user's module: expected outputs
+    tensors           tensors in nested values: copy, cast, to numpy
+    prefetch          run the file ahead, in further children
+    trial_runner      one trial: module and file on the same inputs
+    compare           compare two lists of arrays
+    tolerance         how far they may differ
+    noise             the noise floor, measured on the module
+    float64_copy      file and module in double precision
+    bfloat16_copy     a bfloat16 file that a CPU can run
+    ties              equal values whose order torch leaves open
+    distribution      random files, compared as samples
+    in_a_row          calls in a row, with state
+    cond_sides        sides of torch.cond that no values lead to
+    tally             count trials -> Verdict
+    run               verify(): the plan run, failures shrunk
+    shrink            lower failing sizes
+    joining           verdicts of shares -> one
+    size_annotations  expressions of sizes, written on nodes
+    locate/           the node at fault
+"""
 
 from anyshape.verify.reference import Answer, Reference, Refused
 from anyshape.verify.request import VerifyOptions, VerifyRequest

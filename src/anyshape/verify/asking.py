@@ -1,4 +1,4 @@
-"""What to compare of a file: at which sizes, with which inputs, under which names of inputs and outputs."""
+"""Choose what to compare: at which sizes, with which inputs, under which names of inputs and outputs."""
 
 from __future__ import annotations
 

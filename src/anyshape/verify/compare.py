@@ -1,4 +1,4 @@
-"""Are two lists of arrays the same answer? In the order that cannot lie: structure, shape, dtype, NaN, infinity, value.
+"""Compare two lists of arrays in this order: structure, shape, dtype, NaN, infinity, value.
 
 Nothing is broadcast, cast to a common type by numpy, or skipped: an output that is not compared is a mismatch.
 """

@@ -1,4 +1,4 @@
-"""The noise floor: how far the module's own precision moves its answer, measured on the module itself.
+"""The noise floor: how far the module's own precision moves its outputs, measured on the module itself.
 
 Double precision is the yardstick. Where the module cannot run in it, the same precision in another order of summation
 stands in. Two sizes are measured and the larger relative noise is kept; towards more elements than were

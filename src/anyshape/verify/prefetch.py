@@ -1,4 +1,4 @@
-"""Runs of the file for coming trials, in further children, while the trial at hand is judged.
+"""Run the file for coming trials in further child processes, while the current trial is compared.
 
 Trials are judged in the order of the plan whatever ends first, so the verdict is the same with one child and with many.
 A further child is started only where waiting for the file is what takes the time: its start costs as much as many runs

@@ -1,4 +1,4 @@
-"""The user's own module, unpatched, as the judge of what is right.
+"""Run the user's own, unpatched module, which gives the expected outputs.
 
 Every call starts from the same state and leaves none behind; after `close` the module is as it was handed over.
 """

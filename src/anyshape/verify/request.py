@@ -1,4 +1,4 @@
-"""What verification is asked: a file, the module that judges it, and how to make inputs at given sizes."""
+"""The request to verify: a file, its module, and how to make inputs at given sizes."""
 
 from __future__ import annotations
 

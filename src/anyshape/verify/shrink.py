@@ -1,4 +1,4 @@
-"""The smallest sizes that still fail: what a person can think about.
+"""Lower failing sizes as long as they still fail.
 
 Dims are lowered one by one, then all together, always inside the domain, until nothing gets smaller or the tries are
 spent. Every result was seen to fail; none is guessed.

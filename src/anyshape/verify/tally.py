@@ -1,4 +1,4 @@
-"""What the trials of a verification have shown: counted once, and given as a verdict."""
+"""Count what the trials of a verification have shown, and give it as a verdict."""
 
 from __future__ import annotations
 

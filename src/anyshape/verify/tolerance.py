@@ -1,4 +1,4 @@
-"""How far two right answers may lie apart: a multiple of the noise that the module's own precision makes.
+"""How far outputs of the file may differ from the module's: a multiple of the noise of the module's own precision.
 
     tolerance = FACTOR * noise * magnitude
 

@@ -1,4 +1,4 @@
-"""One trial: the same inputs to the module and to the file, and a judgement of what each answers.
+"""Run one trial: give the same inputs to the module and to the file, and compare their outputs.
 
 The file runs in the child while the module runs here. A difference in values stands only if these very inputs do not
 change the module's own answer that much, and, when it is slight, if other inputs show it too.

@@ -1,4 +1,4 @@
-"""A graph that was built -> an exported program, with guards, symbols, open axes and answers, as the symbolic rung gives it.
+"""A graph that was built -> an exported program, with guards, symbols, open axes and outputs, as the symbolic rung gives it.
 
 The graph is run by an interpreter inside a module that holds the user's module, so that weights keep their names and every node
 keeps the user's line. Each dim is read from an axis of an input, or from a Python int that is one, solved for the dim.

@@ -32,7 +32,7 @@ from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.capture.guards import collect_guards, shape_environment
-from anyshape.capture.sympy_terms import answers_of
+from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Condition, Op, Sizes
 from anyshape.graphs.size_places import readings_of
 from anyshape.inputs import Declared
@@ -126,14 +126,14 @@ def build_captured(
         environment = shape_environment(decomposed) or shape_environment(program)
         guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
         found.append(Region(decomposed, symbols, guards, dict(sizes)))
-        answers = answers_of(program, template.traces[0].output_paths, symbols, declared.domain)
+        outputs = outputs_of(program, template.traces[0].output_paths, symbols, declared.domain)
         if not _refuted(found[-1]):
             break
     region = min(found, key=_refuted)
     inside = tuple(emitter.guards) if emitter is not None else ()
     loops = emitter.loops_of(frame) if emitter is not None else {}
     region = replace(region, guards=(*region.guards, *inside, note_of(lesson)), loops=dict(loops))
-    return Captured(strategy, (region,), answers)
+    return Captured(strategy, (region,), outputs)
 
 
 def _refuted(region: Region) -> int:

@@ -1,4 +1,4 @@
-"""Traces -> rules that predict further traces: the loop around tracing, laying over and explaining.
+"""Learn rules from traces: trace, align the traces, explain their numbers, and repeat until the rules predict further traces.
 
 Traces are made at sizes of many remainders without coincidences, then at those where rivals of a rule would differ.
 """

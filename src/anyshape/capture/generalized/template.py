@@ -1,4 +1,4 @@
-"""Traces laid over one another: one template whose every place has been seen at many points.
+"""Align traces into one template: every place in it has its values at all traced sizes.
 
 A place is a step of the template with the counters of the loops around it; without loops there is one point for each
 trace. Where the traces do not fit together, `Unaligned` names which steps differ.

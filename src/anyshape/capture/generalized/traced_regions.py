@@ -33,7 +33,7 @@ from anyshape.domain import (
 )
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
-from anyshape.records.captured import Answer, Captured
+from anyshape.records.captured import Captured, OutputTensor
 
 _FIRST = 14
 _UNSEEN = 10
@@ -203,7 +203,7 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
             _under(condition, capture_sides(_narrowed(declared, condition), capture, find_side, depth - 1))
             for condition in (side, negate(side))
         )
-        if len(first.answers) != len(second.answers):
+        if len(first.outputs) != len(second.outputs):
             raise
         return _join(first, second)
 
@@ -230,9 +230,9 @@ def _narrowed(declared: Declared, condition: Condition) -> Declared:
 
 def _join(first: Captured, second: Captured) -> Captured:
     """Both sides as one capture: an axis of an answer on which they disagree follows no expression."""
-    pairs = zip(first.answers, second.answers, strict=True)
+    pairs = zip(first.outputs, second.outputs, strict=True)
     return replace(
-        first, regions=(*first.regions, *second.regions), answers=tuple(_either(one, other) for one, other in pairs)
+        first, regions=(*first.regions, *second.regions), outputs=tuple(_either(one, other) for one, other in pairs)
     )
 
 
@@ -242,7 +242,7 @@ def _under(condition: Condition, captured: Captured) -> Captured:
     return replace(captured, regions=regions)
 
 
-def _either(one: Answer, other: Answer) -> Answer:
+def _either(one: OutputTensor, other: OutputTensor) -> OutputTensor:
     if len(one.axes) != len(other.axes):
         return replace(one, axes=(), any_rank=True)
     axes = tuple(size if size == also else None for size, also in zip(one.axes, other.axes, strict=True))

@@ -1,7 +1,14 @@
 """Recurrent networks, padded or packed, as one operator each: kept whole in a capture, written as ONNX's LSTM, GRU and RNN.
 
-`recurrent` defines the operators, `*_capture` records them, `*_nodes` and what they import write them.
-`fold_leaf_weights` and `admit_empty_batch` are for the whole model, after translation.
+Files, in the order in which data flows:
+
+    recurrent          defines the operators anyshape::lstm, gru, rnn_tanh, rnn_relu
+    recurrent_capture  torch.lstm and its like -> these operators
+    packed_capture     packed sequences, without freezing a size
+    network            a network as a translation sees it: kind, cells, initial states
+    recurrent_nodes    these operators -> ONNX, layer by layer
+    step               one layer: LSTM, GRU, RNN, or a Scan over steps
+    folded_weights     weights in ONNX's layout, and batches of size 0, after translation
 """
 
 from __future__ import annotations
@@ -14,13 +21,13 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
 
 
-def answers() -> dict[Any, Callable[..., Any]]:
+def replacements() -> dict[Any, Callable[..., Any]]:
     """The functions of torch that are kept whole; packed sequences are known for as long as one capture takes."""
     from anyshape.leaves.recurrent.packed_capture import PackedSequences
     from anyshape.leaves.recurrent.recurrent_capture import RecurrentNetworks
 
     sequences = PackedSequences()
-    return {**sequences.answers(), **RecurrentNetworks(sequences).answers()}
+    return {**sequences.replacements(), **RecurrentNetworks(sequences).replacements()}
 
 
 def translations() -> dict[OpOverload, Callable[..., Any]]:

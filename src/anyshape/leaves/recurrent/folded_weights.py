@@ -4,9 +4,9 @@ torch.onnx's optimizer folds small constants only, and would leave a large netwo
 Here every size is folded, equal computations on the same weights into one initializer: a network called twice has its
 weights once. Allowed where all inputs are initializers that are no graph inputs, and the results are no graph outputs.
 
-Recurrent nodes at batch size 0: `LSTM(x)  ->  LSTM(x with at least one sequence)`, its answers cut back.
+Recurrent nodes at batch size 0: `LSTM(x)  ->  LSTM(x with at least one sequence)`, its outputs cut back.
 
-onnxruntime 1.31 ends the whole process at a recurrent node without sequences, where torch answers empty tensors. Only
+onnxruntime 1.31 ends the whole process at a recurrent node without sequences, where torch returns empty tensors. Only
 for domains that have such a size: it costs a copy of the input and of the outputs. Packed input never needs it, since
 torch refuses to pack nothing.
 """

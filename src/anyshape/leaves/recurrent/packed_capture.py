@@ -1,7 +1,7 @@
 """torch.nn's own checks of packed sequences, passed without freezing a size or guessing a value.
 
 `RNNBase.check_forward_args` asks for `int(batch_sizes[0])`, and an int cannot be symbolic. There, and only there, the
-number is answered by a placeholder, and the size that it is then compared with by the same placeholder, once the two
+number is replaced by a placeholder, and the size that it is then compared with by the same placeholder, once the two
 are known to be equal. Anyone else who asks for the int gets it, and with it a guard on the number of sequences.
 
 Packed sequences in a capture: plain packed tensors, each linked to the padded tensor that it came from.
@@ -125,7 +125,7 @@ class PackedSequences:
         self._batch_counts = WeakTensorKeyDictionary()
         self._check = SizeCheck()
 
-    def answers(self) -> dict[Any, Callable[..., Any]]:
+    def replacements(self) -> dict[Any, Callable[..., Any]]:
         functions = torch._VF  # type: ignore[attr-defined]
         return {
             functions._pack_padded_sequence: self._pack,
@@ -177,11 +177,11 @@ class PackedSequences:
         return output.transpose(0, 1) if batch_first else output, sequence.batch.lengths.clone()
 
     def _index(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        answer = func(*args, **kwargs)
+        result = func(*args, **kwargs)
         batch = self._by_batch_sizes.get(args[0])
         if batch is not None and isinstance(args[1], int) and args[1] == 0:
-            self._batch_counts[answer] = batch.size  # every sequence has a first step
-        return answer
+            self._batch_counts[result] = batch.size  # every sequence has a first step
+        return result
 
     def _item(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         count = self._batch_counts.get(args[0])
@@ -198,8 +198,8 @@ class PackedSequences:
     def _size(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if args[0] in self._by_batch_sizes:
             promise_total_length(args[0].shape[0])
-        answer = self._check.size(args[0]) if len(args) == 1 and not kwargs else None
-        return func(*args, **kwargs) if answer is None else answer
+        result = self._check.size(args[0]) if len(args) == 1 and not kwargs else None
+        return func(*args, **kwargs) if result is None else result
 
     def _create(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A tensor with the number of sequences among its sizes, told as a tensor: `zeros(2, batch_sizes[0], 6)`."""

@@ -107,7 +107,7 @@ def _run(
 def _shapes(
     inputs: Tensor, states: Sequence[Tensor], lengths: Tensor | None, layers: int, bidirectional: bool
 ) -> tuple[Tensor, ...]:
-    """The answers' shapes; what torch's own function would refuse is refused here too."""
+    """The shapes of the outputs; what torch's own function would refuse is refused here too."""
     steps, batch, _ = inputs.shape
     directions = 2 if bidirectional else 1
     for state in states:

@@ -25,15 +25,15 @@ _PACKED = ("data", "batch_sizes", *_NETWORK)
 
 
 class RecurrentNetworks:
-    """Answers for the four functions. Packed input goes through `sequences`."""
+    """Replacements of the four functions. Packed input goes through `sequences`."""
 
     def __init__(self, sequences: PackedSequences) -> None:
         self._sequences = sequences
 
-    def answers(self) -> dict[Any, Callable[..., Any]]:
-        return {getattr(torch, name): self._answer for name in _OPERATORS}
+    def replacements(self) -> dict[Any, Callable[..., Any]]:
+        return {getattr(torch, name): self._replace for name in _OPERATORS}
 
-    def _answer(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _replace(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         name = func.__name__
         given = _bind(args, kwargs)
         if given["train"] and given["dropout"] > 0 and given["num_layers"] > 1:
@@ -54,7 +54,7 @@ def _call_padded(name: str, given: Mapping[str, Any]) -> tuple[Tensor, ...]:
 
 def _call(name: str, inputs: Tensor, lengths: Tensor | None, given: Mapping[str, Any]) -> tuple[Tensor, ...]:
     states: Sequence[Tensor] = given["hx"] if name == "lstm" else (given["hx"],)
-    answer: tuple[Tensor, ...] = _OPERATORS[name](
+    outputs: tuple[Tensor, ...] = _OPERATORS[name](
         inputs,
         *states,
         list(given["params"]),
@@ -63,7 +63,7 @@ def _call(name: str, inputs: Tensor, lengths: Tensor | None, given: Mapping[str,
         given["num_layers"],
         given["bidirectional"],
     )
-    return answer
+    return outputs
 
 
 def _bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

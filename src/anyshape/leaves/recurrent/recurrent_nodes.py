@@ -51,8 +51,8 @@ def _translate(network: Network, inputs: ir.Value, initial: Sequence[ir.Value]) 
         return _translate_layers(network, inputs, states, by_scan=by_scan)
     wide_states = [replace(state, value=op.Cast(state.value, to=_FLOAT)) for state in states]
     wide_input = op.Cast(inputs, to=_FLOAT)
-    answers = _translate_layers(cast_network(network, _FLOAT), wide_input, wide_states, by_scan=by_scan)
-    return [op.Cast(answer, to=network.dtype) for answer in answers]
+    results = _translate_layers(cast_network(network, _FLOAT), wide_input, wide_states, by_scan=by_scan)
+    return [op.Cast(result, to=network.dtype) for result in results]
 
 
 def _translate_layers(

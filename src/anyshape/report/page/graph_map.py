@@ -1,4 +1,4 @@
-"""What a person wants to see of an ONNX graph: choices, loops, custom nodes, operators counted, weights by module."""
+"""Summarize an ONNX graph for the page: choices, loops, custom nodes, operators counted, weights by module."""
 
 from __future__ import annotations
 

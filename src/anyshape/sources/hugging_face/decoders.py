@@ -56,8 +56,8 @@ def plan_cached(loaded: LoadedModel, plan: InputPlan) -> InputPlan:
     wide = [
         Input(each.path, ("batch", "past + seq"), each.kind) if each.kind == "mask" else each for each in plan.inputs
     ]
-    answer = try_call(loaded.text, loaded.model, {**plan.function()(), "use_cache": True})
-    layers = cache_inputs(loaded.text, getattr(answer, "past_key_values", None), "past_key_values.{}.{}", "past", plan)
+    outputs = try_call(loaded.text, loaded.model, {**plan.function()(), "use_cache": True})
+    layers = cache_inputs(loaded.text, getattr(outputs, "past_key_values", None), "past_key_values.{}.{}", "past", plan)
     rules = ["seq >= 1", "past >= 0", *([] if most is None else [f"past + seq <= {most}"])]
     sizes = dict(plan.sizes) if most is None else {"batch": BATCH, "seq": min(2, most)}
     past = PAST if most is None else max(min(PAST, most - 2), 0)

@@ -74,7 +74,7 @@ def _first_plan(loaded: LoadedModel, shared: Sequence[Input], source: Axis, hidd
 def _next_plan(loaded: LoadedModel, shared: Sequence[Input], first: InputPlan, source: Axis) -> InputPlan:
     """Caches have the shapes that a first step leaves behind."""
     call = first.function()()
-    answer = try_call(
+    outputs = try_call(
         loaded.text,
         loaded.model,
         {
@@ -84,7 +84,7 @@ def _next_plan(loaded: LoadedModel, shared: Sequence[Input], first: InputPlan, s
             "use_cache": True,
         },
     )
-    cache = getattr(answer, "past_key_values", None)
+    cache = getattr(outputs, "past_key_values", None)
     own, cross = (getattr(cache, f"{side}_attention_cache", None) for side in ("self", "cross"))
     inputs = [
         *cache_inputs(loaded.text, own, "past_key_values.{}.decoder.{}", "past", first),

@@ -14,7 +14,7 @@ from torch import nn
 
 
 class NamedCall(nn.Module):
-    """A model, called with named inputs and settings; its answer is a dict of the chosen outputs."""
+    """A model, called with named inputs and settings; it returns a dict of the chosen outputs."""
 
     def __init__(self, model: nn.Module, outputs: Sequence[str], settings: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -22,23 +22,23 @@ class NamedCall(nn.Module):
         self.outputs = tuple(outputs)
         self.settings = dict(settings or {})
 
-    def answer(self, **inputs: Any) -> dict[str, Any]:
+    def call_model(self, **inputs: Any) -> dict[str, Any]:
         """The outputs by their names."""
         return self.chosen(self.model(**inputs, **self.settings))
 
-    def chosen(self, answer: Any) -> dict[str, Any]:
-        return {name: answer[name] for name in self.outputs}
+    def chosen(self, found: Any) -> dict[str, Any]:
+        return {name: found[name] for name in self.outputs}
 
 
 class CachedDecoder(NamedCall):
     """A decoder with its cache: `past_key_values.0.key` in, and grown by this call out as `present.0.key`."""
 
-    def answer(self, **inputs: Any) -> dict[str, Any]:
+    def call_model(self, **inputs: Any) -> dict[str, Any]:
         from transformers import DynamicCache
 
         cache = DynamicCache([(layer["key"], layer["value"]) for layer in inputs.pop("past_key_values")])
-        answer = self.model(**inputs, past_key_values=cache, use_cache=True)
-        return {**self.chosen(answer), "present": [_pair(layer) for layer in answer.past_key_values.layers]}
+        found = self.model(**inputs, past_key_values=cache, use_cache=True)
+        return {**self.chosen(found), "present": [_pair(layer) for layer in found.past_key_values.layers]}
 
 
 class FirstStep(NamedCall):
@@ -48,29 +48,29 @@ class FirstStep(NamedCall):
         super().__init__(model, outputs)
         self.is_cached = is_cached
 
-    def answer(self, **inputs: Any) -> dict[str, Any]:
-        answer = self.model(
+    def call_model(self, **inputs: Any) -> dict[str, Any]:
+        found = self.model(
             encoder_outputs=(inputs["encoder_hidden_states"],),
             attention_mask=inputs.get("encoder_attention_mask"),
             decoder_input_ids=inputs["input_ids"],
             use_cache=self.is_cached,
         )
         if not self.is_cached:
-            return self.chosen(answer)
-        cache = answer.past_key_values
+            return self.chosen(found)
+        cache = found.past_key_values
         layers = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
         present = [{"decoder": _pair(own), "encoder": _pair(cross)} for own, cross in layers]
-        return {**self.chosen(answer), "present": present}
+        return {**self.chosen(found), "present": present}
 
 
 class NextStep(NamedCall):
-    """The decoder of an encoder-decoder with both caches; the one over the encoder's answer stays as it is."""
+    """The decoder of an encoder-decoder with both caches; the one over the encoder's outputs stays as it is."""
 
     def __init__(self, model: nn.Module, outputs: Sequence[str], width: int) -> None:
         super().__init__(model, outputs)
         self.width = width
 
-    def answer(self, **inputs: Any) -> dict[str, Any]:
+    def call_model(self, **inputs: Any) -> dict[str, Any]:
         from transformers import DynamicCache, EncoderDecoderCache
 
         past = inputs["past_key_values"]
@@ -79,17 +79,17 @@ class NextStep(NamedCall):
             for side in ("decoder", "encoder")
         ]
         known = past[0]["encoder"]["key"]
-        # Only its shape is used: keys and values of the encoder's answer are in the cache.
+        # Only its shape is used: keys and values of the encoder's outputs are in the cache.
         hidden = known.new_zeros(known.shape[0], known.shape[2], self.width)
-        answer = self.model(
+        found = self.model(
             encoder_outputs=(hidden,),
             attention_mask=inputs.get("encoder_attention_mask"),
             decoder_input_ids=inputs["input_ids"],
             past_key_values=EncoderDecoderCache(*caches),
             use_cache=True,
         )
-        layers = answer.past_key_values.self_attention_cache.layers
-        return {**self.chosen(answer), "present": [{"decoder": _pair(layer)} for layer in layers]}
+        layers = found.past_key_values.self_attention_cache.layers
+        return {**self.chosen(found), "present": [{"decoder": _pair(layer)} for layer in layers]}
 
 
 def _pair(layer: Any) -> dict[str, torch.Tensor]:
@@ -102,7 +102,7 @@ def with_parameters(call: NamedCall, names: Sequence[str]) -> NamedCall:
     parameters = [inspect.Parameter(name, kind) for name in ("self", *names)]
 
     def forward(self: NamedCall, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return self.answer(**dict(zip(names, args, strict=False)), **kwargs)
+        return self.call_model(**dict(zip(names, args, strict=False)), **kwargs)
 
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__class__ = type(type(call).__name__, (type(call),), {"forward": forward})

@@ -68,7 +68,7 @@ def plan_single(text: str, model: nn.Module, config: Any, folder: Path) -> Input
 
 
 def single_part(text: str, model: Any, plan: InputPlan, name: str = "model", leave_out: tuple[str, ...] = ()) -> Part:
-    """The file of a model that has this plan; its outputs are the tensors of the answer at the example's sizes."""
+    """The file of a model that has this plan; its outputs are the tensors that it returns at the example's sizes."""
     settings = {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
     outputs = [each for each in tensors_of(text, model, plan, settings) if each not in leave_out]
     call = with_parameters(NamedCall(model, outputs, settings), plan.names)
@@ -76,16 +76,16 @@ def single_part(text: str, model: Any, plan: InputPlan, name: str = "model", lea
 
 
 def tensors_of(text: str, model: Any, plan: InputPlan, settings: Mapping[str, Any]) -> list[str]:
-    """The names of the tensors that the model answers with. Raises UsageError where it refuses the example."""
-    answer = try_call(text, model, {**plan.function()(), **settings})
-    if not isinstance(answer, Mapping):
-        what = f"{text!r} answers with a {type(answer).__name__}, whose outputs have no names."
+    """The names of the tensors that the model returns. Raises UsageError where it refuses the example."""
+    outputs = try_call(text, model, {**plan.function()(), **settings})
+    if not isinstance(outputs, Mapping):
+        what = f"{text!r} answers with a {type(outputs).__name__}, whose outputs have no names."
         raise UsageError(say.unknown_inputs(text, what, "a model of transformers answers with a ModelOutput."))
-    return [name for name, value in answer.items() if isinstance(value, torch.Tensor)]
+    return [name for name, value in outputs.items() if isinstance(value, torch.Tensor)]
 
 
 def try_call(text: str, model: Any, inputs: Mapping[str, Any]) -> Any:
-    """The model's answer. Raises UsageError where it refuses inputs that were made for it."""
+    """The model's outputs. Raises UsageError where it refuses inputs that were made for it."""
     try:
         with torch.no_grad():
             return model(**inputs)
@@ -165,7 +165,7 @@ def make_features(call: Call) -> Input:
 
 
 def make_decoder_ids(call: Call) -> Input | None:
-    """The first tokens of the answer, for an encoder-decoder in one file; a classifier makes them from the text."""
+    """The first tokens of the generated text, for an encoder-decoder in one file; a classifier makes them from the text."""
     if type(call.model).__name__.endswith(_CLASSIFIERS):
         return None
     batch = call.dim("batch", BATCH)

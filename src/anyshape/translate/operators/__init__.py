@@ -2,6 +2,33 @@
 
 Ours go before torch's, and an operator that has a translation is not decomposed. Each file has what was wrong with
 torch's and up to which version it was seen, so that it can go when torch's own is right.
+
+Files, in the order in which data flows:
+
+    size_values        functions that all translations use
+    loop_nodes         Loop and If with bodies written like translations
+    elementwise        functions of each element
+    angles             atan2, angle
+    limits_of_floats   NaN and infinities: clamp, sign, pow, ...
+    integers           divisions that round, gcd, shifts
+    special_functions  orthogonal polynomials, zeta, normal distribution
+    bessel             Bessel functions, Chebyshev series
+    complex_numbers    complex numbers as pairs
+    reducing           reductions and running sums along an axis
+    searching          search by halving, order statistics
+    sorting            sort, count, unique
+    ranges             arange, repeat, nonzero
+    scattering         scatter, diagonals, strides
+    shifting           roll and pad
+    pooling            adaptive pooling
+    convolution        convolutions of open groups or sizes
+    interpolating      upsample, grid_sampler
+    fourier            fft, istft
+    products           products and distances of matrices
+    linalg             solve, inverse, determinant
+    factors            triangular factors, reflections
+    attention          scaled_dot_product_attention
+    drawing            random operators
 """
 
 from __future__ import annotations

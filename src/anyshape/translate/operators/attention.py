@@ -49,8 +49,8 @@ def translate_attention(
     # value NaN or infinite, as in torch. ReduceMax leaves out NaN, so a NaN of the mask has to stay in the bias.
     is_cleared = is_hidden if attn_mask.dtype == ir.DataType.BOOL else op.And(is_hidden, op.Equal(bias, lowest_bias))
     shown = op.Where(is_cleared, constant(0, dtype), bias)
-    answer = op.MatMul(op.Softmax(op.Add(scores, shown), axis=axis), value)
-    return op.Where(is_hidden, op.Sub(answer, answer), answer)
+    result = op.MatMul(op.Softmax(op.Add(scores, shown), axis=axis), value)
+    return op.Where(is_hidden, op.Sub(result, result), result)
 
 
 def _bias(mask: ir.Value, dtype: ir.DataType) -> ir.Value:

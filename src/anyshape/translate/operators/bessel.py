@@ -67,7 +67,7 @@ _special = torch.special
 
 
 def on_doubles(way: Callable[[ir.Value], ir.Value]) -> Callable[..., Any]:
-    """A translation that works in float64 and answers in the dtype it was asked in."""
+    """A translation that works in float64 and returns the dtype of its input."""
 
     def translate(x: ir.Value) -> ir.Value:
         dtype = dtype_of(x)

@@ -89,7 +89,7 @@ def translate_mul_scalar(x: ir.Value, other: complex) -> ir.Value:
 
 
 def typed(value: ir.Value, like: ir.Value) -> ir.Value:
-    """`value` with the dtype and shape of another: an operator's answer has none yet."""
+    """`value` with the dtype and shape of another: an operator's result has none yet."""
     value.type, value.shape = like.type, like.shape
     return value
 
@@ -105,24 +105,24 @@ def translate_matmul(x: ir.Value, other: ir.Value) -> ir.Value:
 
 
 def translate_complex_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) -> ir.Value:
-    """Products are taken two by two, with all letters kept that a later term or the answer has."""
-    terms, _, answer = _explicit(equation.replace(" ", "")).partition("->")
+    """Products are taken two by two, with all letters kept that a later term or the result has."""
+    terms, _, result = _explicit(equation.replace(" ", "")).partition("->")
     letters = terms.split(",")
     if "." in equation or len(letters) > 2:
         raise NotImplementedError("einsum of complex numbers with an ellipsis or with more than two terms")
     parts = [split(tensor) for tensor in tensors]
     if len(parts) == 1:
-        return join(*(translate_einsum(f"{terms}->{answer}", [part]) for part in parts[0]))
+        return join(*(translate_einsum(f"{terms}->{result}", [part]) for part in parts[0]))
     (a, b), (c, d) = parts
 
     def product(left: ir.Value, right: ir.Value) -> ir.Value:
-        return translate_einsum(f"{terms}->{answer}", [left, right])
+        return translate_einsum(f"{terms}->{result}", [left, right])
 
     return join(op.Sub(product(a, c), product(b, d)), op.Add(product(a, d), product(b, c)))
 
 
 def _explicit(equation: str) -> str:
-    """The answer of an equation without an arrow has the letters that appear once, in order."""
+    """The result of an equation without an arrow has the letters that appear once, in order."""
     if "->" in equation:
         return equation
     once = sorted(letter for letter in set(equation) - {","} if equation.count(letter) == 1)

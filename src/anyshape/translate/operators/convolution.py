@@ -130,8 +130,8 @@ def _multiply(
     area = op.ReduceProd(places, ints(0), keepdims=1)
     table = op.Reshape(windows, op.Concat(batch, count, window, area, axis=0))
     matrix = op.Reshape(weight, op.Concat(count, op.Div(outputs, op.Max(count, ints(1))), window, axis=0))
-    answer = op.Reshape(op.MatMul(matrix, table), op.Concat(batch, outputs, places, axis=0))
-    return answer if bias is None else op.Add(answer, along(bias, 1, 2 + axes))
+    result = op.Reshape(op.MatMul(matrix, table), op.Concat(batch, outputs, places, axis=0))
+    return result if bias is None else op.Add(result, along(bias, 1, 2 + axes))
 
 
 def _windows(padded: ir.Value, weight: ir.Value, geometry: Geometry) -> tuple[ir.Value, ir.Value]:
@@ -218,7 +218,7 @@ def _transposed(x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: 
     extra = geometry.output_padding
     is_fixed = all(isinstance(size, int) for size in extra)
     longest = [max(stride, dilation) - 1 for stride, dilation in zip(geometry.stride, geometry.dilation, strict=True)]
-    answer = op.ConvTranspose(
+    result = op.ConvTranspose(
         x,
         weight,
         bias,
@@ -231,10 +231,10 @@ def _transposed(x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: 
         # What the padding at the end would have cut off is there already.
         else [max(0, most - pad) for most, pad in zip(longest, geometry.padding, strict=True)],
     )
-    return answer if is_fixed else _cut(answer, x, weight, geometry)
+    return result if is_fixed else _cut(result, x, weight, geometry)
 
 
-def _cut(answer: ir.Value, x: ir.Value, weight: ir.Value, geometry: Geometry) -> ir.Value:
+def _cut(result: ir.Value, x: ir.Value, weight: ir.Value, geometry: Geometry) -> ir.Value:
     """To (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1."""
     ends = []
     for axis in range(geometry.axes):
@@ -243,7 +243,7 @@ def _cut(answer: ir.Value, x: ir.Value, weight: ir.Value, geometry: Geometry) ->
         fixed = ints(1 - 2 * geometry.padding[axis])
         ends.append(op.Add(op.Add(steps, reach), op.Add(fixed, as_vector(geometry.output_padding[axis]))))
     axes = range(2, 2 + geometry.axes)
-    return op.Slice(answer, ints(*[0] * geometry.axes), op.Concat(*ends, axis=0), ints(*axes))
+    return op.Slice(result, ints(*[0] * geometry.axes), op.Concat(*ends, axis=0), ints(*axes))
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {

@@ -151,11 +151,11 @@ def translate_digamma(x: ir.Value) -> ir.Value:
     tangent = op.Div(op.Sin(part), op.Cos(part))
     is_pole = op.And(is_low, op.Equal(wide, op.Floor(wide)))
     reflected = op.Sub(upper, op.Div(constant(math.pi, _DOUBLE), tangent))
-    answer = op.Where(is_low, reflected, upper)
-    answer = op.Where(is_pole, constant(math.nan, _DOUBLE), answer)
+    result = op.Where(is_low, reflected, upper)
+    result = op.Where(is_pole, constant(math.nan, _DOUBLE), result)
     # 1 / 0 has the sign of its zero; digamma the other.
     at_zero = op.Neg(op.Reciprocal(wide))
-    return op.Cast(op.Where(op.Equal(wide, constant(0, _DOUBLE)), at_zero, answer), to=dtype_of(x))
+    return op.Cast(op.Where(op.Equal(wide, constant(0, _DOUBLE)), at_zero, result), to=dtype_of(x))
 
 
 def translate_erfinv(x: ir.Value) -> ir.Value:
@@ -165,9 +165,9 @@ def translate_erfinv(x: ir.Value) -> ir.Value:
     depth = op.Neg(op.Log(op.Mul(op.Sub(one, wide), op.Add(one, wide))))
     middle = _polynomial(op.Sub(depth, constant(2.5, _DOUBLE)), _ERFINV_MIDDLE)
     tail = _polynomial(op.Sub(op.Sqrt(depth), constant(3, _DOUBLE)), _ERFINV_TAIL)
-    answer = op.Mul(wide, op.Where(op.Less(depth, constant(5, _DOUBLE)), middle, tail))
+    result = op.Mul(wide, op.Where(op.Less(depth, constant(5, _DOUBLE)), middle, tail))
     is_end = op.Equal(op.Abs(wide), one)
-    return op.Cast(op.Where(is_end, op.Mul(wide, constant(math.inf, _DOUBLE)), answer), to=dtype_of(x))
+    return op.Cast(op.Where(is_end, op.Mul(wide, constant(math.inf, _DOUBLE)), result), to=dtype_of(x))
 
 
 def _polynomial(x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
@@ -188,8 +188,8 @@ def logarithm(base: int) -> Callable[..., Any]:
     def translate(x: ir.Value) -> ir.Value:
         dtype = dtype_of(x)
         wide = ir.DataType.FLOAT if dtype in NARROW else dtype
-        answer = op.Div(op.Log(x if dtype == wide else op.Cast(x, to=wide)), constant(math.log(base), wide))
-        return answer if dtype == wide else op.Cast(answer, to=dtype)
+        result = op.Div(op.Log(x if dtype == wide else op.Cast(x, to=wide)), constant(math.log(base), wide))
+        return result if dtype == wide else op.Cast(result, to=dtype)
 
     return translate
 

@@ -136,12 +136,12 @@ def translate_lu_solve(
     if adjoint == left:  # the transposed matrix: either by name, or since x A = b is solved as A' x' = b'
         half = substitute(turn(upper, wide_rank), column, wide_rank, upper=False)
         solved = substitute(turn(lower, wide_rank), half, wide_rank, upper=True)
-        answer = _pick_rows(solved, op.ArgMax(permutation, axis=of_rank - 1, keepdims=1), wide_rank)
+        result = _pick_rows(solved, op.ArgMax(permutation, axis=of_rank - 1, keepdims=1), wide_rank)
     else:
         order = op.ArgMax(turn(permutation, of_rank), axis=of_rank - 1, keepdims=1)
         half = substitute(lower, _pick_rows(column, order, wide_rank), wide_rank, upper=False)
-        answer = substitute(upper, half, wide_rank, upper=True)
-    return op.Cast(answer if left else turn(answer, wide_rank), to=dtype)
+        result = substitute(upper, half, wide_rank, upper=True)
+    return op.Cast(result if left else turn(result, wide_rank), to=dtype)
 
 
 def _pick_rows(matrix: ir.Value, places: ir.Value, of_rank: int) -> ir.Value:

@@ -72,12 +72,12 @@ def _transform(
     # The first axis of a DFT is a batch.
     batched = op.Unsqueeze(pairs, ints(0))
     size = op.Cast(op.Shape(batched, start=axis + 1, end=axis + 2), to=_DOUBLE)
-    answer = op.DFT(batched, axis=axis + 1, inverse=int(inverse), onesided=int(onesided))
+    result = op.DFT(batched, axis=axis + 1, inverse=int(inverse), onesided=int(onesided))
     if inverse and normalization != _BY_SIZE:  # an inverse DFT of ONNX is divided by the size already
-        answer = op.Mul(answer, size if normalization == _NONE else op.Sqrt(size))
+        result = op.Mul(result, size if normalization == _NONE else op.Sqrt(size))
     elif not inverse and normalization != _NONE:
-        answer = op.Div(answer, size if normalization == _BY_SIZE else op.Sqrt(size))
-    return op.Squeeze(answer, ints(0))
+        result = op.Div(result, size if normalization == _BY_SIZE else op.Sqrt(size))
+    return op.Squeeze(result, ints(0))
 
 
 def _write_out(half: ir.Value, axis: int, size: ir.Value) -> ir.Value:
@@ -121,10 +121,10 @@ def translate_istft(
     squares = op.Expand(op.Mul(shaped, shaped), op.Concat(ints(1), as_vector(count), ints(n_fft), axis=0))
     envelope = _overlap(squares, places, total)
     start = n_fft // 2 if center else 0
-    answer = op.Div(*(_cut(value, start, n_fft if center else 0, length) for value in (signal, envelope)))
+    result = op.Div(*(_cut(value, start, n_fft if center else 0, length) for value in (signal, envelope)))
     if length is not None:
-        answer = _fill(answer, length)
-    return op.Cast(answer if has_batch else op.Squeeze(answer, ints(0)), to=dtype)
+        result = _fill(result, length)
+    return op.Cast(result if has_batch else op.Squeeze(result, ints(0)), to=dtype)
 
 
 def _window(window: ir.Value | None, win_length: int, n_fft: int) -> ir.Value:

@@ -58,12 +58,12 @@ def resized(mode: str) -> Callable[..., Any]:
         if output_size is not None or align_corners:
             wanted = [as_vector(size) for size in _wanted(x, output_size, scale_factors)]
             sizes = op.Concat(*shape_of(x, 0, 2), *([as_vector(1)] if added else []), *wanted, axis=0)
-            answer = _resize(flat, None, sizes, mode, align_corners)
+            result = _resize(flat, None, sizes, mode, align_corners)
         else:
             factors = [_factor(x, axis + 2, factor, mode) for axis, factor in enumerate(scale_factors or ())]
             ones = constant([1.0] * (3 if added else 2), _FLOAT)
-            answer = _resize(flat, op.Concat(ones, *factors, axis=0), None, mode, align_corners)
-        return op.Squeeze(answer, as_vector(2)) if added else answer
+            result = _resize(flat, op.Concat(ones, *factors, axis=0), None, mode, align_corners)
+        return op.Squeeze(result, as_vector(2)) if added else result
 
     return translate
 
@@ -111,17 +111,17 @@ def _step(number: float, steps: int) -> ir.Value:
 
 def _interpolate(x: ir.Value, output_size: WantedSizes, align_corners: bool, factors: Factors) -> ir.Value:
     """Axis by axis, with torch's own places, in double precision."""
-    answer, of_rank = x, rank(x)
+    result, of_rank = x, rank(x)
     for axis, wanted in enumerate(_wanted(x, output_size, factors), start=2):
         size = size_scalar(x, axis)
         place = _places(size, as_scalar(wanted), align_corners, factors[axis - 2] if factors else None)
         first = op.Cast(op.Floor(place), to=_INT64)
         last = op.Sub(size, as_scalar(1))
         share = along(op.Sub(place, op.Cast(first, to=_DOUBLE)), axis, of_rank)
-        here = op.Gather(answer, op.Min(first, last), axis=axis)
-        there = op.Gather(answer, op.Min(op.Add(first, as_scalar(1)), last), axis=axis)
-        answer = op.Add(op.Mul(here, op.Sub(constant(1, _DOUBLE), share)), op.Mul(there, share))
-    return answer
+        here = op.Gather(result, op.Min(first, last), axis=axis)
+        there = op.Gather(result, op.Min(op.Add(first, as_scalar(1)), last), axis=axis)
+        result = op.Add(op.Mul(here, op.Sub(constant(1, _DOUBLE), share)), op.Mul(there, share))
+    return result
 
 
 def _places(size: ir.Value, wanted: ir.Value, align_corners: bool, factor: float | None) -> ir.Value:

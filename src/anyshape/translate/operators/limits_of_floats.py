@@ -1,4 +1,4 @@
-"""Operators whose ONNX counterparts answer otherwise for NaN, infinities or large halves: clamp, sign, logsumexp, heaviside,
+"""Operators whose ONNX counterparts give other results for NaN, infinities or large halves: clamp, sign, logsumexp, heaviside,
 logit, xlogy and pow.
 
 Clip without a bound clips infinities in onnxruntime, Sign of NaN is NaN (0 in torch), and ReduceLogSumExp overflows in half

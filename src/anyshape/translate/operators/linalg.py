@@ -88,8 +88,8 @@ def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTy
         (op.Expand(constant(0, _INT32), batch), _INT32),
     ]
     table, sign, log, info = repeat(size, states, step)
-    answer = op.Slice(table, op.Reshape(size, ints(1)), op.Shape(table, start=column_axis), ints(column_axis))
-    return Eliminated(answer, sign, log, info)
+    result = op.Slice(table, op.Reshape(size, ints(1)), op.Shape(table, start=column_axis), ints(column_axis))
+    return Eliminated(result, sign, log, info)
 
 
 def substitute(triangle: ir.Value, right: ir.Value, of_rank: int, *, upper: bool) -> ir.Value:
@@ -189,9 +189,9 @@ def translate_solve(
         matrix, column = turn(matrix, rank(matrix)), turn(column, rank(right) + int(is_vector))
     matrix, column = same_batch(matrix, column, of_rank)
     solved = eliminate(matrix, column, of_rank, dtype)
-    answer = solved.right if left else turn(solved.right, of_rank)
-    answer = op.Squeeze(answer, ints(of_rank - 1)) if is_vector else answer
-    return answer, _empty(dtype), _empty(ir.DataType.INT32), solved.info
+    result = solved.right if left else turn(solved.right, of_rank)
+    result = op.Squeeze(result, ints(of_rank - 1)) if is_vector else result
+    return result, _empty(dtype), _empty(ir.DataType.INT32), solved.info
 
 
 def translate_solve_triangular(
@@ -207,8 +207,8 @@ def translate_solve_triangular(
         right_side = right
     triangle, right_side = same_batch(triangle, right_side, of_rank)
     # Transposed, an upper triangle is a lower one.
-    answer = op.Cast(substitute(triangle, right_side, of_rank, upper=upper == left), to=dtype)
-    return answer if left else turn(answer, of_rank)
+    result = op.Cast(substitute(triangle, right_side, of_rank, upper=upper == left), to=dtype)
+    return result if left else turn(result, of_rank)
 
 
 def translate_triangular_solve(

@@ -29,8 +29,8 @@ def repeat(
     number, goes_on = _value("number", ir.DataType.INT64), _value("goes_on", ir.DataType.BOOL)
     number.shape = goes_on.shape = ir.Shape([])
     current = [_value(f"state_{place}", dtype) for place, (_, dtype) in enumerate(states)]
-    nodes, answers = _record(lambda: [op.Identity(goes_on), *body(number, *current)])
-    graph = _graph("loop", [number, goes_on, *current], answers, nodes)
+    nodes, results = _record(lambda: [op.Identity(goes_on), *body(number, *current)])
+    graph = _graph("loop", [number, goes_on, *current], results, nodes)
     node = ir.node(
         "Loop",
         [as_scalar(count), constant(True, ir.DataType.BOOL), *(value for value, _ in states)],
@@ -47,8 +47,8 @@ def choose(
     """One of two ways, by a condition that is known at run time."""
     branches = {}
     for name, way in (("then_branch", then), ("else_branch", otherwise)):
-        nodes, answers = _record(way)
-        branches[name] = _graph(name, [], answers, nodes)
+        nodes, results = _record(way)
+        branches[name] = _graph(name, [], results, nodes)
     node = ir.node("If", [condition], branches, num_outputs=outputs)
     onnxscript.evaluator.default().nodes.append(node)
     return node.outputs
@@ -93,8 +93,8 @@ def _record(build: Callable[[], Values]) -> tuple[list[ir.Node], Values]:
     outer = onnxscript.evaluator.default()
     inner = type(outer)(outer.opset, {})
     with onnxscript.evaluator.default_as(inner):
-        answers = [op.Identity(answer) for answer in build()]  # an output must be made inside
-    return inner.nodes, answers
+        results = [op.Identity(result) for result in build()]  # an output must be made inside
+    return inner.nodes, results
 
 
 def _graph(name: str, inputs: Values, outputs: Values, nodes: Sequence[ir.Node]) -> ir.Graph:

@@ -204,8 +204,8 @@ def translate_logcumsumexp(x: ir.Value, dim: int) -> ir.Value:
         is_same = op.And(op.Equal(lower, upper), op.IsInf(op.Cast(upper, to=ir.DataType.FLOAT)))
         return [op.Where(is_same, upper, total)]
 
-    (answer,) = accumulate([(x, dtype)], axis, _size(x, axis), rank(x), combine)
-    return answer
+    (result,) = accumulate([(x, dtype)], axis, _size(x, axis), rank(x), combine)
+    return result
 
 
 def running_extreme(comparison: str) -> Callable[..., Any]:

@@ -72,21 +72,21 @@ def _reduce(x: ir.Value, axis: int, index: ir.Value, src: ir.Value, reduce: str,
     if not include_self:
         neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest(dtype), "amin": highest(dtype)}[reduce]
         start = op.ScatterElements(x, index, op.Expand(constant(neutral, dtype), op.Shape(index)), axis=axis)
-    answer = op.ScatterElements(start, index, src, axis=axis, reduction=_REDUCTIONS[reduce])
+    result = op.ScatterElements(start, index, src, axis=axis, reduction=_REDUCTIONS[reduce])
     if reduce in ("amax", "amin") and dtype.is_floating_point():
-        answer = _or_nan(answer, start, index, src, axis, dtype)
+        result = _or_nan(result, start, index, src, axis, dtype)
     if reduce == "mean":
-        answer = _divide(answer, x, index, axis, dtype, include_self)
-    return answer if dtype == given else op.Cast(answer, to=given)
+        result = _divide(result, x, index, axis, dtype, include_self)
+    return result if dtype == given else op.Cast(result, to=given)
 
 
 def _or_nan(
-    answer: ir.Value, start: ir.Value, index: ir.Value, src: ir.Value, axis: int, dtype: ir.DataType
+    result: ir.Value, start: ir.Value, index: ir.Value, src: ir.Value, axis: int, dtype: ir.DataType
 ) -> ir.Value:
     """NaN where one was among the values: onnxruntime's extremes keep or lose it by its place."""
     flags, more = (op.Cast(op.IsNaN(value), to=dtype) for value in (start, src))
     is_nan = op.Cast(op.ScatterElements(flags, index, more, axis=axis, reduction="max"), to=ir.DataType.BOOL)
-    return op.Where(is_nan, constant(float("nan"), dtype), answer)
+    return op.Where(is_nan, constant(float("nan"), dtype), result)
 
 
 def _divide(

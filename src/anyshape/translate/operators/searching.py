@@ -137,10 +137,10 @@ def translate_median_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
     axis = positive(dim, rank(x))
     middle = op.Div(op.Add(size_vector(x, axis), ints(1)), ints(2))
     values, places = take_extreme(x, middle, axis, largest=False)
-    answer = _last(values, axis, True), _last(places, axis, True)
+    result = _last(values, axis, True), _last(places, axis, True)
     if dtype_of(x).is_floating_point():
-        answer = prefer_nan(x, axis, *answer)
-    return answer if keepdim else (op.Squeeze(answer[0], ints(axis)), op.Squeeze(answer[1], ints(axis)))
+        result = prefer_nan(x, axis, *result)
+    return result if keepdim else (op.Squeeze(result[0], ints(axis)), op.Squeeze(result[1], ints(axis)))
 
 
 def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:

@@ -1,4 +1,4 @@
-"""Sizes, axes and constants as ONNX values: the small change of every translation.
+"""Functions that all translations use: sizes, axes and constants as ONNX values.
 
 A size in an ATen argument is a Python int or a scalar ONNX value; both are taken wherever `Size` stands. Values that an
 ONNX operator gave have no dtype yet, so constants beside them are made with the dtype that is wanted.

@@ -1,5 +1,5 @@
-"""Every tensor that the module computes on the way to its answer, with the user's line, and whether an array of the file is one
-of them: by content, whatever its name or its view.
+"""Every tensor that the module computes on the way to its outputs, with the user's line, and whether an array of the file is
+one of them: by content, whatever its name or its view.
 
 A file has its own names and its own reshapes, so content decides: the same numbers in the same order. What is the same
 number throughout says little and must have the same shape as well.

@@ -1,4 +1,4 @@
-"""What the solver answers. It is given limited time, so every answer has room for "unknown".
+"""Results of the solver: yes, no, or unknown, since its time is limited.
 
 `find_point` and `smallest_point` return None only when there is no point; not knowing raises `Undecided`.
 """
@@ -14,7 +14,7 @@ from anyshape.domain.condition import Condition, format_condition
 from anyshape.findings import AnyshapeError, Finding
 
 
-class Answer(Enum):
+class Truth(Enum):
     """Yes, no or unknown. Not a bool: compare with `is`."""
 
     YES = "yes"
@@ -22,7 +22,7 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
     def __bool__(self) -> bool:
-        raise TypeError("an Answer can be UNKNOWN: write `is Answer.YES` or `is Answer.NO`")
+        raise TypeError("a Truth can be UNKNOWN: write `is Truth.YES` or `is Truth.NO`")
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Decision:
 
 
 class Range(NamedTuple):
-    """The smallest and the largest value; None where there is no end, Answer.UNKNOWN where the solver cannot decide."""
+    """The smallest and the largest value; None where there is no end, Truth.UNKNOWN where the solver cannot decide."""
 
-    low: int | Literal[Answer.UNKNOWN] | None
-    high: int | Literal[Answer.UNKNOWN] | None
+    low: int | Literal[Truth.UNKNOWN] | None
+    high: int | Literal[Truth.UNKNOWN] | None
 
 
 class Undecided(AnyshapeError):
-    """The solver did not find the answer within its time."""
+    """The solver did not decide within its time."""
 
     def __init__(self, question: str, timeout_ms: int) -> None:
         self.question = question

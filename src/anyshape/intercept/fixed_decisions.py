@@ -1,7 +1,7 @@
-"""The user's module with its questions answered beforehand, and the questions themselves, each as a module.
+"""The user's module with its decisions fixed beforehand, and the questions themselves, each as a module.
 
-    FixedDecisions(m, (True, "value_1"))      m, where the first question is answered True and the second by a number
-    QuestionModule(m, (True,), "number")      what m asks after one answer, as its only output
+    FixedDecisions(m, (True, "value_1"))      m, where the first question is decided as True and the second by a number
+    QuestionModule(m, (True,), "number")      what m asks after one decision, as its only output
 
 A number is given as the length of an input of that name, so that capture sees a size; one below zero by its distance from
 zero. In the file as a whole it is a scalar (see `translate.decisions`).
@@ -22,10 +22,10 @@ from anyshape.intercept.questions import Asked, Ints, Kind, Questions
 
 @dataclass(frozen=True)
 class Times:
-    """The same answer as many times as the number `name`: the answers to a `while`."""
+    """The same decision as many times as the number `name`: the decisions of a `while`."""
 
     name: str
-    answer: bool
+    decision: bool
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Below:
 
 Entry = bool | str | Times | Below
 Script = tuple[Entry, ...]
-"""Answers in the order of the questions: truths as they are, numbers by the name of the input that has them."""
+"""Decisions in the order of the questions: truths as they are, numbers by the name of the input that has them."""
 
 _DTYPES = {"truth": torch.bool, "number": torch.int64}
 _LONGEST_HEARD = 100
@@ -45,7 +45,7 @@ _MADE_UP = 7
 
 
 class _Scripted(torch.nn.Module):
-    """A module that runs under `Questions`, which gets its answers from a script."""
+    """A module that runs under `Questions`, which gets its decisions from a script."""
 
     def __init__(self, module: torch.nn.Module, script: Script, *, ints: Ints = "tensors") -> None:
         super().__init__()
@@ -55,22 +55,22 @@ class _Scripted(torch.nn.Module):
         self._is_strict = False
 
     def strictly(self) -> _Scripted:
-        """The same, which raises for values by which the module itself would answer otherwise."""
+        """The same, which raises for values by which the module itself would decide otherwise."""
         strict = copy(self)
         strict._is_strict = True
         return strict
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        answers = [answer for entry in self.script for answer in _answers(entry, kwargs)]
+        decisions = [decision for entry in self.script for decision in _decisions(entry, kwargs)]
 
         def run() -> Any:
-            with Questions((args, kwargs), answers, is_strict=self._is_strict, ints=self._ints) as questions:
-                return questions.answered(self.module(*args, **kwargs))
+            with Questions((args, kwargs), decisions, is_strict=self._is_strict, ints=self._ints) as questions:
+                return questions.outputs_as_tensors(self.module(*args, **kwargs))
 
         return run_open(self.module, run)
 
 
-def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
+def _decisions(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
     if isinstance(entry, bool):
         yield entry
     elif isinstance(entry, str):
@@ -78,11 +78,11 @@ def _answers(entry: Entry, kwargs: dict[str, Any]) -> Iterator[Any]:
     elif isinstance(entry, Below):
         yield -kwargs.pop(entry.name).shape[0]
     else:
-        yield from [entry.answer] * int(kwargs.pop(entry.name).shape[0])
+        yield from [entry.decision] * int(kwargs.pop(entry.name).shape[0])
 
 
 class FixedDecisions(_Scripted):
-    """The module where its questions are answered so. A question more is an error: no value may be baked in."""
+    """The module where its decisions are fixed. A question more is an error: no value may be baked in."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -92,7 +92,7 @@ class FixedDecisions(_Scripted):
 
 
 class QuestionModule(_Scripted):
-    """What the module asks after these answers. Where it asks no more: what ends the repetition that the script ends with,
+    """What the module asks after these decisions. Where it asks no more: what ends the repetition that the script ends with,
     or else false or 0, which nothing reads.
     """
 
@@ -109,7 +109,7 @@ class QuestionModule(_Scripted):
                 raise RuntimeError(f"the model asks another question at {asked.source}") from None
             return asked.value
         last = self.script[-1] if self.script else None
-        ending = isinstance(last, Times) and not last.answer
+        ending = isinstance(last, Times) and not last.decision
         return torch.full((), ending, dtype=_DTYPES[self._kind])
 
 
@@ -127,7 +127,7 @@ def _leave_modules(error: BaseException) -> None:
 
 @dataclass(frozen=True)
 class QuestionFound:
-    """What a module asked of some inputs after the script's answers, and the numbers that it asked for on the way, each as
+    """What a module asked of some inputs after the script's decisions, and the numbers that it asked for on the way, each as
     its distance from zero.
 
     `sizes` are those of the inputs, where whoever made them says so. Where the script has another sign than a number
@@ -148,17 +148,17 @@ def find_next_question(
     *,
     ints: Ints = "tensors",
 ) -> QuestionFound:
-    """Run the module: truths are answered by the script, numbers are what they are. What the module raises goes on."""
-    answers: list[Any] = []
+    """Run the module: truths come from the script, numbers are what they are. What the module raises goes on."""
+    decisions: list[Any] = []
     numbers: dict[str, int] = {}
     is_real = True
 
     def ask() -> Asked | None:
-        return _first_question(module, args, kwargs, answers, ints)
+        return _first_question(module, args, kwargs, decisions, ints)
 
     for entry in script:
         if isinstance(entry, bool):
-            answers.append(entry)
+            decisions.append(entry)
         elif isinstance(entry, (str, Below)):
             asked = ask()
             if asked is None or asked.kind != "number":
@@ -168,11 +168,11 @@ def find_next_question(
                 is_real = False
                 number = -1 - number % _MADE_UP if is_below else -number % _MADE_UP
             numbers[entry.name if isinstance(entry, Below) else entry] = abs(number)
-            answers.append(number)
+            decisions.append(number)
         else:
             numbers[entry.name] = 0
-            while (asked := ask()) is not None and bool(asked.value) == entry.answer:
-                answers.append(entry.answer)
+            while (asked := ask()) is not None and bool(asked.value) == entry.decision:
+                decisions.append(entry.decision)
                 numbers[entry.name] += 1
                 if numbers[entry.name] > _LONGEST_HEARD:
                     return QuestionFound(asked, numbers, is_real=is_real)
@@ -180,10 +180,10 @@ def find_next_question(
 
 
 def _first_question(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], answers: Sequence[Any], ints: Ints
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], decisions: Sequence[Any], ints: Ints
 ) -> Asked | None:
     def run() -> None:
-        with Questions((args, kwargs), answers, ints=ints):
+        with Questions((args, kwargs), decisions, ints=ints):
             module(*args, **kwargs)
 
     try:
