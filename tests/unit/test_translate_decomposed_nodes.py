@@ -300,6 +300,23 @@ def test_a_change_that_others_may_see_is_left_to_torch(forward: Forward) -> None
     torch.testing.assert_close(decomposed.module()(x.clone()), model(x.clone()))
 
 
+def written_twice(model: Any, x: torch.Tensor) -> Any:
+    """The first write is removed; the second, through a transposed view, is not."""
+    y = x.clone()
+    y[:, ::2] += 1
+    y.t()[0] = 5
+    return y
+
+
+def test_a_program_of_which_one_write_alone_was_removed_names_its_output() -> None:
+    model, program = exported(written_twice)
+    assert not is_decomposed(program)
+    (name,) = program.graph_signature.user_outputs
+    assert program.graph.output_node().args[0][0].name == name
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(registry.Translator().decompose(program).module()(x), model(x))
+
+
 def test_a_change_of_a_result_that_two_nodes_pick_is_left_to_torch() -> None:
     _, program = exported(changed_one_of_several_results)
     picked = next(node for node in program.graph.nodes if str(node.target) == "<built-in function getitem>")

@@ -22,6 +22,7 @@ from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import ExportContext
+from anyshape.exporting.output_axes import leave_false_axes_open
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
 from anyshape.graphs.needs import find_needs
@@ -57,6 +58,7 @@ def judge_capture(captured: Captured, context: ExportContext, translator: Transl
     context = replace(context, declared=exact.declared, explored=exact.explored)
     promised = context.promised(captured)
     context = context.within(promised)
+    captured = leave_false_axes_open(captured, context)
     try:
         exported = finish(_translate(captured, context, translator), captured, context)
     except AnyshapeError as error:

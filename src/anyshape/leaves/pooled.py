@@ -1,4 +1,4 @@
-"""Pooling over a whole open axis, `F.max_pool1d(x, x.size(2))`: the mean or the greatest of all, at every size.
+"""Pooling over a whole open axis, `F.max_pool1d(x, x.size(2))`: the mean or the greatest of all, at every size; and max_pool1d.
 
 A kernel is an attribute in ONNX and a plain int in torch, so an open one would be frozen (seen to torch 2.13). Other
 kernels are left alone. A number of bins is a plain int as well, so an axis that keeps its size is not pooled at all.
@@ -24,6 +24,7 @@ def replacements() -> dict[Any, Callable[..., Any]]:
         **{function: _over_all(Tensor.mean, axes) for function, axes in averages.items()},
         **{function: _over_all(Tensor.amax, axes) for function, axes in greatest.items()},
         **{getattr(torch, f"max_pool{axes}d"): _over_all(Tensor.amax, axes) for axes in (1, 2, 3)},
+        **dict.fromkeys((F.max_pool1d, torch.max_pool1d), _max_of_rows),
         **dict.fromkeys((F.adaptive_max_pool2d, F.adaptive_max_pool2d_with_indices), _adaptive_max(2)),
         **dict.fromkeys((F.adaptive_max_pool3d, F.adaptive_max_pool3d_with_indices), _adaptive_max(3)),
     }
@@ -81,6 +82,35 @@ def _over_all(reduce: Function, count: int) -> Function:
         return reduce(x, tuple(range(-count, 0)), keepdim=True)
 
     return replacement
+
+
+def _max_of_rows(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """max_pool1d(x) -> max_pool2d of x as rows of height 1, whose length stays open.
+
+    torch's kernel for one axis reads the length as a plain int, and the capture would hold for the traced one alone.
+    """
+    names = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    x, kernel = given.get("input"), given.get("kernel_size")
+    if not isinstance(x, Tensor) or x.dim() not in (2, 3) or given.get("return_indices"):
+        return func(*args, **kwargs)
+    if isinstance(_only(kernel), SymInt) or not isinstance(x.shape[-1], SymInt):
+        return _over_all(Tensor.amax, 1)(func, args, kwargs)
+    stride = _only(given.get("stride"))
+    rows = F.max_pool2d(
+        x.unsqueeze(-2),
+        (1, _only(kernel)),
+        (1, _only(kernel) if stride is None else stride),
+        (0, _only(given.get("padding", 0))),
+        (1, _only(given.get("dilation", 1))),
+        given.get("ceil_mode", False),
+    )
+    return rows.squeeze(-2)
+
+
+def _only(value: Any) -> Any:
+    """The one number of a list for one axis; None of an empty list."""
+    return next(iter(value), None) if isinstance(value, (tuple, list)) else value
 
 
 def _is_plain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

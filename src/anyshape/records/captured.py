@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshape.domain import TRUE, Condition, Expr, is_readable
+from anyshape.domain import TRUE, Compare, Condition, Expr, Number, is_readable
 from anyshape.findings import Source
 
 if TYPE_CHECKING:
@@ -140,11 +140,12 @@ class Captured:
 
     @property
     def is_seen_whole(self) -> bool:
-        """Whether sizes were symbolic in the capture, and every condition is proved or known and compared on both sides.
+        """Whether sizes were symbolic in the capture, and every condition is proved, or fails at few sizes, which are compared.
 
-        Such a capture has no size that only a trace shows: it is promised on all of its domain.
+        Such a capture has no size that only a trace shows: it is promised on all of its domain. Beyond a condition that fails
+        at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows.
         """
-        is_known = all(guard.status == "proved" or guard.condition is not None for guard in self.guards)
+        is_known = all(guard.status == "proved" or _fails_at_few(guard.condition) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
         return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
 
@@ -152,3 +153,13 @@ class Captured:
     def is_symbolic(self) -> bool:
         """Whether the sizes were symbols in the capture, so that every condition on them was seen."""
         return self.strategy == SYMBOLIC
+
+
+def _fails_at_few(condition: Condition | None) -> bool:
+    """Whether a condition leaves out one size of an expression, or those below 2: `n != 7`, `past + seq >= 2`."""
+    if not isinstance(condition, Compare) or not isinstance(condition.right, Number):
+        return False
+    is_lower_end = (condition.op == ">=" and condition.right.value <= 2) or (
+        condition.op == ">" and condition.right.value <= 1
+    )
+    return condition.op == "!=" or is_lower_end

@@ -39,6 +39,8 @@ def decompose_nodes(
         expansions = _Expansions(table, is_translated, _fake_mode(program))
         work = [(node, expansions.find(node)) for node in program.graph.nodes if expansions.is_needed(node)]
     except Exception:  # whatever it is, torch's own pass meets it too, and says so
+        name_outputs(program)  # of several writes the first may have been removed, which gives outputs other nodes
+        program.graph_module.recompile()
         return False
     for node, expansion in work:
         _inline(node, expansion)

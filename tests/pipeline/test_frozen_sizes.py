@@ -1,0 +1,97 @@
+"""Operators in which torch freezes a size: later conditions on that size must not be lost, and no output axis may be untrue."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import anyshape
+from anyshape.domain import Compare, Number, Ref
+from anyshape.leaves import pooled
+from anyshape.records.captured import Captured, Guard, Region
+
+
+class BranchBesidePooling(nn.Module):
+    """The branch is behind the operator, at a length that is far from the example's."""
+
+    def forward(self, x):
+        pooled_rows = F.max_pool1d(x, 2)
+        return -pooled_rows if x.shape[-1] > 2037 else pooled_rows
+
+
+def inputs(batch=2, length=11):
+    return torch.randn(batch, 2, length)
+
+
+@pytest.fixture
+def torchs_own_pooling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """max_pool1d as torch captures it, with a plain int for the length."""
+    ours = pooled.replacements
+
+    def without_max_pool1d():
+        return {name: value for name, value in ours().items() if name not in (F.max_pool1d, torch.max_pool1d)}
+
+    monkeypatch.setattr(pooled, "replacements", without_max_pool1d)
+
+
+def test_the_length_of_max_pool1d_stays_open(tmp_path) -> None:
+    result = anyshape.export(BranchBesidePooling(), inputs, tmp_path / "m.onnx")
+    assert result.strategy == "symbolic" and str(result.contract.outputs[0]) == "output: float32[batch, 2, length//2]"
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for length in (2, 11, 2037, 2038, 5001):
+        x = inputs(3, length)
+        assert torch.equal(torch.as_tensor(loaded(x)), BranchBesidePooling()(x))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stride": 3},
+        {"padding": 1},
+        {"dilation": 2},
+        {"ceil_mode": True, "stride": 3},
+        {"stride": (1,), "padding": (1,)},
+    ],
+    ids=str,
+)
+def test_every_option_of_max_pool1d(options, tmp_path) -> None:
+    model = nn.MaxPool1d(2, **options).eval()
+    anyshape.export(model, inputs, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for length in (4, 9, 100):
+        x = inputs(3, length)
+        assert torch.equal(torch.as_tensor(loaded(x)), model(x))
+
+
+def test_a_branch_behind_a_frozen_size_is_not_lost(torchs_own_pooling, tmp_path) -> None:
+    anyshape.export(BranchBesidePooling(), inputs, tmp_path / "m.onnx", where=["2 <= length <= 4096"])
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for length in (11, 2037, 2038, 4001):
+        x = inputs(1, length)
+        assert torch.equal(torch.as_tensor(loaded(x)), BranchBesidePooling()(x))
+
+
+def test_no_output_axis_has_a_frozen_size(torchs_own_pooling) -> None:
+    result = anyshape.export(nn.MaxPool1d(2).eval(), inputs)
+    axis = result.contract.outputs[0].axes[-1]
+    assert axis is None or str(axis) == "length//2"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_whole"),
+    [
+        (Compare("!=", Ref("n"), Number(7)), True),
+        (Compare(">=", Ref("n") + Ref("past"), Number(2)), True),
+        (Compare("==", Ref("n"), Number(11)), False),
+        (Compare("==", Ref("n"), Ref("past")), False),
+        (Compare("<=", Ref("n"), Number(512)), False),
+        (Compare(">=", Ref("n"), Number(16)), False),
+    ],
+    ids=str,
+)
+def test_a_capture_is_seen_whole_where_its_conditions_fail_at_few_sizes(condition, is_whole) -> None:
+    guard = Guard(condition, "", None, by_user=False, status="refuted", counterexample={"n": 1})
+    region = Region(program=None, symbols={}, guards=(guard,), traced_at={"n": 11})  # type: ignore[arg-type]
+    assert Captured("symbolic", (region,), ()).is_seen_whole is is_whole
