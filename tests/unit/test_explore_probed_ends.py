@@ -95,7 +95,7 @@ class LateTable(Encoder):
 
 @pytest.mark.parametrize("shift", [0, 2])
 def test_the_end_of_a_table_that_is_read_late_in_a_call_is_found(shift: int) -> None:
-    found, _ = explored(LateTable(layers=60, shift=shift))
+    found, _ = explored(LateTable(layers=36, shift=shift))
     assert rules(found) == [f"seq <= {ROWS - shift}"]
 
 
