@@ -113,6 +113,7 @@ def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Con
             sizes=tuple(verdict.tried),
             capture_proved=False,
             largest=_largest(verdict),
+            worst_error=_worst_errors(verdict),
             against_guards=0,
         ),
         needs=find_needs(model),
@@ -162,6 +163,7 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
         tuple(verdict.tried),
         captured.is_proved,
         _largest(verdict),
+        _worst_errors(verdict),
         against_guards=len(against),
         untried=verdict.untried,
     )
@@ -170,6 +172,11 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
 def _largest(verdict: Verdict) -> dict[str, int]:
     names = verdict.tried[0] if verdict.tried else ()
     return {name: max(sizes[name] for sizes in verdict.tried) for name in names}
+
+
+def _worst_errors(verdict: Verdict) -> dict[str, float]:
+    """The worst error of each output as a share of its tolerance, in three digits: the same on machines that round alike."""
+    return {each.output: float(f"{each.worst / each.allowed:.3g}") for each in verdict.outputs}
 
 
 def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:

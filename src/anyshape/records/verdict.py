@@ -156,11 +156,18 @@ class Refusal:
 
 @dataclass(frozen=True)
 class OutputError:
-    """The worst error seen on an output as a multiple of its noise floor; up to `allowed` counts as equal."""
+    """The worst error seen on an output as a multiple of its noise floor; up to `allowed` counts as equal.
+
+    Where the user gave a tolerance, it is a multiple of that, and `allowed` is 1.
+    """
 
     output: str
     worst: float
     allowed: float
+
+    @property
+    def unit(self) -> str:
+        return "tolerance" if self.allowed == 1.0 else "noise floor"
 
 
 @dataclass(frozen=True)
@@ -244,6 +251,11 @@ class Verdict:
     def passed(self) -> bool:
         """No failure, and at least one size at which there was something to compare, unless that was not wanted."""
         return not self.failures and (bool(self.tried) or self.is_skipped)
+
+    @property
+    def unit(self) -> str:
+        """What errors are multiples of: `noise floor`, or `tolerance` where the user gave one."""
+        return self.outputs[0].unit if self.outputs else "noise floor"
 
     def refused_in(self, domain: Domain) -> tuple[Refusal, ...]:
         """The refusals at sizes that the domain contains."""

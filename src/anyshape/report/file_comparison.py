@@ -13,12 +13,12 @@ from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.stripping import Benched
 from anyshape.records.verdict import Verdict
 from anyshape.records.verdict import as_plain as verdict_as_plain
+from anyshape.report.amounts import format_bytes
 from anyshape.report.benches import bench_as_plain
 from anyshape.report.columns import format_table, wrap_line
 from anyshape.report.plain import findings_as_plain
 
 LETTERS = ("A", "B")
-_MB = 1024 * 1024
 _SHOWN = 8
 
 
@@ -176,7 +176,7 @@ def _facts(compared: FilesCompared) -> list[tuple[str, ...]]:
     return [
         ("agrees with the model", *map(_said, compared.sides)),
         ("worst error", *(_worst(compared, place) for place in range(len(compared.sides)))),
-        ("file size", _mb(one.bytes), _mb(other.bytes) + ratio),
+        ("file size", format_bytes(one.bytes), format_bytes(other.bytes) + ratio),
         ("nodes", str(one.nodes), str(other.nodes)),
         ("opset", str(one.opset), str(other.opset)),
         ("contract", one.contract, other.contract),
@@ -196,10 +196,6 @@ def _said(side: FileSide) -> str:
         return f"at {len(side.verdict.tried)} sizes"
     failed = side.verdict.smallest_failure
     return "no" if failed is None else f"not at {format_sizes(failed.sizes) or 'any size'}"
-
-
-def _mb(size: int) -> str:
-    return f"{size / _MB:.2f} MB" if size >= _MB // 10 else f"{size / 1024:.1f} KB"
 
 
 def _worst_rows(compared: FilesCompared) -> list[ErrorsAt]:

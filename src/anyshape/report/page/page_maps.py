@@ -6,6 +6,7 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.records.runs import Run
+from anyshape.records.verdict import Verdict
 from anyshape.report.page.charts import number_map, stage_bars, word_map
 from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.shown_text import shown
@@ -42,6 +43,7 @@ def maps_view(facts: PageFacts) -> Json:
         "compared_rows": rows,
         "outputs_compared": names,
         "allowed": _allowed(facts),
+        "unit": _unit(facts),
     }
 
 
@@ -51,8 +53,9 @@ def _maps_of(facts: PageFacts, pair: Pair) -> list[Json]:
     found = []
     if (cells := map_errors(facts, pair)) is not None:
         allowed = _allowed(facts)
-        caption = f"The worst error among the compared sizes of each cell, in noise floors of its output{allowed}."
-        found.append(_map(f"Error over {over}", caption, cells, number_map(cells, "error, in noise floors")))
+        unit = _unit(facts)
+        caption = f"The worst error among the compared sizes of each cell, in {unit}s of its output{allowed}."
+        found.append(_map(f"Error over {over}", caption, cells, number_map(cells, f"error, in {unit}s")))
     if (cells := map_regions(facts, pair)) is not None:
         caption = (
             "Which sizes are in the contract, and which program of the file answers; other dims as in the example."
@@ -75,6 +78,10 @@ def _map(title: str, caption: str, found: CellMap, svg: str) -> Json:
     label = shown(f"{title}: {', '.join([*spread, *counted])}")
     is_wide = len(found.x) > _FEW_COLUMNS
     return {"title": shown(title), "caption": caption, "label": label, "svg": Markup(svg), "is_wide": is_wide}
+
+
+def _unit(facts: PageFacts) -> str:
+    return Verdict().unit if facts.verdict is None else facts.verdict.unit
 
 
 def _allowed(facts: PageFacts) -> str:

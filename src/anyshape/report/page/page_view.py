@@ -59,7 +59,7 @@ def _figures(facts: PageFacts) -> Iterator[tuple[str, str]]:
         yield "sizes compared", str(len(verdict.tried))
         yield "comparisons", str(verdict.trials)
         if verdict.outputs and not verdict.failures:
-            yield "worst error, in noise floors", f"{max(each.worst for each in verdict.outputs):.2g}"
+            yield f"worst error, in {verdict.unit}s", f"{max(each.worst for each in verdict.outputs):.2g}"
         if verdict.failures:
             yield "failures", str(len(verdict.failures))
     if facts.seconds is not None:
@@ -143,7 +143,7 @@ def evidence_view(facts: PageFacts) -> list[tuple[str, str]]:
         rows += [
             (
                 f"Error of {each.output}{where}",
-                f"{each.worst:.2g} × its noise floor; up to {each.allowed:.2g} counts as equal",
+                f"{each.worst:.2g} × its {each.unit}; up to {each.allowed:.2g} counts as equal",
             )
             for each in verdict.outputs
         ]
