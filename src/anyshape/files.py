@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.api import check
+from anyshape.checking.checks import check
 from anyshape.checking.freezing import freeze_model
 from anyshape.checking.repairing import Repair, Repaired
 from anyshape.contract.file_messages import missing_data

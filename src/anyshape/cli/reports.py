@@ -86,36 +86,14 @@ def write_check(
     quiet: bool,
 ) -> None:
     """Write the page of a check, where one is wanted."""
-    from anyshape.contract.build import promised_inputs, recorded_versions
-    from anyshape.contract.digest import open_model
-    from anyshape.contract.metadata import find_contract
-    from anyshape.exporting.report_files import write_page
-    from anyshape.records.runs import Run
-    from anyshape.report.page.page_facts import facts_of_check
+    from anyshape.checking.check_pages import check_reporter, check_result
 
     if path is None:
         return
-    run = Run(
-        model=model,
-        domain=declared.domain,
-        inputs=promised_inputs(declared),
-        example=dict(declared.example_sizes),
-        seed=seed,
-        versions=recorded_versions(),
-    )
-    facts = facts_of_check(
-        str(file),
-        find_contract(file),
-        run,
-        checked.verdict,
-        checked.findings,
-        open_model(file),
-        command=command_line(),
-        bench=benched,
-    )
     with ProgressLine(quiet=quiet) as progress:
         progress(_WRITING, 0, 0)
-        write_page(facts, path)
+        reporter = check_reporter(file, declared, model, seed)
+        reporter.write(check_result(file, checked, reporter), path, benched, command=command_line())
 
 
 def write_batch(path: Path | None, batch: Batch, *, quiet: bool) -> None:

@@ -23,6 +23,7 @@ from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, StatePromise, TensorPromise, Tested
 from anyshape.records.explored import Explored
 from anyshape.records.export import Exported
+from anyshape.records.runs import Run
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.dtypes import Array, dtype_called
 
@@ -101,6 +102,18 @@ def build_contract(
 def promised_inputs(declared: Declared) -> tuple[TensorPromise, ...]:
     """The inputs of the file, with the axes that were declared."""
     return tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves)
+
+
+def describe_run(model: str, declared: Declared, seed: int) -> Run:
+    """How a result is made, as far as it is known beforehand; `model` is its name."""
+    return Run(
+        model=model,
+        domain=declared.domain,
+        inputs=promised_inputs(declared),
+        example=dict(declared.example_sizes),
+        seed=seed,
+        versions=recorded_versions(),
+    )
 
 
 def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Contract:

@@ -8,7 +8,8 @@ from anyshape.domain import Dim, dims_of, format_condition, format_sizes, is_alw
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
-from anyshape.records.verdict import Untried, Verdict, describe_untried, describe_untried_values
+from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.verdict import Untried, Verdict
 
 
 def describe_export(result: Export) -> str:

@@ -10,7 +10,8 @@ from anyshape.findings import Finding, Source
 from anyshape.records.captured import Guard
 from anyshape.records.contract import Contract
 from anyshape.records.export import Attempt
-from anyshape.records.verdict import Failure, Verdict, describe_untried, describe_untried_values
+from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.verdict import Failure, Verdict
 from anyshape.report.page.explorer_data import say_failure, tensor_data
 from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.source_excerpts import excerpt_of, fix_as_diff
