@@ -219,7 +219,7 @@ def test_sizes_of_about_the_same_magnitude_share_a_cell() -> None:
 def test_a_map_of_the_contract_is_for_rules_that_it_can_show() -> None:
     promised = contract("x: float32[a, b, c]", "a + b <= 8", "c <= 4")
     facts = PageFacts(title="", status="kept", contract=promised)
-    pairs = pairs_of(promised.domain)
+    pairs = pairs_of(promised.domain.names)
     assert [pair for pair in pairs if map_regions(facts, pair) is not None] == [Pair("a", "b")]
     found = map_regions(facts, Pair("a", "b"))
     assert found is not None

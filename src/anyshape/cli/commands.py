@@ -16,6 +16,8 @@ from anyshape.cli.options import (
     Budget,
     ConfigOnly,
     Measure,
+    ModelSource,
+    Provider,
     Quiet,
     Report,
     Rtol,
@@ -34,17 +36,13 @@ __is_entrance__ = True
 
 def check(
     file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter.", show_default=False)],
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
-    ],
+    model: ModelSource,
     where: Where = [],  # noqa: B006
     sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",
     sign: Annotated[
         bool, typer.Option("--sign", help="Renew the contract of a file that was changed, if it compares equal.")
     ] = False,
-    provider: Annotated[
-        list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
-    ] = [],  # noqa: B006
+    provider: Provider = [],  # noqa: B006
     runtime: Annotated[str, typer.Option(help="What runs the file: onnxruntime or openvino.")] = "onnxruntime",
     budget: Budget = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing ends with an error.")] = "5m",

@@ -25,6 +25,10 @@ OneFile = Annotated[bool, typer.Option("--one-file", help="For hf: an encoder-de
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="For hf: run Python code that comes with the model.")
 ]
+ModelSource = Annotated[
+    str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
+]
+Provider = Annotated[list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")]
 Where = Annotated[list[str], typer.Option("--where", "-w", help="A rule: '1 <= batch <= 64'. May be given often.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]

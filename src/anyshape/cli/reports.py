@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from anyshape.inputs import Declared
     from anyshape.records.export import Export
     from anyshape.records.stripping import Benched
+    from anyshape.report.file_comparison import FilesCompared
 
 
 _WRITING = "writing the report"
@@ -94,6 +95,19 @@ def write_check(
         progress(_WRITING, 0, 0)
         reporter = check_reporter(file, declared, model, seed)
         reporter.write(check_result(file, checked, reporter), path, benched, command=command_line())
+
+
+def write_comparison(
+    path: Path | None, compared: FilesCompared, declared: Declared, *, model: str, seed: int, quiet: bool
+) -> None:
+    """Write the page of two files, where one is wanted."""
+    from anyshape.checking.comparison_pages import ComparisonReporter, with_page
+
+    if path is None:
+        return
+    with ProgressLine(quiet=quiet) as progress:
+        progress(_WRITING, 0, 0)
+        ComparisonReporter().write(with_page(compared, declared, model, seed), path, command=command_line())
 
 
 def write_batch(path: Path | None, batch: Batch, *, quiet: bool) -> None:

@@ -27,7 +27,7 @@ _FEW_COLUMNS = 8
 
 def maps_view(facts: PageFacts) -> Json:
     """The maps over each pair of dims, and every compared size as a table."""
-    pairs = pairs_of(facts.domain) if facts.domain is not None else []
+    pairs = pairs_of(facts.domain.names) if facts.domain is not None else []
     maps = [each for pair in pairs[:MOST_PAIRS] for each in _maps_of(facts, pair)]
     left_out = len(pairs) - MOST_PAIRS
     more = f"{left_out} further pairs of dims are in the table alone." if left_out > 0 else ""
@@ -55,20 +55,21 @@ def _maps_of(facts: PageFacts, pair: Pair) -> list[Json]:
         allowed = _allowed(facts)
         unit = _unit(facts)
         caption = f"The worst error among the compared sizes of each cell, in {unit}s of its output{allowed}."
-        found.append(_map(f"Error over {over}", caption, cells, number_map(cells, f"error, in {unit}s")))
+        found.append(describe_map(f"Error over {over}", caption, cells, number_map(cells, f"error, in {unit}s")))
     if (cells := map_regions(facts, pair)) is not None:
         caption = (
             "Which sizes are in the contract, and which program of the file answers; other dims as in the example."
         )
-        found.append(_map(f"Regions over {over}", caption, cells, word_map(cells)))
+        found.append(describe_map(f"Regions over {over}", caption, cells, word_map(cells)))
     for memory, title, unit in ((False, "Latency", "ms"), (True, "Memory", "MB")):
         if (cells := map_figures(facts, pair, memory=memory)) is not None:
             caption = "Measured, each size in a process of its own."
-            found.append(_map(f"{title} over {over}", caption, cells, number_map(cells, unit, measured=True)))
+            found.append(describe_map(f"{title} over {over}", caption, cells, number_map(cells, unit, measured=True)))
     return found
 
 
-def _map(title: str, caption: str, found: CellMap, svg: str) -> Json:
+def describe_map(title: str, caption: str, found: CellMap, svg: str) -> Json:
+    """A map for a template: its picture, and words in its place."""
     from markupsafe import Markup
 
     numbers = [cell.value for cell in found.cells if cell.value is not None]
