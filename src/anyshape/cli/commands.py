@@ -71,7 +71,7 @@ def check(
     anyshape check m.onnx --model model.py --runtime openvino
     """
     from anyshape.checking.compare_file import check_engine, check_file, compare_file
-    from anyshape.cli.ray_check import CheckCall, comparing_on_ray
+    from anyshape.cli.ray_comparisons import ShareCall, comparing_on_ray
     from anyshape.cli.reports import check_report, measure_file, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
@@ -107,14 +107,14 @@ def check(
         at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            call = CheckCall(
+            call = ShareCall(
                 file=str(file),
                 model=model,
                 where=tuple(where),
                 values=values,
                 source=source_options,
                 options=options,
-                sign=sign,
+                over_contract=sign,
             )
             run = verify if ray is None or at is not None else comparing_on_ray(ray, call, progress)
             return compare_file(file, module, over, options, at, progress, model, run=run)

@@ -28,6 +28,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
+from anyshape.cli.ray_address import RayAddress
 
 if TYPE_CHECKING:
     from anyshape.records.export import Export
@@ -105,6 +106,7 @@ def export(
     config_only: ConfigOnly = False,
     one_file: OneFile = False,
     trust_remote_code: TrustRemoteCode = False,
+    ray: RayAddress = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -129,10 +131,12 @@ def export(
     """
     import anyshape
     from anyshape import sources
+    from anyshape.cli.ray_comparisons import ShareCall, exporting_on_ray
     from anyshape.cli.reports import check_report, write_result, write_results
     from anyshape.report.github import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
+    from anyshape.verify import VerifyOptions
 
     show_details(verbose)
     if write_diff is not None:
@@ -170,6 +174,23 @@ def export(
                 random=random,
                 repair=repair or write_diff is not None,
                 progress=progress,
+                comparing=None
+                if ray is None
+                else exporting_on_ray(
+                    ray,
+                    ShareCall(
+                        file="",
+                        model=source,
+                        where=tuple(where),
+                        values=values,
+                        source=sources.SourceOptions(
+                            task=task, config_only=config_only, one_file=one_file, trust_remote_code=trust_remote_code
+                        ),
+                        options=VerifyOptions(),
+                        over_contract=True,
+                    ),
+                    progress,
+                ),
             )
     except anyshape.PromiseBroken as broken:
         write_result(report, broken, quiet=quiet)

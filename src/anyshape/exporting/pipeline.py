@@ -22,6 +22,7 @@ from anyshape.domain import negate
 from anyshape.explore.left_out import find_left_out
 from anyshape.exporting.constancy import check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
+from anyshape.exporting.elsewhere import comparing_elsewhere
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -57,7 +58,8 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
             error = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
         except PromiseBroken as broken:
             took, stages = time.monotonic() - began, clock.times
-            try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
+            with comparing_elsewhere(None):  # nobody else has the edited module
+                try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
             total = time.monotonic() - began
             broken.run = replace(facts, seconds=total, stages=(*stages, StageTime("trying the fix", total - took)))
             raise
