@@ -28,7 +28,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
-from anyshape.cli.ray_address import RayAddress
+from anyshape.cli.ray_address import RayForComparisons
 from anyshape.findings import Finding
 
 __is_entrance__ = True
@@ -55,7 +55,7 @@ def check(
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
-    ray: RayAddress = None,
+    ray: RayForComparisons = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,

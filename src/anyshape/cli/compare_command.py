@@ -38,7 +38,9 @@ def compare(
     atol: Atol = None,
     measure: Annotated[int, typer.Option(help="At how many sizes time and memory are measured; 0: at none.")] = 4,
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "0.5s",
-    threads: Annotated[int, typer.Option(help="Of files and model, when measured; 0 leaves it to the libraries.")] = 1,
+    threads: Annotated[
+        int, typer.Option(help="Threads of files and model, when measured; 0 leaves it to the libraries.")
+    ] = 1,
     provider: Provider = [],  # noqa: B006
     budget: Annotated[str, typer.Option(help="Estimated time of all comparisons of one file.")] = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing one file ends.")] = "5m",

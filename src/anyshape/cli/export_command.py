@@ -28,7 +28,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
-from anyshape.cli.ray_address import RayAddress
+from anyshape.cli.ray_address import RayForComparisons
 
 if TYPE_CHECKING:
     from anyshape.records.export import Export
@@ -106,7 +106,7 @@ def export(
     config_only: ConfigOnly = False,
     one_file: OneFile = False,
     trust_remote_code: TrustRemoteCode = False,
-    ray: RayAddress = None,
+    ray: RayForComparisons = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -115,18 +115,19 @@ def export(
 
     model.py:
 
-        def model(): return MyModule()
-
-        def inputs(batch=3, seq=5): return dict(x=torch.randn(batch, seq, 64), mask=torch.ones(batch, seq))
-
+    \b
+        def model():
+            return MyModule()
+        def inputs(batch=3, seq=5):
+            return dict(x=torch.randn(batch, seq, 64), mask=torch.ones(batch, seq))
         where = ["1 <= batch <= 64"]
 
     Then:  anyshape export model.py -o m.onnx
 
-    A model of transformers or timm needs no file:
+    A model of transformers or timm needs no file; out is a folder that optimum.onnxruntime loads:
 
-        anyshape export hf:DIR_OR_ID -o out          a folder that optimum.onnxruntime loads
-
+    \b
+        anyshape export hf:DIR_OR_ID -o out
         anyshape export timm:resnet18 -o resnet18.onnx
     """
     import anyshape
