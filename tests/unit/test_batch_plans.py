@@ -152,5 +152,5 @@ def test_the_page_of_a_batch_has_a_row_for_each_model(tmp_path: Path) -> None:
     )
     write_batch(tmp_path / "page.html", Batch(path=tmp_path / "out", rows=rows, total=2), quiet=True)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "1 of 2 kept" in page and "18 sizes compared; batch 1.." in page
+    assert "1 of 2 kept" in page and "<td>18</td>" in page and "<code>batch 1..</code>" in page
     assert "AS541 model-crashes" in page and "&lt;b&gt;" in page and "<b>" not in page

@@ -112,21 +112,10 @@ def write_comparison(
 
 def write_batch(path: Path | None, batch: Batch, *, quiet: bool) -> None:
     """Write the page of a batch, where one is wanted: a row for each model."""
-    from anyshape.report.page.render_page import render_many
-    from anyshape.saving import write_atomically
+    from anyshape.batch.batch_page import write_rows_page
 
     if path is None:
         return
-    rows = [
-        {
-            "name": row["model"],
-            "status": row["outcome"] if row["outcome"] in ("kept", "unverified", "broken") else "refused",
-            "said": row["finding"] or f"{row['sizes']} sizes compared; {row['dims']}",
-            "seconds": row["seconds"],
-        }
-        for row in batch.records
-    ]
     with ProgressLine(quiet=quiet) as progress:
         progress(_WRITING, 0, 0)
-        page = render_many(batch.path.name, rows)
-        write_atomically(path, lambda stream: stream.write(page.encode()))
+        write_rows_page(path, batch.path.name, batch.rows, batch.total, command=command_line())

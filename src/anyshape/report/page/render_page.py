@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
@@ -115,35 +115,6 @@ def render_summary(facts: PageFacts) -> str | None:
             "findings": findings_view(facts.findings),
         },
     )
-
-
-def render_many(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A page of many results: `name`, `status` (kept, narrowed, unverified, broken or refused), `said`, `seconds`, `link`.
-
-    A link is the relative path of the page of one result; others are left out.
-    """
-    check_report_packages()
-    kept = [row for row in rows if row["status"] in ("kept", "narrowed")]
-    others = {status: sum(row["status"] == status for row in rows) for status in ("unverified", "broken", "refused")}
-    counts = [("kept", len(kept)), *((status, count) for status, count in others.items() if count)]
-    plain = [
-        {
-            "name": str(row["name"]),
-            "status": row["status"] if row["status"] in COLOURS else "refused",
-            "said": str(row.get("said", "")),
-            "seconds": "" if row.get("seconds") is None else f"{row['seconds']:.1f}",
-            "link": _relative(str(row.get("link") or "")),
-        }
-        for row in rows
-    ]
-    status = "kept" if len(kept) == len(rows) else "refused"
-    return render_template("many.html", title, {"rows": plain, "counts": counts, "status": status})
-
-
-def _relative(link: str) -> str:
-    """The link, unless it leads out of the folder of the page or has a scheme such as javascript."""
-    is_inside = bool(link) and ":" not in link and not link.startswith(("/", "\\")) and ".." not in link
-    return link if is_inside else ""
 
 
 def _sections(facts: PageFacts, *, has_explorer: bool, has_maps: bool) -> list[tuple[str, str]]:
