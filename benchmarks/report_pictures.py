@@ -39,8 +39,8 @@ TALLEST = {
     "report-kept": 900,
     "report-narrow": 900,
     "report-graph": 720,
-    "report-batch": 1500,
-    "report-compare": 1900,
+    "report-batch": 1600,
+    "report-compare": 2450,
 }
 
 
