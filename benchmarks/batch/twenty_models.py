@@ -1,6 +1,6 @@
 """Twenty models of different kinds for the picture of a batch: `anyshape batch twenty.toml --report twenty.html`.
 
-Fifteen are right on all sizes, one on less than was declared, one is refused, one crashes, one hangs, one has no such name.
+Sixteen are kept, one has a size baked in, one crashes, one hangs, and the file of one is missing.
 
     python benchmarks/batch/twenty_models.py FOLDER     writes FOLDER/twenty.toml
 """

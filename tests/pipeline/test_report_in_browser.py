@@ -219,18 +219,27 @@ def test_a_page_of_twenty_models(browser: Any, tmp_path: Path) -> None:
         {
             "name": f"model_{number}",
             "status": statuses[number % 4],
+            "outcome": ("kept", "crashed", "hung", "kept")[number % 4],
             "said": "words",
+            "text": "AS541 model-crashes: <b>the whole text</b>" if number % 2 else "",
+            "sizes": number,
+            "dims": "batch 1.., past + seq <= 1024",
+            "memory": 10**8 * number,
             "seconds": 1.0,
             "link": f"{number}.html",
         }
         for number in range(20)
     ]
     rows[3]["link"] = "javascript:alert(1)"
-    (tmp_path / "many.html").write_text(render_many("twenty <models>", rows), encoding="utf-8")
+    page = render_many("twenty <models>", rows, total=21, command="anyshape batch twenty.toml --report many.html")
+    (tmp_path / "many.html").write_text(page, encoding="utf-8")
     opened = open_page(browser, tmp_path / "many.html")
     assert opened.page.locator("tbody tr").count() == 20
     assert opened.page.locator("tbody a").count() == 19
-    assert opened.page.inner_text("h1").startswith("10 of 20 kept")
+    assert opened.page.inner_text("h1").startswith("10 of 21 kept")
+    assert opened.page.locator(".figures dt").all_inner_texts() == ["kept", "crashed", "hung", "not done"]
+    opened.page.locator("tbody summary").first.click()
+    assert opened.page.locator("tbody pre").first.inner_text() == "AS541 model-crashes: <b>the whole text</b>"
     check_quiet(opened)
 
 
