@@ -32,6 +32,7 @@ _FILE = re.compile(r"# (\w+\.py)\n")
 _MEASURED = (  # what differs from run to run and from machine to machine
     (re.compile(r"\bin \d+\.\d s\b"), "in 0.0 s"),
     (re.compile(r"[\d.e+-]+ x its noise floor"), "0 x its noise floor"),
+    (re.compile(r"[\d.e+-]+ of its tolerance"), "0 of its tolerance"),
     (re.compile(r"\(tested up to \d+\)"), "(tested up to 0)"),
     (re.compile(r"expected -?[\d.e-]+, actual -?[\d.e-]+ at"), "expected 0, actual 0 at"),
     (re.compile(r"made by .*"), "made by ..."),

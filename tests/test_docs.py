@@ -8,14 +8,17 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import anyshape
 import anyshape.compat
+from anyshape.cli.main import app
 from tests.deployed import find_runtime_or_skip
 from tests.pages import BLOCK, Reader, normalised, read_blocks, run_page
 from tests.stand_ins import stand_ins_on_path
@@ -70,6 +73,47 @@ def test_examples_print_what_the_page_says(page: Path, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     with stand_ins_on_path() if page.stem == "export-from-timm" else contextlib.nullcontext():
         run_page(text, tmp_path, show(page))
+
+
+_COMMAND = re.compile(r"^(?:\$ |- run: )?(anyshape .+)", re.MULTILINE)
+
+
+def shown_commands(text: str) -> list[str]:
+    """The command lines of anyshape in the blocks of a page; two spaces before the words that explain one end it."""
+    return [
+        re.split(" {2,}", match[1])[0]
+        for block in read_blocks(text)
+        if block.language in ("", "sh", "console", "yaml")
+        for match in _COMMAND.finditer(block.text)
+    ]
+
+
+def refusal_of(command: str) -> str:
+    """What the command line has against a command before anything is done; "" for nothing."""
+    words = shlex.split(command.partition(" > ")[0])[1:]
+    if words[0].startswith("-"):
+        return "" if words[0] == "--version" else f"no option {words[0]}"
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    if words[0] not in known:
+        return f"no command {words[0]}"
+    try:
+        known[words[0]].make_context(words[0], words[1:])
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=show)
+def test_the_command_line_takes_every_command_that_a_page_shows(page: Path) -> None:
+    commands = shown_commands(page.read_text(encoding="utf-8"))
+    refused = {command: said for command in commands if (said := refusal_of(command))}
+    assert refused == {}
+
+
+def test_a_command_that_is_not_taken_is_seen() -> None:
+    lines = ("anyshape chek m.onnx", "anyshape check m.onnx --modle model.py", "anyshape inspect m.onnx    text")
+    commands = shown_commands("\n".join(["```sh", *lines, "```", ""]))
+    assert [bool(refusal_of(command)) for command in commands] == [True, True, False]
 
 
 def test_few_examples_are_not_run() -> None:

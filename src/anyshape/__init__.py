@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     __version__: str
     from anyshape import compat as compat
     from anyshape import sources as sources
-    from anyshape.api import check as check
     from anyshape.api import export as export
+    from anyshape.checking.checks import check as check
     from anyshape.deploying.deploy_file import deploy as deploy
     from anyshape.exporting.dry_run import axes as axes
     from anyshape.findings import AnyshapeError as AnyshapeError
@@ -40,7 +40,7 @@ _HOMES = {
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "axes": "anyshape.exporting.dry_run",
-    "check": "anyshape.api",
+    "check": "anyshape.checking.checks",
     "deploy": "anyshape.deploying.deploy_file",
     "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",

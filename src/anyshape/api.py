@@ -1,4 +1,4 @@
-"""What users call: arguments -> declaration -> pipeline -> file."""
+"""`anyshape.export`: arguments -> declaration -> pipeline -> file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape.checking.compare_file import check_engine, check_file, compare_file
-from anyshape.checking.outside_runs import AnswersOutside
-from anyshape.contract.digest import FileChanged
 from anyshape.contract.metadata import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
 from anyshape.exporting import pipeline
@@ -20,8 +17,8 @@ from anyshape.exporting.report_files import PageReporter, write_refusal
 from anyshape.exporting.source_repair import export_repaired, write_repair
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.choices import check_number, nearest_choice, nothing_to_enforce, nothing_to_force
-from anyshape.findings.errors import warn_caller, warns_where_narrowed
+from anyshape.findings.choices import check_numbers, nearest_choice, nothing_to_enforce, nothing_to_force
+from anyshape.findings.errors import warns_where_narrowed
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import handlers_go_through
@@ -40,9 +37,6 @@ if TYPE_CHECKING:
     import torch
 
     Model = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
-
-    from anyshape.inputs import Declared
-    from anyshape.records.verdict import Verdict
 
 Progress = Callable[[str, int, int], None] | bool
 
@@ -142,7 +136,7 @@ def export(
     ):
         if value is not None:
             check_choice(option, value, choices)
-    _check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
+    check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
     if path is not None:
         check_writable(Path(path))
     declared = declare(
@@ -194,59 +188,6 @@ def export(
     return replace(result, path=Path(path))
 
 
-@shows_progress
-@handlers_go_through()
-@taking_turns(model_at=1)
-def check(
-    path: str | PathLike[str],
-    model: Model,
-    inputs: Any,
-    *,
-    dynamic: Any = None,
-    where: Sequence[str] | str = (),
-    names: Any = None,
-    sizes: Mapping[str, int] | None = None,
-    sign: bool = False,
-    operators: Mapping[str, Callable[..., Any]] | None = None,
-    providers: Sequence[str] | None = None,
-    runtime: Literal["onnxruntime", "openvino"] = "onnxruntime",
-    rtol: float | None = None,
-    atol: float | None = None,
-    budget: float = 60.0,
-    time_limit: float = 300.0,
-    seed: int = 0,
-    values: Mapping[str, str] | Literal["given"] | None = None,
-    progress: Progress | None = None,
-) -> Verdict:
-    """Compare an ONNX file of any exporter with the model over the domain; raise PromiseBroken where they differ.
-
-    `sizes={"batch": 1, "seq": 7}` compares at those sizes alone. `sign=True` renews the contract of a file that was
-    changed after it was verified (quantized, simplified) once it compares equal; without it such a file is a warning
-    (FileChanged). `operators` and `providers` are as in `anyshape.load`, `values` as in `anyshape.export`. `runtime` is what
-    runs the file: one that is not onnxruntime is also run outside the contract, and where it answers, that is a warning.
-    """
-    module = as_module(model)
-    _check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
-    rules = [where] if isinstance(where, str) else where
-    declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-    on = check_engine(Path(path), runtime, providers, sign=sign)
-    options = VerifyOptions(
-        rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on, runtime=runtime
-    )
-
-    def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-        return compare_file(Path(path), module, over, options, sizes, telling(progress), operators=operators)
-
-    checked = check_file(Path(path), declared, sizes, compare, sign=sign, runtime=runtime)
-    if checked.errors:
-        raise PromiseBroken(*checked.errors)
-    if checked.change is not None:
-        warn_caller(FileChanged(str(checked.change)))
-    for answered in checked.outside:
-        warn_caller(AnswersOutside(str(answered)))
-    return checked.verdict
-
-
 def _comparing(budget: float | None, verify: str | None, time_limit: float, **tolerances: Any) -> VerifyOptions:
     """How the file is compared: within the user's budget, or in proportion to the export."""
     seconds = _BUDGET_S if budget is None else budget
@@ -290,10 +231,3 @@ def _check_strategy(strategy: str | None) -> None:
                 alternative=_EVERY_RUNG if near else "",
             )
         )
-
-
-def _check_numbers(seed: int, **options: float | None) -> None:
-    check_number("seed", seed, 0, whole=True)
-    for name, value in options.items():
-        if value is not None:
-            check_number(name, value, 1e-3 if name in ("rtol", "atol") else 60)

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.api import check
+from anyshape.checking.checks import check
 from anyshape.checking.freezing import freeze_model
 from anyshape.checking.repairing import Repair, Repaired
 from anyshape.contract.file_messages import missing_data
@@ -183,10 +183,12 @@ def compare(
     """Compare two files of one model over the same sizes: each with the model as `anyshape.check` does, and with each other.
 
     Arguments are those of `anyshape.check`. Latency and memory are measured at `measure` sizes (0: not at all), for `seconds`
-    at each of them. Gives a record: `is_kept` (both are right, and agree), `sides`, `rows`; printed, it is a table.
+    at each of them. Gives a record: `is_kept` (both are right, and agree), `sides`, `rows`; printed, it is a table,
+    and `report("out.html")` writes it as a page.
     Raises UsageError where a file cannot be read, or has other inputs than the model.
     """
     from anyshape.checking.benching import BenchOptions
+    from anyshape.checking.comparison_pages import with_page
     from anyshape.checking.two_files import ComparingOptions, compare_files
 
     module = as_module(model)
@@ -202,7 +204,8 @@ def compare(
         else None,
         sizes=sizes,
     )
-    return compare_files((Path(path), Path(other)), module, declared, options, telling(progress))
+    compared = compare_files((Path(path), Path(other)), module, declared, options, telling(progress))
+    return with_page(compared, declared, type(module).__name__, seed)
 
 
 def open_checked(path: Path) -> ir.Model:

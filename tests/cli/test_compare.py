@@ -90,6 +90,22 @@ def test_a_tolerance_makes_a_rough_file_right(reader: Reader) -> None:
     assert all(0 < row["errors"][1] <= 1 for row in result["sizes"])  # type: ignore[attr-defined]
 
 
+def test_the_page_has_the_verdict_and_the_command(reader: Reader) -> None:
+    said = reader.run_console(
+        "anyshape compare doubled.onnx multiplied.onnx --model model.py --measure 0 --report out.html"
+    )
+    assert reader.status == 0 and said.startswith("kept: both are right, they agree")
+    page = Path("out.html").read_text(encoding="utf-8")
+    assert ">Both right</span>" in page and "Both are right, they agree." in page
+    assert "anyshape compare doubled.onnx multiplied.onnx --model model.py --measure 0 --report out.html" in page
+    assert "Time and memory" not in page
+
+
+def test_a_page_that_cannot_be_written_stops_before_the_comparison(reader: Reader) -> None:
+    said = reader.run_console("anyshape compare doubled.onnx wrong.onnx --model model.py --report none/out.html")
+    assert reader.status == 2 and "none/out.html" in said and "AS305" not in said
+
+
 def test_a_file_that_is_not_there_is_named_before_anything_is_compared(reader: Reader) -> None:
     said = reader.run_console("anyshape compare doubled.onnx doubld.onnx --model model.py")
     assert reader.status == 2 and said.startswith("AS040 missing-file: there is no file 'doubld.onnx'")

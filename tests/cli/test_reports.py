@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+import anyshape
 from anyshape.cli.main import app
 from anyshape.findings import PromiseBroken, UsageError
 
@@ -50,6 +52,22 @@ def test_kept_and_checked_have_pages(run: Callable[..., None], capsys: pytest.Ca
     page = Path("check.html").read_text(encoding="utf-8")
     assert "answers as the model does" in page
     assert "Latency over batch" in page and "Memory over batch" in page
+
+
+def test_a_check_from_python_has_a_page_whether_it_passes_or_not(run: Callable[..., None]) -> None:
+    run("export", "right.py", "-o", "m.onnx", "-q")
+    inputs = lambda batch=3: torch.randn(batch, 8)  # noqa: E731
+    verdict = anyshape.check("m.onnx", lambda x: x.view(x.shape[0], 8), inputs, where=["1 <= batch <= 8"])
+    assert verdict.passed and verdict.path == Path("m.onnx") and verdict.findings == ()
+    assert verdict.report("kept.html") == Path("kept.html")
+    page = Path("kept.html").read_text(encoding="utf-8")
+    assert ">Kept</span>" in page and "answers as the model does" in page and "float32[batch, 8]" not in page
+    assert "Kept" in verdict._repr_html_() and "batch" in verdict._repr_html_()
+    with pytest.raises(PromiseBroken, match="AS305") as caught:
+        anyshape.check("m.onnx", lambda x: x.view(x.shape[0], 8) + 1, inputs, where=["1 <= batch <= 8"])
+    assert caught.value.report("broken.html") == Path("broken.html")
+    page = Path("broken.html").read_text(encoding="utf-8")
+    assert ">Broken</span>" in page and "AS305" in page and "The smallest failing sizes" in page
 
 
 def test_measuring_is_for_a_page(run: Callable[..., None]) -> None:

@@ -127,6 +127,7 @@ def test_signing_renews_the_contract_of_a_file_that_compares_equal(folder: Path)
     assert after.digest != before.digest and after.status == "kept"
     assert (after.domain, after.inputs, after.outputs) == (before.domain, before.inputs, before.outputs)
     assert after.tested.sizes and not after.tested.capture_proved
+    assert [0 <= error <= 1 for error in after.tested.worst_error.values()] == [True]
     anyshape.load("m.onnx")
 
 

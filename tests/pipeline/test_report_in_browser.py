@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from reported_models import KINDS
 
 import anyshape
+from anyshape import files
 from anyshape.domain import evaluate
 from anyshape.records.stripping import Benched, BenchRow
-from anyshape.report.page.render_page import render_many
+from anyshape.report.page.many_page import render_many
 from anyshape.runtime.timing import Timing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -217,18 +219,67 @@ def test_a_page_of_twenty_models(browser: Any, tmp_path: Path) -> None:
         {
             "name": f"model_{number}",
             "status": statuses[number % 4],
+            "outcome": ("kept", "crashed", "hung", "kept")[number % 4],
             "said": "words",
+            "text": "AS541 model-crashes: <b>the whole text</b>" if number % 2 else "",
+            "sizes": number,
+            "dims": "batch 1.., past + seq <= 1024",
+            "memory": 10**8 * number,
             "seconds": 1.0,
             "link": f"{number}.html",
         }
         for number in range(20)
     ]
     rows[3]["link"] = "javascript:alert(1)"
-    (tmp_path / "many.html").write_text(render_many("twenty <models>", rows), encoding="utf-8")
+    page = render_many("twenty <models>", rows, total=21, command="anyshape batch twenty.toml --report many.html")
+    (tmp_path / "many.html").write_text(page, encoding="utf-8")
     opened = open_page(browser, tmp_path / "many.html")
     assert opened.page.locator("tbody tr").count() == 20
     assert opened.page.locator("tbody a").count() == 19
-    assert opened.page.inner_text("h1").startswith("10 of 20 kept")
+    assert opened.page.inner_text("h1").startswith("10 of 21 kept")
+    assert opened.page.locator(".figures dt").all_inner_texts() == ["kept", "crashed", "hung", "not done"]
+    opened.page.locator("tbody summary").first.click()
+    assert opened.page.locator("tbody pre").first.inner_text() == "AS541 model-crashes: <b>the whole text</b>"
+    check_quiet(opened)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_of_two_files(scheme: str, browser: Any, tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["" : 18]> g '
+    graphs = {
+        "doubled": "(float[n, m] x) => (float[n, m] y) { y = Add (x, x) }",
+        "static <b>": "(float[3, m] x) => (float[3, m] y) { y = Add (x, x) }",
+    }
+    for name, text in graphs.items():
+        onnx.save(onnx.parser.parse_model(head + text), tmp_path / f"{name}.onnx")
+    one, other = (tmp_path / f"{name}.onnx" for name in graphs)
+    inputs = lambda n=3, m=2: {"x": torch.randn(n, m)}  # noqa: E731
+    where = ["1 <= n <= 9", "1 <= m <= 9"]
+    compared = files.compare(one, other, double, inputs, where=where, measure=2, seconds=0.05)
+    assert compared.report(tmp_path / "out.html") == tmp_path / "out.html"
+    assert "B is wrong" in str(compared._repr_html_())
+    width = 1100 if scheme == "light" else 390
+    opened = open_page(browser, tmp_path / "out.html", color_scheme=scheme, viewport={"width": width, "height": 800})
+    assert opened.page.inner_text("h1") == "Broken doubled.onnx and static <b>.onnx"
+    assert opened.page.inner_text(".lead") == "B is wrong, they differ."
+    assert opened.page.locator("#files ~ .scroll tbody tr").count() == 6
+    assert opened.page.locator("#errors ~ details tbody tr").count() == len(compared.rows)
+    titles = opened.page.locator("figcaption strong").all_inner_texts()
+    assert titles == [
+        "Error of A over n and m",
+        "Error of B over n and m",
+        "B against A over n and m",
+        "Time of a call",
+    ]
+    labels = [each.get_attribute("aria-label") for each in opened.page.locator(".plot").all()]
+    assert "failed" not in labels[0] and "failed" in labels[1] and "failed" in labels[2]
+    assert "AS306" in opened.page.inner_text("#findings-b ~ article ~ article")
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert opened.page.evaluate(wider) == 0
     check_quiet(opened)
 
 

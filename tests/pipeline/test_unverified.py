@@ -54,7 +54,13 @@ def test_the_file_is_refused_until_it_is_compared_and_signed(
     with pytest.raises(anyshape.ContractBroken, match="AS425"):
         anyshape.load(path)
     assert anyshape.load(path, allow_broken=True)(inputs().numpy()).shape == (3, 6)
-    assert anyshape.check(path, model, inputs, sign=True).passed
+    assert find_contract(path).tested.worst_error == {}
+    verdict = anyshape.check(path, model, inputs, sign=True)
+    assert verdict.passed
+    share = {each.output: pytest.approx(each.worst / each.allowed, rel=0.01) for each in verdict.outputs}
+    contract = find_contract(path)
+    assert share and contract.tested.worst_error == share
+    assert "  error   output: " in describe_inspection(contract, "m.onnx", True)
     x = inputs(4, 7)
     np.testing.assert_allclose(anyshape.load(path)(x.numpy()), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 

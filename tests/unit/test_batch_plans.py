@@ -14,6 +14,7 @@ from anyshape.batch.model_limits import parse_bytes, parse_duration
 from anyshape.cli.ray_address import with_ray_address
 from anyshape.cli.reports import write_batch
 from anyshape.findings import UsageError
+from anyshape.report.amounts import format_bytes
 
 
 def written(folder: Path, text: str) -> Path:
@@ -108,6 +109,11 @@ def test_a_source_has_its_path_apart(tmp_path: Path) -> None:
 def test_durations_and_amounts() -> None:
     assert [parse_duration(each) for each in ("60s", "1.5h", 5)] == [60.0, 5400.0, 5.0]
     assert [parse_bytes(each) for each in ("4GB", "500 MiB", 12)] == [4 * 10**9, 500 * 2**20, 12]
+    sizes = (12, 999, 1000, 999_499, 999_600, 1_234_567, 999_999_999, 8_000_000_000, 7 * 10**16)
+    texts = [format_bytes(size) for size in sizes]
+    assert texts[:3] == ["12 bytes", "999 bytes", "1 kB"]
+    assert texts[3:] == ["999 kB", "1 MB", "1.23 MB", "1 GB", "8 GB", "70000 TB"]
+    assert [parse_bytes(text) for text in texts] == [pytest.approx(size, rel=0.005) for size in sizes]
     for wrong in ("0s", "", True, "GB"):
         with pytest.raises(ValueError, match="is no"):
             parse_duration(wrong)
@@ -146,5 +152,5 @@ def test_the_page_of_a_batch_has_a_row_for_each_model(tmp_path: Path) -> None:
     )
     write_batch(tmp_path / "page.html", Batch(path=tmp_path / "out", rows=rows, total=2), quiet=True)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "1 of 2 kept" in page and "18 sizes compared; batch 1.." in page
+    assert "1 of 2 kept" in page and "<td>18</td>" in page and "<code>batch 1..</code>" in page
     assert "AS541 model-crashes" in page and "&lt;b&gt;" in page and "<b>" not in page

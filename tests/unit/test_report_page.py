@@ -30,8 +30,9 @@ from anyshape.records.verdict import (
     Verdict,
 )
 from anyshape.report.page.graph_map import map_graph
+from anyshape.report.page.many_page import render_many
 from anyshape.report.page.page_facts import PageFacts, facts_of_check, facts_of_refusal
-from anyshape.report.page.render_page import check_report_packages, render_many, render_page, render_summary
+from anyshape.report.page.render_page import check_report_packages, render_page, render_summary
 from anyshape.report.page.shown_text import shown, shown_lines
 from anyshape.report.page.size_cells import Pair, map_errors, map_regions, pairs_of
 from anyshape.report.page.source_excerpts import excerpt_of, fix_as_diff
@@ -119,7 +120,9 @@ def test_a_hostile_name_is_text(name: str) -> None:
 def test_a_hostile_name_is_text_in_notebooks_and_lists(name: str) -> None:
     for render in (
         lambda text: str(render_summary(facts_called(text))),
-        lambda text: render_many(text, [{"name": text, "status": "refused", "said": text, "seconds": None}]),
+        lambda text: render_many(
+            text, [{"name": text, "status": "refused", "outcome": text, "said": text, "dims": text, "text": text}]
+        ),
     ):
         plain, hostile = Tags(render("plain")), Tags(render(name))
         assert (hostile.tags, hostile.attributes) == (plain.tags, plain.attributes)
@@ -219,7 +222,7 @@ def test_sizes_of_about_the_same_magnitude_share_a_cell() -> None:
 def test_a_map_of_the_contract_is_for_rules_that_it_can_show() -> None:
     promised = contract("x: float32[a, b, c]", "a + b <= 8", "c <= 4")
     facts = PageFacts(title="", status="kept", contract=promised)
-    pairs = pairs_of(promised.domain)
+    pairs = pairs_of(promised.domain.names)
     assert [pair for pair in pairs if map_regions(facts, pair) is not None] == [Pair("a", "b")]
     found = map_regions(facts, Pair("a", "b"))
     assert found is not None

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-from anyshape.runtime import ChildRunner, PiecedSession, RuntimeFailed, RuntimeRejected, open_session
+from anyshape.runtime import (
+    ChildDied,
+    ChildRunner,
+    PiecedSession,
+    RuntimeFailed,
+    RuntimeRejected,
+    client,
+    open_session,
+)
 from anyshape.runtime.custom_node_plan import Call, Choice, Piece, plan_pieces
 
 HEAD = '<ir_version: 10, opset_import: ["": 18, "mylib": 1]> '
@@ -176,6 +186,28 @@ def test_the_child_calls_functions_of_this_process(tmp_path: Path) -> None:
         assert runner.run({"x": X})[0].tolist() == [3, 10]
         assert runner.run({"x": X[:1]})[0].tolist() == [3]
     assert calls == [2, 2, 1, 1]
+
+
+def test_a_function_that_never_returns_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_END_S", 0.1, raising=False)
+    (tmp_path / "m.onnx").write_bytes(model(ONE))
+    is_called, may_return = Event(), Event()
+
+    def stuck(x: Any) -> Any:
+        is_called.set()
+        may_return.wait(60)
+        return x * 2
+
+    began = monotonic()
+    with ChildRunner(tmp_path / "m.onnx", operators={"mylib::Twice": stuck}, time_limit_s=0.1) as runner:
+        pending = runner.submit({"x": X})
+        assert is_called.wait(30)
+        pending.discard(0.0)
+        again = runner.submit({"x": X})  # in a new child
+        with pytest.raises(ChildDied, match=r"took longer than 0\.1 s"):
+            again.result()
+    assert monotonic() - began < 45
+    may_return.set()
 
 
 def test_weights_beside_the_file_are_found(tmp_path: Path) -> None:

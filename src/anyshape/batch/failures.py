@@ -13,11 +13,12 @@ from typing import Any
 
 from anyshape.batch.export_options import as_arguments
 from anyshape.batch.jobs import Job
-from anyshape.batch.model_limits import GRACE_S, format_bytes
+from anyshape.batch.model_limits import GRACE_S
 from anyshape.batch.model_process import LOG, PRINTED, Ended, read_tail
 from anyshape.batch.rows import BROKEN, CRASHED, FAULT, HUNG, KEPT, LOST, OUT_OF_MEMORY, REFUSED, UNVERIFIED
 from anyshape.findings import Finding
 from anyshape.findings.finding import PACKAGE_FOLDER
+from anyshape.report.amounts import format_bytes
 from anyshape.report.plain import findings_as_plain
 
 _MEMORY_WORDS = ("MemoryError", "bad_alloc", "Cannot allocate memory", "can't allocate memory", "failed to allocate")

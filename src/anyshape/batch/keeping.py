@@ -53,7 +53,14 @@ def _row_of(finished: Finished, judged: Judged, written: Iterable[str], folder: 
         path=f"{job.name}/{files[0]}" if files else None,
         files=tuple(f"{job.name}/{file}" for file in files),
         bytes=sum(each.stat().st_size for each in folder.rglob("*.onnx*")) if files else None,
-        dims=tuple(dict.fromkeys(_say_dim(dim) for contract in contracts for dim in contract.get("dims", ()))),
+        dims=tuple(
+            dict.fromkeys(
+                [
+                    *(_say_dim(dim) for contract in contracts for dim in contract.get("dims", ())),
+                    *(rule for contract in contracts for rule in contract.get("relations", ())),
+                ]
+            )
+        ),
         compared=sum(len((contract.get("tested") or {}).get("sizes", ())) for contract in contracts),
         strategy=", ".join(dict.fromkeys(each["strategy"] for each in exports if each.get("strategy"))) or None,
         peak_memory=ended.peak_memory if ended is not None else None,

@@ -62,6 +62,13 @@ class Batch:
         """One flat dict for each row, for a table of any kind."""
         return rows_as_records(self.rows)
 
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Write the rows as one HTML file, complete in itself, and return its path. Needs `anyshape[report]`."""
+        from anyshape.batch.batch_page import write_rows_page
+
+        write_rows_page(Path(path), self.path.name, self.rows, self.total)
+        return Path(path)
+
     def as_plain(self) -> dict[str, Any]:
         """As dicts, lists, texts and numbers, for JSON."""
         rows = [row.as_plain() for row in self.rows]

@@ -14,7 +14,7 @@ _USED_BY_MODELS = 0.9
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i)?)?b?", re.IGNORECASE)
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i)?)?(?:b|bytes?)?", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -33,11 +33,6 @@ def parse_bytes(value: object) -> int:
         raise ValueError(f"{value!r} is no amount of memory, such as '4GB' or '500MB'")
     power = _POWERS[match[2].lower()] if match[2] else 0
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
-
-
-def format_bytes(count: int) -> str:
-    """`1.5 GB`, `340 MB`."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def machine_memory() -> int | None:

@@ -17,7 +17,8 @@ class Row:
     `outcome` is kept, broken, unverified, refused, fault, crashed, hung, out of memory or lost; `status` is the exit
     status that belongs to it. `path` is the ONNX file, the first one of several `files`, and `folder` the model's folder, all
     seen from the output folder.
-    `finding` is the first error: its code, name and text, and what else it has. `machine` is empty for this one.
+    `dims` has the range of each dim, and the rules between dims. `finding` is the first error: its code, name and text, and
+    what else it has. `machine` is empty for this one.
     """
 
     name: str

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from anyshape.batch.model_limits import format_bytes
 from anyshape.batch.rows import Row
+from anyshape.report.amounts import format_bytes
 
 _COLUMNS = ("model", "outcome", "sizes", "dims", "seconds", "memory", "finding")
 _WIDEST = 60

@@ -15,7 +15,7 @@ from anyshape.contract.metadata import find_contract, match_file, read_model, wr
 from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.domain import Sizes
-from anyshape.explore import Costing, costing, sizes_at_numbers
+from anyshape.explore import costing, sizes_at_numbers
 from anyshape.exporting.constancy import make_constant, ways_of
 from anyshape.exporting.context import Tell
 from anyshape.findings import Finding, Severity, UsageError
@@ -31,6 +31,7 @@ from anyshape.runtime.session import check_providers
 from anyshape.saving import model_bytes, write_atomically
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
+from anyshape.verify.shared_plan import SharedPlan
 
 if TYPE_CHECKING:
     import torch
@@ -46,11 +47,12 @@ def compare_file(
     spelled: str = "model.py",
     operators: Mapping[str, Callable[..., Any]] | None = None,
     run: Callable[[VerifyRequest], Verdict] = verify,
+    plan: SharedPlan | None = None,
 ) -> tuple[Verdict, tuple[Finding, ...]]:
     """How an existing file compares with its module over the domain, or at the given sizes alone.
 
     `spelled` is how the user named the model, for the line that replays a failure; `operators` run its custom nodes.
-    `run` makes the comparisons: here, unless they are spread over other machines.
+    `run` makes the comparisons: here, unless they are spread over other machines. `plan` is one that another process made.
     """
     promised = find_contract(path)
     declared = promised_values(declared, promised.values) if promised is not None else declared
@@ -58,21 +60,18 @@ def compare_file(
     module, declared, options = constant.module, constant.declared, constant.options.verify
     matched = match_file(path, declared)
     with Reference(module, flatten_outputs) as reference:
-        cost = costing(module, declared, options.budget_s)
-        plan = (
-            SizePlan((constant.complete(sizes),))
-            if sizes is not None
-            else _plan_check(module, declared, cost, options.seed)
-        )
         request = replace(
             request_for(path, matched.outputs, declared, reference),
-            sizes=plan.sizes,
-            once=plan.once,
-            left_out=plan.left_out,
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
             operators=needed_operators(str(path), matched.needs, operators),
             options=options.with_progress(tell),
         )
+        if plan is not None:
+            request = plan.put_into(request)
+        else:
+            points = None if sizes is None else SizePlan((constant.complete(sizes),))
+            chosen = points or _plan_check(module, declared, options)
+            request = replace(request, sizes=chosen.sizes, once=chosen.once, left_out=chosen.left_out)
         verdict = run(request)
     replay = f"{quoted(str(path))} --model {quoted(spelled)}"
     if options.runtime != ONNXRUNTIME.name:
@@ -86,10 +85,11 @@ def compare_file(
     return verdict, answers if sizes is not None and answers else differences
 
 
-def _plan_check(module: torch.nn.Module, declared: Declared, cost: Costing, seed: int) -> SizePlan:
+def _plan_check(module: torch.nn.Module, declared: Declared, options: VerifyOptions) -> SizePlan:
     """What any file is compared at, and the numbers of the user's code: another exporter may have seen one side only."""
+    cost = costing(module, declared, options.budget_s)
     limits = Cost(cost, cost.cheap, cost.affordable)
-    plan = plan_check(declared, limits, seed)
+    plan = plan_check(declared, limits, options.seed)
     suspects = sizes_at_numbers(declared, numbers_in_code(module))
     return plan.with_affordable(suspects, cost.excess, limits, cost.all_work // 2)
 

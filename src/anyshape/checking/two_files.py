@@ -218,6 +218,7 @@ class _Pair:
             sizes=dict(sizes),
             errors=(_error(compared[0], rules), _error(compared[1], rules)),
             between=_error(between, rules),
+            beyond=(_is_beyond(compared[0]), _is_beyond(compared[1])),
             differs="" if between is None else self._said(between.difference),
             unanswered=unanswered,
         )
@@ -242,6 +243,10 @@ class _Pair:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _is_beyond(compared: Comparison | None) -> bool:
+    return compared is not None and compared.difference is not None
 
 
 def _error(compared: Comparison | None, rules: Sequence[OutputRule]) -> float:

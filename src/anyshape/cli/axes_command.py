@@ -17,7 +17,9 @@ def axes(
     model: Annotated[
         str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)
     ],
-    where: Annotated[list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given often.")] = [],  # noqa: B006
+    where: Annotated[
+        list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given several times.")
+    ] = [],  # noqa: B006
     every_axis: Annotated[
         bool, typer.Option("--every-axis", help="Try each axis of the example, whatever the file declares.")
     ] = False,

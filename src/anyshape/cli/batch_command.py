@@ -31,17 +31,20 @@ def batch(
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Models at a time.", show_default="1")] = None,
     time_limit: Annotated[
-        str | None, typer.Option(help="Of each model: 60s, 10m.", show_default="10m, or the manifest's")
+        str | None, typer.Option(help="Time limit of each model: 60s, 10m.", show_default="10m, or the manifest's")
     ] = None,
     memory_limit: Annotated[
         str | None,
         typer.Option(
-            help="Of each model, with the processes that it starts: 4GB.", show_default="a share of the memory"
+            help="Memory limit of each model, with the processes that it starts: 4GB.",
+            show_default="a share of the memory",
         ),
     ] = None,
     option: Annotated[
         list[str],
-        typer.Option("--option", "-O", help="Of export, for each model: -O verify=quick. May be given often."),
+        typer.Option(
+            "--option", "-O", help="An option of export, for each model: -O verify=quick. May be given several times."
+        ),
     ] = [],  # noqa: B006
     ray: RayAddress = None,
     retry_failed: Annotated[
@@ -55,22 +58,18 @@ def batch(
 ) -> Outcome:
     """Export many models, each in a process of its own. What is done and unchanged is not done again.
 
+    \b
     anyshape batch bert.py gpt2.py -o exported --jobs 2
-
     anyshape batch models.toml
 
     models.toml:
 
+    \b
         output = "exported"
-
         [defaults]
-
         time_limit = "10m"
-
         [[model]]
-
         source = "bert.py"
-
         where = ["1 <= batch <= 64"]
 
     A crash, a hang or too much memory of one model is one row. The folder has a folder for each model, results.jsonl (rows

@@ -8,9 +8,9 @@ import time
 from types import TracebackType
 from typing import Any
 
-from anyshape.batch.model_limits import format_bytes
 from anyshape.batch.model_process import Running
 from anyshape.batch.rows import Row
+from anyshape.report.amounts import format_bytes
 
 _EVERY_SECONDS = 30.0
 

@@ -16,6 +16,8 @@ from anyshape.cli.options import (
     Budget,
     ConfigOnly,
     Measure,
+    ModelSource,
+    Provider,
     Quiet,
     Report,
     Rtol,
@@ -26,7 +28,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
-from anyshape.cli.ray_address import RayAddress
+from anyshape.cli.ray_address import RayForComparisons
 from anyshape.findings import Finding
 
 __is_entrance__ = True
@@ -34,17 +36,13 @@ __is_entrance__ = True
 
 def check(
     file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter.", show_default=False)],
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
-    ],
+    model: ModelSource,
     where: Where = [],  # noqa: B006
     sizes: Annotated[str, typer.Option(help="Compare at these sizes alone: batch=1,seq=7.")] = "",
     sign: Annotated[
         bool, typer.Option("--sign", help="Renew the contract of a file that was changed, if it compares equal.")
     ] = False,
-    provider: Annotated[
-        list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
-    ] = [],  # noqa: B006
+    provider: Provider = [],  # noqa: B006
     runtime: Annotated[str, typer.Option(help="What runs the file: onnxruntime or openvino.")] = "onnxruntime",
     budget: Budget = "60s",
     time_limit: Annotated[str, typer.Option(help="Real time after which comparing ends with an error.")] = "5m",
@@ -57,7 +55,7 @@ def check(
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
-    ray: RayAddress = None,
+    ray: RayForComparisons = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -73,7 +71,7 @@ def check(
     anyshape check m.onnx --model model.py --runtime openvino
     """
     from anyshape.checking.compare_file import check_engine, check_file, compare_file
-    from anyshape.cli.ray_check import CheckCall, comparing_on_ray
+    from anyshape.cli.ray_comparisons import ShareCall, comparing_on_ray
     from anyshape.cli.reports import check_report, measure_file, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
@@ -109,14 +107,14 @@ def check(
         at = parse_sizes(sizes, declared)
 
         def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-            call = CheckCall(
+            call = ShareCall(
                 file=str(file),
                 model=model,
                 where=tuple(where),
                 values=values,
                 source=source_options,
                 options=options,
-                sign=sign,
+                over_contract=sign,
             )
             run = verify if ray is None or at is not None else comparing_on_ray(ray, call, progress)
             return compare_file(file, module, over, options, at, progress, model, run=run)

@@ -20,13 +20,14 @@ def deploy(
     to: Annotated[str, typer.Option(help="tensorrt, triton, openvino or web.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
     at: Annotated[
-        list[str], typer.Option(help="Usual sizes: batch=8,seq=128. May be given often. Default: the middle.")
+        list[str], typer.Option(help="Usual sizes: batch=8,seq=128. May be given several times. Default: the middle.")
     ] = [],  # noqa: B006
     largest: Annotated[
         list[str], typer.Option("--max", help="Largest sizes, for dims that have no end: seq=512.")
     ] = [],  # noqa: B006
     profile: Annotated[
-        list[str], typer.Option(help="Of TensorRT: past=0..511,seq=1. May be given often. Default: chosen.")
+        list[str],
+        typer.Option(help="A profile of TensorRT: past=0..511,seq=1. May be given several times. Default: chosen."),
     ] = [],  # noqa: B006
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="FILE.py, as for export: compare what OpenVINO runs with it.")

@@ -28,6 +28,7 @@ from anyshape.cli.options import (
     Where,
 )
 from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
+from anyshape.cli.ray_address import RayForComparisons
 
 if TYPE_CHECKING:
     from anyshape.records.export import Export
@@ -105,6 +106,7 @@ def export(
     config_only: ConfigOnly = False,
     one_file: OneFile = False,
     trust_remote_code: TrustRemoteCode = False,
+    ray: RayForComparisons = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -113,26 +115,29 @@ def export(
 
     model.py:
 
-        def model(): return MyModule()
-
-        def inputs(batch=3, seq=5): return dict(x=torch.randn(batch, seq, 64), mask=torch.ones(batch, seq))
-
+    \b
+        def model():
+            return MyModule()
+        def inputs(batch=3, seq=5):
+            return dict(x=torch.randn(batch, seq, 64), mask=torch.ones(batch, seq))
         where = ["1 <= batch <= 64"]
 
     Then:  anyshape export model.py -o m.onnx
 
-    A model of transformers or timm needs no file:
+    A model of transformers or timm needs no file; out is a folder that optimum.onnxruntime loads:
 
-        anyshape export hf:DIR_OR_ID -o out          a folder that optimum.onnxruntime loads
-
+    \b
+        anyshape export hf:DIR_OR_ID -o out
         anyshape export timm:resnet18 -o resnet18.onnx
     """
     import anyshape
     from anyshape import sources
+    from anyshape.cli.ray_comparisons import ShareCall, exporting_on_ray
     from anyshape.cli.reports import check_report, write_result, write_results
     from anyshape.report.github import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
+    from anyshape.verify import VerifyOptions
 
     show_details(verbose)
     if write_diff is not None:
@@ -170,6 +175,23 @@ def export(
                 random=random,
                 repair=repair or write_diff is not None,
                 progress=progress,
+                comparing=None
+                if ray is None
+                else exporting_on_ray(
+                    ray,
+                    ShareCall(
+                        file="",
+                        model=source,
+                        where=tuple(where),
+                        values=values,
+                        source=sources.SourceOptions(
+                            task=task, config_only=config_only, one_file=one_file, trust_remote_code=trust_remote_code
+                        ),
+                        options=VerifyOptions(),
+                        over_contract=True,
+                    ),
+                    progress,
+                ),
             )
     except anyshape.PromiseBroken as broken:
         write_result(report, broken, quiet=quiet)

@@ -17,13 +17,16 @@ def bench(
     model: Annotated[
         str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
     ],
-    where: Annotated[list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given often.")] = [],  # noqa: B006
-    sizes: Annotated[list[str], typer.Option(help="Measure at batch=1,seq=7. May be given often.")] = [],  # noqa: B006
+    where: Annotated[
+        list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given several times.")
+    ] = [],  # noqa: B006
+    sizes: Annotated[list[str], typer.Option(help="Measure at batch=1,seq=7. May be given several times.")] = [],  # noqa: B006
     count: Annotated[int, typer.Option(help="How many sizes are chosen where none are given.")] = 5,
     provider: Annotated[
-        list[str], typer.Option(help="Of onnxruntime: CUDAExecutionProvider. May be given often.")
+        list[str],
+        typer.Option(help="An execution provider of onnxruntime: CUDAExecutionProvider. May be given several times."),
     ] = [],  # noqa: B006
-    threads: Annotated[int, typer.Option(help="Of file and model; 0 leaves it to the libraries.")] = 1,
+    threads: Annotated[int, typer.Option(help="Threads of file and model; 0 leaves it to the libraries.")] = 1,
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "1s",
     plot: Annotated[Path | None, typer.Option(help="Write a chart: FILE.svg, or FILE.html with memory, too.")] = None,
     seed: Seed = 0,
@@ -78,12 +81,12 @@ def fix(
         typer.Option(
             "--dynamic",
             "-d",
-            help="Words for the axes of an input: 'input: batch 3 h w'. May be given often, for outputs, too.",
+            help="Words for the axes of an input: 'input: batch 3 h w'. May be given several times, for outputs, too.",
             show_default=False,
         ),
     ],
     read: Annotated[
-        list[str], typer.Option(help="Answers a question (AS502): 'NODE: [batch, 8*seq]'. May be given often.")
+        list[str], typer.Option(help="Answers a question (AS502): 'NODE: [batch, 8*seq]'. May be given several times.")
     ] = [],  # noqa: B006
     model: Annotated[
         str | None,

@@ -25,11 +25,23 @@ OneFile = Annotated[bool, typer.Option("--one-file", help="For hf: an encoder-de
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="For hf: run Python code that comes with the model.")
 ]
-Where = Annotated[list[str], typer.Option("--where", "-w", help="A rule: '1 <= batch <= 64'. May be given often.")]
+ModelSource = Annotated[
+    str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
+]
+Provider = Annotated[
+    list[str],
+    typer.Option(help="An execution provider of onnxruntime: CUDAExecutionProvider. May be given several times."),
+]
+Where = Annotated[
+    list[str], typer.Option("--where", "-w", help="A rule: '1 <= batch <= 64'. May be given several times.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Seed = Annotated[int, typer.Option(help="Of the random inputs and sizes.")]
-Budget = Annotated[str, typer.Option(help="Estimated time of all comparisons, such as 60s or 5m; telling sizes first.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random inputs and sizes.")]
+Budget = Annotated[
+    str,
+    typer.Option(help="Estimated time of all comparisons, such as 60s or 5m; the most informative sizes come first."),
+]
 Rtol = Annotated[float | None, typer.Option(help="Relative tolerance in place of the measured noise floor.")]
 Values = Annotated[
     str | None, typer.Option(help="'given': compare on the values of inputs() alone, without edge values.")

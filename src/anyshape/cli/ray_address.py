@@ -14,6 +14,14 @@ RayAddress = Annotated[
     str | None,
     typer.Option("--ray", help="Run on a Ray cluster; without ADDRESS, on that of this machine.", metavar="[ADDRESS]"),
 ]
+RayForComparisons = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        help="Spread the comparisons over a Ray cluster; without ADDRESS, that of this machine.",
+        metavar="[ADDRESS]",
+    ),
+]
 
 
 class WithRayAddress(TyperCommand):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from anyshape.inputs import Declared
     from anyshape.records.export import Export
     from anyshape.records.stripping import Benched
+    from anyshape.report.file_comparison import FilesCompared
 
 
 _WRITING = "writing the report"
@@ -86,55 +87,35 @@ def write_check(
     quiet: bool,
 ) -> None:
     """Write the page of a check, where one is wanted."""
-    from anyshape.contract.build import promised_inputs, recorded_versions
-    from anyshape.contract.digest import open_model
-    from anyshape.contract.metadata import find_contract
-    from anyshape.exporting.report_files import write_page
-    from anyshape.records.runs import Run
-    from anyshape.report.page.page_facts import facts_of_check
+    from anyshape.checking.check_pages import check_reporter, check_result
 
     if path is None:
         return
-    run = Run(
-        model=model,
-        domain=declared.domain,
-        inputs=promised_inputs(declared),
-        example=dict(declared.example_sizes),
-        seed=seed,
-        versions=recorded_versions(),
-    )
-    facts = facts_of_check(
-        str(file),
-        find_contract(file),
-        run,
-        checked.verdict,
-        checked.findings,
-        open_model(file),
-        command=command_line(),
-        bench=benched,
-    )
     with ProgressLine(quiet=quiet) as progress:
         progress(_WRITING, 0, 0)
-        write_page(facts, path)
+        reporter = check_reporter(file, declared, model, seed)
+        reporter.write(check_result(file, checked, reporter), path, benched, command=command_line())
+
+
+def write_comparison(
+    path: Path | None, compared: FilesCompared, declared: Declared, *, model: str, seed: int, quiet: bool
+) -> None:
+    """Write the page of two files, where one is wanted."""
+    from anyshape.checking.comparison_pages import ComparisonReporter, with_page
+
+    if path is None:
+        return
+    with ProgressLine(quiet=quiet) as progress:
+        progress(_WRITING, 0, 0)
+        ComparisonReporter().write(with_page(compared, declared, model, seed), path, command=command_line())
 
 
 def write_batch(path: Path | None, batch: Batch, *, quiet: bool) -> None:
     """Write the page of a batch, where one is wanted: a row for each model."""
-    from anyshape.report.page.render_page import render_many
-    from anyshape.saving import write_atomically
+    from anyshape.batch.batch_page import write_rows_page
 
     if path is None:
         return
-    rows = [
-        {
-            "name": row["model"],
-            "status": row["outcome"] if row["outcome"] in ("kept", "unverified", "broken") else "refused",
-            "said": row["finding"] or f"{row['sizes']} sizes compared; {row['dims']}",
-            "seconds": row["seconds"],
-        }
-        for row in batch.records
-    ]
     with ProgressLine(quiet=quiet) as progress:
         progress(_WRITING, 0, 0)
-        page = render_many(batch.path.name, rows)
-        write_atomically(path, lambda stream: stream.write(page.encode()))
+        write_rows_page(path, batch.path.name, batch.rows, batch.total, command=command_line())

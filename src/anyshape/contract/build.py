@@ -23,6 +23,7 @@ from anyshape.records.captured import Captured
 from anyshape.records.contract import Constant, Contract, Rule, StatePromise, TensorPromise, Tested
 from anyshape.records.explored import Explored
 from anyshape.records.export import Exported
+from anyshape.records.runs import Run
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.dtypes import Array, dtype_called
 
@@ -103,6 +104,18 @@ def promised_inputs(declared: Declared) -> tuple[TensorPromise, ...]:
     return tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves)
 
 
+def describe_run(model: str, declared: Declared, seed: int) -> Run:
+    """How a result is made, as far as it is known beforehand; `model` is its name."""
+    return Run(
+        model=model,
+        domain=declared.domain,
+        inputs=promised_inputs(declared),
+        example=dict(declared.example_sizes),
+        seed=seed,
+        versions=recorded_versions(),
+    )
+
+
 def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Contract:
     """The same promise for a model that somebody changed and that was compared again; its capture proves nothing now."""
     return replace(
@@ -113,6 +126,7 @@ def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Con
             sizes=tuple(verdict.tried),
             capture_proved=False,
             largest=_largest(verdict),
+            worst_error=_worst_errors(verdict),
             against_guards=0,
         ),
         needs=find_needs(model),
@@ -162,6 +176,7 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
         tuple(verdict.tried),
         captured.is_proved,
         _largest(verdict),
+        _worst_errors(verdict),
         against_guards=len(against),
         untried=verdict.untried,
     )
@@ -170,6 +185,11 @@ def _tested(captured: Captured, verdict: Verdict | None) -> Tested:
 def _largest(verdict: Verdict) -> dict[str, int]:
     names = verdict.tried[0] if verdict.tried else ()
     return {name: max(sizes[name] for sizes in verdict.tried) for name in names}
+
+
+def _worst_errors(verdict: Verdict) -> dict[str, float]:
+    """The worst error of each output as a share of its tolerance, in three digits: the same on machines that round alike."""
+    return {each.output: float(f"{each.worst / each.allowed:.3g}") for each in verdict.outputs}
 
 
 def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
+from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import QUESTIONS, diagnose_translation_error, name_exporting_question
 from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
@@ -22,6 +23,7 @@ from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import ExportContext
+from anyshape.exporting.elsewhere import Compare, find_compare
 from anyshape.exporting.output_axes import leave_false_axes_open
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
@@ -144,6 +146,16 @@ def _verify_for_target(
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)
 
 
+def _find_compare(context: ExportContext) -> Compare | None:
+    """How the file is compared by other processes; None where it is compared here.
+
+    The draft of a contract has neither state nor randomness, and parts of a file have no contract.
+    """
+    options = context.options
+    is_plain = options.state is None and options.random is None and not context.is_part
+    return find_compare() if is_plain else None
+
+
 def _verify(captured: Captured, exported: Exported, context: ExportContext, promised: Promised) -> Verdict:
     """The file that will be written, compared with the module at the most telling sizes."""
     options = context.options.verify
@@ -153,6 +165,9 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         options = replace(options, most_failures=_MOST_FAILURES)
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
+        compare = _find_compare(context)
+        if compare is not None:
+            write_contract(exported.model, build_contract(context.declared, context.explored, captured, exported))
         save_to_run(exported.model, path)
         request = request_for(path, exported.output_names, context.declared, context.reference)
         suspects = [] if captured.is_seen_whole else context.suspects
@@ -161,7 +176,9 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         request = replace(request, allowance=context.allowance(captured, plan.decisive))
         needed = {name: collect_operators()[name] for name in find_needs(exported.model)}
         request = replace(request, operators=needed, options=options.with_progress(context.tell))
-        verdict = verify_from_lowest(request)
+        verdict = verify_from_lowest(
+            request, None if compare is None else lambda request: compare(request, context.module)
+        )
         if verdict.lowest and context.options.enforce_values and not context.is_part:
             contract = build_contract(context.declared, context.explored, captured, exported, verdict)
             defend_values(exported.model, contract, verdict.lowest)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from anyshape.contract.build import build_contract, promised_inputs, recorded_versions
+from anyshape.contract.build import build_contract, describe_run
 from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_training
 from anyshape.diagnose.consent import accept_refusals, pinned_condition
@@ -22,6 +22,7 @@ from anyshape.domain import negate
 from anyshape.explore.left_out import find_left_out
 from anyshape.exporting.constancy import check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
+from anyshape.exporting.elsewhere import comparing_elsewhere
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -31,7 +32,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
-from anyshape.records.runs import Run, StageTime
+from anyshape.records.runs import StageTime
 from anyshape.verify import Reference
 
 if TYPE_CHECKING:
@@ -50,14 +51,15 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
         def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
             return _export(module, declared, options, timed, limit)
 
-        facts = _facts(module, declared, options)
+        facts = describe_run(type(module).__name__, declared, options.verify.seed)
         try:
             result = run(module, declared, options)
         except OutOfTime:
             error = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
         except PromiseBroken as broken:
             took, stages = time.monotonic() - began, clock.times
-            try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
+            with comparing_elsewhere(None):  # nobody else has the edited module
+                try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
             total = time.monotonic() - began
             broken.run = replace(facts, seconds=total, stages=(*stages, StageTime("trying the fix", total - took)))
             raise
@@ -66,18 +68,6 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
             return replace(result, run=replace(facts, costs=costs, seconds=result.seconds, stages=clock.times))
         error.run = replace(facts, seconds=time.monotonic() - began, stages=clock.times)
         raise error
-
-
-def _facts(module: torch.nn.Module, declared: Declared, options: Options) -> Run:
-    """What is known of an export before it begins."""
-    return Run(
-        model=type(module).__name__,
-        domain=declared.domain,
-        inputs=promised_inputs(declared),
-        example=dict(declared.example_sizes),
-        seed=options.verify.seed,
-        versions=recorded_versions(),
-    )
 
 
 def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
@@ -127,7 +117,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
         attempts=attempts,
         device=next((str(parameter.device) for parameter in module.parameters()), "cpu"),
         seconds=time.monotonic() - began,
-        run=replace(_facts(module, declared, options), costs=context.cost.table()),
+        run=replace(describe_run(type(module).__name__, declared, options.verify.seed), costs=context.cost.table()),
     )
 
 

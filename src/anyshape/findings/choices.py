@@ -45,6 +45,14 @@ def check_number(name: str, value: Any, example: float, *, whole: bool = False) 
     )
 
 
+def check_numbers(seed: int, **options: float | None) -> None:
+    """Raise UsageError (AS066) unless the seed is whole, and every option that is given a number that is not negative."""
+    check_number("seed", seed, 0, whole=True)
+    for name, value in options.items():
+        if value is not None:
+            check_number(name, value, 1e-3 if name in ("rtol", "atol") else 60)
+
+
 def nothing_to_force(why: str) -> Finding:
     """AS061, a note: `force` writes files whose promise is broken, and there is no such file."""
     return Finding(

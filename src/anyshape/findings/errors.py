@@ -46,7 +46,7 @@ class PromiseBroken(AnyshapeError):
     """The model, or the file, is not right on all of the domain that the user declared.
 
     `attempts` is what each rung of the ladder came to, if it was an export that failed, and `run` what was declared and
-    how long each stage took. `write_report` writes the page of `report`.
+    how long each stage took. `write_report` writes the page of `report`; it is None where there is no page.
     """
 
     attempts: tuple[Any, ...] = ()
@@ -54,9 +54,9 @@ class PromiseBroken(AnyshapeError):
     write_report: Callable[[PromiseBroken, Path], None] | None = None
 
     def report(self, path: str | PathLike[str]) -> Path:
-        """Write the refusal of an export as one HTML file, complete in itself, and return its path."""
+        """Write the refusal of an export, or a file that differs, as one HTML file, and return its path."""
         if self.write_report is None:
-            raise TypeError("report() is for the error that anyshape.export raises")
+            raise TypeError("report() is for the errors that anyshape.export and anyshape.check raise")
         self.write_report(self, Path(path))
         return Path(path)
 

@@ -85,7 +85,8 @@ class Constant:
 class Tested:
     """What stands behind the promise: at how many sizes the file was compared, and whether its capture is proved.
 
-    `untried` are sizes that were proposed and not compared, with the reason.
+    `worst_error` has the worst error of each output as a share of its tolerance: up to 1 counts as equal. It is empty where
+    nothing compared equal, and for random files. `untried` are sizes that were proposed and not compared, with the reason.
     """
 
     sizes: tuple[Mapping[str, int], ...]

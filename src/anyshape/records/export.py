@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from anyshape.domain import Sizes
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Captured, Guard, OutputTensor, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.repaired import SourceRepair
+from anyshape.records.reportable import Reportable
 from anyshape.records.runs import Run
-from anyshape.records.verdict import FailureKind, Verdict, describe_untried, describe_untried_values
+from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.verdict import FailureKind, Verdict
 
 if TYPE_CHECKING:
     import onnx
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from anyshape.inputs import Declared
     from anyshape.records.explored import Explored
-    from anyshape.records.stripping import Benched
 
 
 @dataclass(frozen=True)
@@ -134,21 +134,13 @@ class Attempt:
         return any(finding.reason is reason for finding in self.findings)
 
 
-class Reporter(Protocol):
-    """Makes pages of a result: a whole one in a file, and a short one for a notebook."""
-
-    def write(self, result: Export, path: Path, bench: Benched | None, /) -> None: ...
-
-    def summarize(self, result: Export, /) -> str | None: ...
-
-
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class Export(Reportable):
     """The result of `anyshape.export`.
 
     `model` is the ONNX model in memory (an onnx_ir.Model; `model_proto` for onnx's own type), `path` the file that was
     written, or None; `attempts` what each rung of the ladder came to, `repair` what was edited in the source before,
-    `run` how the result was made. `reporter` makes the pages of `report` and of notebooks.
+    `run` how the result was made.
     """
 
     model: ir.Model = field(repr=False)
@@ -161,7 +153,6 @@ class Export:
     path: Path | None = None
     repair: SourceRepair | None = None
     run: Run | None = field(default=None, repr=False)
-    reporter: Reporter | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         head = f"{self.contract.status}: {self.path or 'in memory'} ({self.strategy})"
@@ -169,20 +160,6 @@ class Export:
         tensors += [f"output {tensor}" for tensor in self.contract.outputs]
         narrowed = [f"{found.code} {found.name}: {found.what}" for found in self.findings if found.narrows]
         return "\n  ".join([head, *tensors, *narrowed, *_untried(self.verdict)])
-
-    def report(self, path: str | PathLike[str], *, bench: Benched | None = None) -> Path:
-        """Write the result as one HTML file, complete in itself, and return its path.
-
-        `bench` adds maps of measured latency and memory. Needs `anyshape[report]`.
-        """
-        if self.reporter is None:
-            raise TypeError("report() is for the result of anyshape.export")
-        self.reporter.write(self, Path(path), bench)
-        return Path(path)
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows: the verdict and the contract."""
-        return None if self.reporter is None else self.reporter.summarize(self)
 
     @property
     def strategy(self) -> str:

@@ -7,40 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from anyshape.domain import Domain, Sizes, format_sizes
+from anyshape.domain import Domain, Sizes
 from anyshape.findings import Source
-
-_SHOWN = 3
-
-
-def describe_untried(untried: Iterable[Untried]) -> list[str]:
-    """One line for each reason: the three largest sizes that were not compared for it, and how many others there are."""
-    by_reason: dict[str, list[Sizes]] = {}
-    for each in untried:
-        by_reason.setdefault(each.why, []).append(each.sizes)
-    return [f"untried {_some_of(sizes)}: {why}" for why, sizes in by_reason.items()]
-
-
-def describe_untried_values(names: Sequence[str]) -> list[str]:
-    """One line with the edge values that were left out; none if there are none."""
-    if not names:
-        return []
-    shown = ", ".join(names[:_SHOWN])
-    others = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return [f"untried values {shown}{others}: left out to keep the comparisons in proportion to the export"]
-
-
-def _some_of(left_out: list[Sizes]) -> str:
-    largest = sorted(left_out, key=lambda sizes: sum(sizes.values()), reverse=True)
-    shown = "; ".join(format_sizes(sizes) for sizes in largest[:_SHOWN])
-    others = len(largest) - _SHOWN
-    return f"{shown} and {others} more" if others > 0 else shown
-
 
 _NUMBER = re.compile(r"\d+")
 
@@ -156,11 +129,18 @@ class Refusal:
 
 @dataclass(frozen=True)
 class OutputError:
-    """The worst error seen on an output as a multiple of its noise floor; up to `allowed` counts as equal."""
+    """The worst error seen on an output as a multiple of its noise floor; up to `allowed` counts as equal.
+
+    Where the user gave a tolerance, it is a multiple of that, and `allowed` is 1.
+    """
 
     output: str
     worst: float
     allowed: float
+
+    @property
+    def unit(self) -> str:
+        return "tolerance" if self.allowed == 1.0 else "noise floor"
 
 
 @dataclass(frozen=True)
@@ -244,6 +224,11 @@ class Verdict:
     def passed(self) -> bool:
         """No failure, and at least one size at which there was something to compare, unless that was not wanted."""
         return not self.failures and (bool(self.tried) or self.is_skipped)
+
+    @property
+    def unit(self) -> str:
+        """What errors are multiples of: `noise floor`, or `tolerance` where the user gave one."""
+        return self.outputs[0].unit if self.outputs else "noise floor"
 
     def refused_in(self, domain: Domain) -> tuple[Refusal, ...]:
         """The refusals at sizes that the domain contains."""

@@ -10,15 +10,17 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.findings import Finding, Severity, render_all
+from anyshape.records.reportable import Reportable
+from anyshape.records.runs import Run
 from anyshape.records.stripping import Benched
 from anyshape.records.verdict import Verdict
 from anyshape.records.verdict import as_plain as verdict_as_plain
+from anyshape.report.amounts import format_bytes
 from anyshape.report.benches import bench_as_plain
 from anyshape.report.columns import format_table, wrap_line
 from anyshape.report.plain import findings_as_plain
 
 LETTERS = ("A", "B")
-_MB = 1024 * 1024
 _SHOWN = 8
 
 
@@ -54,13 +56,15 @@ class FileSide:
 class ErrorsAt:
     """Errors at some sizes, in units of the noise floor: of each file against the model, and of B against A.
 
-    An error is infinite where shapes, dtypes or NaN differ, and NaN where there is no answer. `unanswered` has the message of
-    each file that gave no answer, by its letter. `differs` says how the two files differ; "" where they agree.
+    An error is infinite where shapes, dtypes or NaN differ, and NaN where there is no answer. `beyond` says of each file
+    whether its error is beyond the tolerance, `unanswered` has the message of each file that gave no answer, by its letter.
+    `differs` says how the two files differ; "" where they agree.
     """
 
     sizes: Mapping[str, int] = field(hash=False)
     errors: tuple[float, float]
     between: float
+    beyond: tuple[bool, bool] = (False, False)
     differs: str = ""
     unanswered: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -71,15 +75,17 @@ class ErrorsAt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilesCompared:
+class FilesCompared(Reportable):
     """What `anyshape compare` found. `rows` has one entry for each size; it is empty for models that draw random numbers or
-    carry state, whose files are compared with the model alone (`not_paired` says so)."""
+    carry state, whose files are compared with the model alone (`not_paired` says so). `run` is what was declared, with the
+    seed and the versions."""
 
     sides: tuple[FileSide, FileSide]
     rows: tuple[ErrorsAt, ...]
     unit: str = "noise floors"
     not_paired: str = ""
     seconds: float = 0.0
+    run: Run | None = field(default=None, repr=False)
 
     @property
     def agree(self) -> bool:
@@ -139,51 +145,56 @@ def _finite(number: float | None) -> float | None:
 
 def describe_comparison(compared: FilesCompared) -> str:
     """The verdict in one line, the two files beside each other, then errors and costs at a few sizes; findings last."""
-    lines = [_head(compared), ""]
+    status = "kept" if compared.is_kept else "BROKEN"
+    lines = [f"{status}: {say_outcome(compared)}: {len(compared.rows)} sizes in {compared.seconds:.1f} s", ""]
     lines += format_table(
-        ("", *(f"{letter} {Path(side.path).name}" for letter, side in _lettered(compared))), _facts(compared)
+        ("", *(f"{letter} {Path(side.path).name}" for letter, side in lettered(compared))), side_facts(compared)
     )
     if compared.rows:
         lines += ["", f"Errors in {compared.unit}: of A and B against the model, and of B against A.", ""]
-        lines += format_table(("sizes", "A", "B", "A to B", ""), map(_errors, _worst_rows(compared)), right=(1, 2, 3))
-        left = len(compared.rows) - len(_worst_rows(compared))
+        lines += format_table(
+            ("sizes", "A", "B", "A to B", ""), map(error_cells, worst_first(compared)[:_SHOWN]), right=(1, 2, 3)
+        )
+        left = len(compared.rows) - _SHOWN
         lines += [f"  and {left} more sizes"] if left > 0 else []
     lines += wrap_line("note", compared.not_paired) if compared.not_paired else []
     if any(side.benched for side in compared.sides):
         head = ("sizes", "A ms", "B ms", "eager ms", "A MB", "B MB")
         lines += ["", "Time of a call, and memory of its process:", ""]
-        lines += format_table(head, _costs(compared), right=(1, 2, 3, 4, 5))
-    for letter, side in _lettered(compared):
+        lines += format_table(head, cost_cells(compared), right=(1, 2, 3, 4, 5))
+    for letter, side in lettered(compared):
         lines += ["", f"{letter} {side.path}", render_all(side.findings)] if side.findings else []
     return "\n".join(lines)
 
 
-def _lettered(compared: FilesCompared) -> list[tuple[str, FileSide]]:
+def lettered(compared: FilesCompared) -> list[tuple[str, FileSide]]:
+    """The two files with their letters."""
     return list(zip(LETTERS, compared.sides, strict=True))
 
 
-def _head(compared: FilesCompared) -> str:
-    wrong = [letter for letter, side in _lettered(compared) if not side.is_right]
+def say_outcome(compared: FilesCompared) -> str:
+    """`both are right, they agree`."""
+    wrong = [letter for letter, side in lettered(compared) if not side.is_right]
     right = "both are right" if not wrong else f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong"
-    status = "kept" if compared.is_kept else "BROKEN"
     agree = "not compared with each other" if compared.not_paired else "they agree" if compared.agree else "they differ"
-    return f"{status}: {right}, {agree}: {len(compared.rows)} sizes in {compared.seconds:.1f} s"
+    return f"{right}, {agree}"
 
 
-def _facts(compared: FilesCompared) -> list[tuple[str, ...]]:
+def side_facts(compared: FilesCompared) -> list[tuple[str, ...]]:
+    """What is known of the two files, side by side: a label, A and B."""
     one, other = compared.sides
     ratio = f" ({other.bytes / one.bytes:.2f} x A)" if one.bytes else ""
     return [
         ("agrees with the model", *map(_said, compared.sides)),
-        ("worst error", *(_worst(compared, place) for place in range(len(compared.sides)))),
-        ("file size", _mb(one.bytes), _mb(other.bytes) + ratio),
+        ("worst error", *(worst_error(compared, place) for place in range(len(compared.sides)))),
+        ("file size", format_bytes(one.bytes), format_bytes(other.bytes) + ratio),
         ("nodes", str(one.nodes), str(other.nodes)),
         ("opset", str(one.opset), str(other.opset)),
         ("contract", one.contract, other.contract),
     ]
 
 
-def _worst(compared: FilesCompared, place: int) -> str:
+def worst_error(compared: FilesCompared, place: int) -> str:
     """Over the comparisons with the model, which have edge values, too, and the sizes below."""
     errors = [row.errors[place] for row in compared.rows if not math.isnan(row.errors[place])]
     known = compared.sides[place].worst
@@ -198,21 +209,17 @@ def _said(side: FileSide) -> str:
     return "no" if failed is None else f"not at {format_sizes(failed.sizes) or 'any size'}"
 
 
-def _mb(size: int) -> str:
-    return f"{size / _MB:.2f} MB" if size >= _MB // 10 else f"{size / 1024:.1f} KB"
-
-
-def _worst_rows(compared: FilesCompared) -> list[ErrorsAt]:
-    """The sizes at which the files differ, then those with the largest errors: as many as a screen has place for."""
-    ordered = sorted(compared.rows, key=lambda row: (row.agrees and not row.unanswered, -_largest(row)))
-    return ordered[:_SHOWN]
+def worst_first(compared: FilesCompared) -> list[ErrorsAt]:
+    """The sizes at which the files differ, then those with the largest errors."""
+    return sorted(compared.rows, key=lambda row: (row.agrees and not row.unanswered, -_largest(row)))
 
 
 def _largest(row: ErrorsAt) -> float:
     return max((error for error in (*row.errors, row.between) if not math.isnan(error)), default=0.0)
 
 
-def _errors(row: ErrorsAt) -> tuple[str, ...]:
+def error_cells(row: ErrorsAt) -> tuple[str, ...]:
+    """The sizes, the errors of A and B, that of B against A, and what is to be said of them."""
     figures = (_figure(error) for error in (*row.errors, row.between))
     raises = f"{' and '.join(row.unanswered)} {'raises' if len(row.unanswered) == 1 else 'raise'}"
     return (format_sizes(row.sizes) or "no dims", *figures, raises if row.unanswered else row.differs)
@@ -222,7 +229,8 @@ def _figure(error: float) -> str:
     return "-" if math.isnan(error) else "inf" if math.isinf(error) else f"{error:.2g}"
 
 
-def _costs(compared: FilesCompared) -> list[tuple[str, ...]]:
+def cost_cells(compared: FilesCompared) -> list[tuple[str, ...]]:
+    """The sizes, the ms of A, B and eager, and the MB of A and B, for each measured size."""
     benched = [side.benched.rows if side.benched else () for side in compared.sides]
     rows = []
     for one, other in zip(*benched, strict=False):

@@ -8,7 +8,8 @@ from anyshape.domain import Dim, dims_of, format_condition, format_sizes, is_alw
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export
-from anyshape.records.verdict import Untried, Verdict, describe_untried, describe_untried_values
+from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.verdict import Untried, Verdict
 
 
 def describe_export(result: Export) -> str:
@@ -103,6 +104,7 @@ def describe_inspection(contract: Contract, path: str, has_contract: bool, chang
     for rule in contract.rules:
         source = f", {rule.source.file}:{rule.source.line}" if rule.source else ""
         lines.append(f"  because {format_condition(rule.condition)}   ({rule.origin}{source})")
+    lines += [f"  error   {name}: {error:.2g} of its tolerance" for name, error in contract.tested.worst_error.items()]
     lines += _untried(contract.tested.untried)
     lines.append("  made by " + ", ".join(f"{name} {version}" for name, version in contract.versions.items()))
     return _with_findings(lines, [*contract.findings, *([change] if change else [])])
@@ -154,7 +156,8 @@ def _errors(verdict: Verdict) -> Iterator[str]:
     for each in verdict.rounded:
         yield f"  rounds  {each.output}: {each.tolerances:.3g} tolerances off at {_sizes(each.sizes)}, right in doubles"
     for output in verdict.outputs:
-        yield f"  error   {output.output}: {output.worst:.2g} x its noise floor (up to {output.allowed:.2g} is equal)"
+        allowed = f"up to {output.allowed:.2g} is equal"
+        yield f"  error   {output.output}: {output.worst:.2g} x its {output.unit} ({allowed})"
 
 
 def _untried(untried: Sequence[Untried]) -> list[str]:

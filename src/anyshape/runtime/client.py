@@ -1,7 +1,8 @@
 """Our side of the child process: submit a run, compute meanwhile, wait for it no longer than allowed.
 
 All pipe traffic happens in one thread per exchange, so that the caller can compute meanwhile and a child that neither
-reads nor writes can always be given up: killing it ends the thread's read or write, whichever it hangs in.
+reads nor writes can always be given up: killing it ends the thread's read or write, whichever it hangs in. A custom operator
+runs in that thread, too, and can be ended by nobody: the thread is waited for a few seconds, and then left to itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from anyshape.runtime.session import CPU, TensorInfo
 _WALL = 10.0
 _SLICE_S = 0.2  # a wait that nothing can interrupt
 _TICK_S = 0.02  # processor time is told in steps of this order
+_END_S = (
+    5.0  # for the thread of an exchange to end once its child is dead; a custom operator of the user may never return
+)
 
 
 class Pending:
@@ -87,14 +91,19 @@ class Pending:
 
     def _give_up(self, how: str) -> ChildDied:
         self._process.kill()
-        self._thread.join()
+        self._leave()
         return ChildDied(how, Death.TIMED_OUT)
 
     def discard(self, patience_s: float = 1.0) -> None:
         """Forget this run; a child that is still at it after `patience_s` is killed."""
         if not self._finished.wait(patience_s):
             self._process.kill()
-        self._thread.join()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Wait for the thread of a child that is dead; one in which a custom operator does not return is left behind."""
+        self._thread.join(_END_S)
+        self._finished.set()
 
 
 class ChildRunner:

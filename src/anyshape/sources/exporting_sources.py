@@ -15,6 +15,7 @@ import anyshape.sources.unusable_sources as say
 from anyshape.api import export as export_model
 from anyshape.domain import dims_of
 from anyshape.domain.parse import parse_condition
+from anyshape.exporting.elsewhere import Compare, comparing_elsewhere
 from anyshape.findings import AnyshapeError, Finding, UsageError
 from anyshape.records.export import Export
 from anyshape.saving import writing_folder
@@ -49,12 +50,15 @@ def export(
     *,
     where: Sequence[str] | str = (),
     progress: Progress | None = None,
+    comparing: Callable[[str], Compare] | None = None,
     **options: Any,
 ) -> SourceExport:
     """Export a source (`"hf:DIR"`, `"timm:NAME"`, `"model.py"`, …) to a file or a folder, all of it or nothing.
 
     `options` are those of SourceOptions (`task`, `config_only`, …) and of `anyshape.export`. `where` has further rules;
-    with several files each goes to the files that have its dims. Raises what `anyshape.export` raises.
+    with several files each goes to the files that have its dims. `comparing` gives the function by which other processes
+    compare the file of a part, for the name of the part; edits of `repair` are compared here. Raises what `anyshape.export`
+    raises.
     """
     own = SourceOptions(**{name: options.pop(name) for name in _OWN & set(options)})
     if isinstance(source, str):
@@ -65,10 +69,11 @@ def export(
     is_folder = _is_folder(source, fspath(path))
     with ExitStack() as stack:
         folder = stack.enter_context(writing_folder(path)) if is_folder else None
-        files = tuple(
-            _export_part(source, part, rules, folder / f"{part.name}.onnx" if folder else Path(path), progress, options)
-            for part in source.parts
-        )
+        files: tuple[Export, ...] = ()
+        for part in source.parts:
+            place = folder / f"{part.name}.onnx" if folder else Path(path)
+            with comparing_elsewhere(None if comparing is None or options.get("repair") else comparing(part.name)):
+                files = (*files, _export_part(source, part, rules, place, progress, options))
         if folder is not None and source.write_files is not None:
             source.write_files(folder)
     if is_folder:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import Sizes
 from anyshape.records.verdict import Untried
@@ -22,6 +22,9 @@ Make = Callable[[Sizes, int], CallInputs]
 Feeds = Callable[[CallInputs], Mapping[str, Array]]
 Progress = Callable[[int, int, Sizes], None]
 Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
+
+if TYPE_CHECKING:
+    from anyshape.verify.shared_plan import SharedPlan
 
 _DRAWS_LOOKED_AT = 4
 
@@ -95,6 +98,7 @@ class VerifyRequest:
     functions of its custom nodes, `mylib::Scale`, if it has any. `named` gives the inputs by the names that `ranges` uses, if
     these are not the file's; `ranges(sizes)` has the lowest and highest legal value of inputs, where declared.
     Without `edge_values`, inputs have only the values that `make` gives. Without an `allowance` everything is compared.
+    `plan` is a plan that another process has made, in place of one that is made of all this.
     """
 
     model: str | PathLike[str] | bytes
@@ -113,6 +117,7 @@ class VerifyRequest:
     ranges: Ranges = field(default=lambda sizes: {})
     edge_values: bool = True
     allowance: Allowance | None = None
+    plan: SharedPlan | None = None
 
     def legal(self, sizes: Sizes) -> Legal:
         """Which tensor of the inputs is which input of the file, and its legal values at these sizes."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -33,19 +33,23 @@ from anyshape.verify.distribution import verify_samples
 from anyshape.verify.edge_values import edge_called
 from anyshape.verify.float64_copy import Float64Copy
 from anyshape.verify.locate import locate
-from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
-from anyshape.verify.plan import Planned, plan_in_proportion, sizes_of_floor, spread
+from anyshape.verify.noise import NoiseFloor, Yardstick
+from anyshape.verify.plan import Planned, plan_in_proportion
 from anyshape.verify.prefetch import Prefetcher
 from anyshape.verify.request import VerifyOptions, VerifyRequest
+from anyshape.verify.shared_plan import choose_floor_sizes
 from anyshape.verify.shrink import Budget, shrink
 from anyshape.verify.tally import HOPELESS, Tally
 from anyshape.verify.tolerance import roundings
 from anyshape.verify.trial_runner import Read, Trial, TrialRunner, Unanswered
 
 
-def verify_from_lowest(request: VerifyRequest) -> Verdict:
-    """The verdict; where only lower integers than the inputs' make the file fail, that of the others."""
-    verdict = verify(request)
+def verify_from_lowest(request: VerifyRequest, run: Callable[[VerifyRequest], Verdict] | None = None) -> Verdict:
+    """The verdict; where only lower integers than the inputs' make the file fail, that of the others.
+
+    `run` makes the comparisons of the whole plan: here, unless they are spread over other machines.
+    """
+    verdict = (run or verify)(request)
     if not verdict.failures or any(failure.values == "random" for failure in verdict.failures):
         return verdict
     shown = request.lowest_shown()
@@ -105,7 +109,7 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     started = monotonic()
     options = request.options
     runner.start()  # it loads while the floor is measured
-    planned = plan_in_proportion(request)
+    planned = plan_in_proportion(request) if request.plan is None else request.plan.planned()
     yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
     floor = _measure(request, path, yardstick, planned)
     with _float64_copy(request, path) as float64_copy:
@@ -146,11 +150,10 @@ def _has_failed_enough(tally: Tally, options: VerifyOptions) -> bool:
 
 
 def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None, planned: Planned) -> NoiseFloor:
-    """At one small and one middling size; where calls are dear, at sizes that are compared anyway."""
+    """The noise floor, at sizes that the plan has for it."""
     if yardstick is None:
         return NoiseFloor()
-    is_dear = request.allowance is not None and bool(planned.spared)
-    sizes = sizes_of_floor(planned, request.allowance) if is_dear else spread(request.sizes, MEASURED_SIZES)
+    sizes = choose_floor_sizes(request, planned) if request.plan is None else request.plan.floor
     samples = [request.make(each, request.options.seed) for each in sizes]
     return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
 

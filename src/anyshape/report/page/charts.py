@@ -8,20 +8,22 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from anyshape.records.runs import StageTime
 from anyshape.report.page.shown_text import shown
 from anyshape.report.page.size_cells import INSIDE, NOT_COMPARED, OUTSIDE, Cell, CellMap
 
-_CELL, _ROW, _CHARACTER = 42, 28, 8
+_CELL, _ROW, _THIN, _CHARACTER = 42, 28, 64, 8
 _INK = "#18181b"
 _ERRORS = ("#dbeafe", "#60a5fa")
 _FIGURES = ("#fef9c3", "#fb923c")
 _GREY, _RED, _GREEN = "#cbd5e1", "#f87171", "#86efac"
-_WORDS = {"wrong": _RED, "failed": _RED, "refused": _GREY, OUTSIDE: _GREY, INSIDE: _GREEN}
+_WORDS = {"wrong": _RED, "failed": _RED, "differs": _RED, "refused": _GREY, OUTSIDE: _GREY, INSIDE: _GREEN}
 _REGIONS = (_GREEN, "#93c5fd", "#fcd34d", "#f9a8d4", "#c4b5fd", "#5eead4", "#fdba74", "#a3e635")
 _BAR = "#3b82f6"
+_SERIES = {"A": _BAR, "B": "#f59e0b", "eager": "#94a3b8"}
 _ID = re.compile(r'((?<= id=")|(?<=url\(#))')
 _SIZE = re.compile(r'<svg ([^>]*?)width="([\d.]+)" height="([\d.]+)"')
 _CONFIG = {
@@ -39,6 +41,15 @@ _CONFIG = {
         "columnPadding": 28,
     },
 }
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One bar: the sizes, the letter of a file or `eager`, and the milliseconds of a call."""
+
+    group: str
+    name: str
+    ms: float
 
 
 def number_map(found: CellMap, legend: str, *, measured: bool = False) -> str:
@@ -80,6 +91,24 @@ def stage_bars(stages: Sequence[StageTime]) -> str:
     bars = chart.mark_bar(color=_BAR, cornerRadiusEnd=3, height=16).encode(y, x)
     texts = chart.mark_text(align="left", dx=5).encode(y, x, alt.Text("text:N"))
     return _as_svg(alt.layer(bars, texts).properties(width=460, height=alt.Step(_ROW)))
+
+
+def cost_bars(rows: Sequence[CostRow]) -> str:
+    """Bars side by side for each group, one for each name, with their milliseconds, as SVG."""
+    import altair as alt
+
+    names = list(dict.fromkeys(row.name for row in rows))
+    values = [{"group": shown(row.group), "name": row.name, "ms": row.ms, "text": f"{row.ms:.3g} ms"} for row in rows]
+    plain: dict[str, Any] = {"ticks": False, "domain": False, "labelLimit": 300}
+    y = alt.Y("group:N", sort=None, title=None, axis=alt.Axis(**plain))
+    offset = alt.YOffset("name:N", sort=names)
+    x = alt.X("ms:Q", title="ms", axis=alt.Axis(grid=True, tickCount=6))
+    scale = alt.Scale(domain=names, range=[_SERIES[name] for name in names])
+    colour = alt.Color("name:N", title=None, scale=scale, legend=alt.Legend(orient="top", symbolType="square"))
+    chart = alt.Chart(alt.InlineData(values=values))
+    bars = chart.mark_bar(cornerRadiusEnd=3).encode(y, x, offset, colour)
+    texts = chart.mark_text(align="left", dx=5).encode(y, x, offset, alt.Text("text:N"))
+    return _as_svg(alt.layer(bars, texts).properties(width=460, height=alt.Step(_THIN, **{"for": "position"})))
 
 
 def _fill(words: Sequence[str], colours: dict[str, str]) -> Any:

@@ -47,6 +47,7 @@ def explorer_data(facts: PageFacts) -> Json | None:
             {"sizes": _sizes(each.sizes), "errors": list(map(_finite, each.errors.values()))}
             for each in verdict.compared[:_MOST_SIZES]
         ],
+        "unit": verdict.unit,
         "failed": [*_found(facts), *map(_failure, _failures(verdict))],
         "costs": None if facts.run is None or facts.run.costs is None else _costs(facts.run.costs),
         "bench": _bench(facts.bench),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anyshape.report.amounts import format_bytes
 from anyshape.report.page.graph_map import Part, map_graph
 from anyshape.report.page.source_excerpts import Excerpt, excerpt_of, source_called
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 60
 _MOST_WEIGHTS = 200
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def graph_view(model: ir.Model | None) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def graph_view(model: ir.Model | None) -> dict[str, Any]:
         "graph_inputs": [value.name or "" for value in model.graph.inputs],
         "graph_outputs": [value.name or "" for value in model.graph.outputs],
         "weights": [
-            {"module": row.module, "tensors": row.tensors, "bytes": say_bytes(row.bytes)}
+            {"module": row.module, "tensors": row.tensors, "bytes": format_bytes(row.bytes)}
             for row in graph.weights[:_MOST_WEIGHTS]
         ],
         "lines": [
@@ -47,14 +47,6 @@ def _lines_of(parts: Sequence[Part]) -> Iterator[str]:
         yield from part.lines
         for _, _, inside in part.bodies:
             yield from _lines_of(inside)
-
-
-def say_bytes(number: int) -> str:
-    """`1.23 MB`."""
-    value, unit = float(number), 0
-    while value >= 1000 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{number} bytes" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
 def _excerpt(place: str) -> Excerpt:

@@ -6,6 +6,7 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.records.runs import Run
+from anyshape.records.verdict import Verdict
 from anyshape.report.page.charts import number_map, stage_bars, word_map
 from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.shown_text import shown
@@ -26,7 +27,7 @@ _FEW_COLUMNS = 8
 
 def maps_view(facts: PageFacts) -> Json:
     """The maps over each pair of dims, and every compared size as a table."""
-    pairs = pairs_of(facts.domain) if facts.domain is not None else []
+    pairs = pairs_of(facts.domain.names) if facts.domain is not None else []
     maps = [each for pair in pairs[:MOST_PAIRS] for each in _maps_of(facts, pair)]
     left_out = len(pairs) - MOST_PAIRS
     more = f"{left_out} further pairs of dims are in the table alone." if left_out > 0 else ""
@@ -42,6 +43,7 @@ def maps_view(facts: PageFacts) -> Json:
         "compared_rows": rows,
         "outputs_compared": names,
         "allowed": _allowed(facts),
+        "unit": _unit(facts),
     }
 
 
@@ -51,21 +53,23 @@ def _maps_of(facts: PageFacts, pair: Pair) -> list[Json]:
     found = []
     if (cells := map_errors(facts, pair)) is not None:
         allowed = _allowed(facts)
-        caption = f"The worst error among the compared sizes of each cell, in noise floors of its output{allowed}."
-        found.append(_map(f"Error over {over}", caption, cells, number_map(cells, "error, in noise floors")))
+        unit = _unit(facts)
+        caption = f"The worst error among the compared sizes of each cell, in {unit}s of its output{allowed}."
+        found.append(describe_map(f"Error over {over}", caption, cells, number_map(cells, f"error, in {unit}s")))
     if (cells := map_regions(facts, pair)) is not None:
         caption = (
             "Which sizes are in the contract, and which program of the file answers; other dims as in the example."
         )
-        found.append(_map(f"Regions over {over}", caption, cells, word_map(cells)))
+        found.append(describe_map(f"Regions over {over}", caption, cells, word_map(cells)))
     for memory, title, unit in ((False, "Latency", "ms"), (True, "Memory", "MB")):
         if (cells := map_figures(facts, pair, memory=memory)) is not None:
             caption = "Measured, each size in a process of its own."
-            found.append(_map(f"{title} over {over}", caption, cells, number_map(cells, unit, measured=True)))
+            found.append(describe_map(f"{title} over {over}", caption, cells, number_map(cells, unit, measured=True)))
     return found
 
 
-def _map(title: str, caption: str, found: CellMap, svg: str) -> Json:
+def describe_map(title: str, caption: str, found: CellMap, svg: str) -> Json:
+    """A map for a template: its picture, and words in its place."""
     from markupsafe import Markup
 
     numbers = [cell.value for cell in found.cells if cell.value is not None]
@@ -75,6 +79,10 @@ def _map(title: str, caption: str, found: CellMap, svg: str) -> Json:
     label = shown(f"{title}: {', '.join([*spread, *counted])}")
     is_wide = len(found.x) > _FEW_COLUMNS
     return {"title": shown(title), "caption": caption, "label": label, "svg": Markup(svg), "is_wide": is_wide}
+
+
+def _unit(facts: PageFacts) -> str:
+    return Verdict().unit if facts.verdict is None else facts.verdict.unit
 
 
 def _allowed(facts: PageFacts) -> str:

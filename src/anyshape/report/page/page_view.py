@@ -10,7 +10,9 @@ from anyshape.findings import Finding, Source
 from anyshape.records.captured import Guard
 from anyshape.records.contract import Contract
 from anyshape.records.export import Attempt
-from anyshape.records.verdict import Failure, Verdict, describe_untried, describe_untried_values
+from anyshape.records.runs import Run
+from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.verdict import Failure, Verdict
 from anyshape.report.page.explorer_data import say_failure, tensor_data
 from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.source_excerpts import excerpt_of, fix_as_diff
@@ -35,9 +37,9 @@ def verdict_view(facts: PageFacts) -> Json:
 def _sentence(facts: PageFacts) -> str:
     first = facts.findings[0].what if facts.findings else ""
     if facts.status == "refused":
-        return f"No file was written. {_capital(first)}"
+        return f"No file was written. {capital(first)}"
     if facts.status == "broken":
-        return f"The file is not right on all of its sizes. {_capital(first)}"
+        return f"The file is not right on all of its sizes. {capital(first)}"
     if facts.status == "unverified":
         return "The file was written and not compared with the model: nothing is known of its answers."
     if facts.is_check:
@@ -49,7 +51,8 @@ def _sentence(facts: PageFacts) -> str:
     return f"The file promises {domain}: {evidence}."
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
     return text[:1].upper() + text[1:]
 
 
@@ -59,7 +62,7 @@ def _figures(facts: PageFacts) -> Iterator[tuple[str, str]]:
         yield "sizes compared", str(len(verdict.tried))
         yield "comparisons", str(verdict.trials)
         if verdict.outputs and not verdict.failures:
-            yield "worst error, in noise floors", f"{max(each.worst for each in verdict.outputs):.2g}"
+            yield f"worst error, in {verdict.unit}s", f"{max(each.worst for each in verdict.outputs):.2g}"
         if verdict.failures:
             yield "failures", str(len(verdict.failures))
     if facts.seconds is not None:
@@ -143,7 +146,7 @@ def evidence_view(facts: PageFacts) -> list[tuple[str, str]]:
         rows += [
             (
                 f"Error of {each.output}{where}",
-                f"{each.worst:.2g} × its noise floor; up to {each.allowed:.2g} counts as equal",
+                f"{each.worst:.2g} × its {each.unit}; up to {each.allowed:.2g} counts as equal",
             )
             for each in verdict.outputs
         ]
@@ -220,7 +223,7 @@ def _failed(failure: Failure) -> str:
         return failure.message or say_failure(failure)
     place = f" at index {list(difference.index)}" if difference.index is not None else ""
     count = f"; {difference.count} elements differ" if difference.count > 1 else ""
-    return f"{_capital(say_failure(failure))}{place}{count}."
+    return f"{capital(say_failure(failure))}{place}{count}."
 
 
 def rungs_view(attempts: tuple[Attempt, ...]) -> list[Json]:
@@ -256,12 +259,19 @@ def tensors_view(facts: PageFacts) -> Json:
     }
 
 
+def run_rows(run: Run | None) -> list[tuple[str, str]]:
+    """The model, the seed and the example's sizes."""
+    if run is None:
+        return []
+    example = [("example", format_sizes(run.example))] if run.example else []
+    return [("model", run.model), ("seed", str(run.seed)), *example]
+
+
 def repeat_view(facts: PageFacts) -> list[tuple[str, str]]:
     """Versions, seed and digest: enough to do it again."""
     contract, run = facts.contract, facts.run
     rows = [("file", facts.path)] if facts.path else []
-    rows += [("model", run.model), ("seed", str(run.seed))] if run is not None else []
-    rows += [("example", format_sizes(run.example))] if run is not None and run.example else []
+    rows += run_rows(run)
     rows += [("reference ran on", facts.device)] if facts.device else []
     if contract is not None:
         rows += [("strategy", contract.strategy)] if contract.strategy else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("arithmetic.js", "estimates.js", "explorer.js", "page.js")
 _PACKAGES = ("jinja2", "altair", "vl_convert")
-_COLOURS = {
+COLOURS = {
     "kept": "#15803d",
     "narrowed": "#a14a05",
     "unverified": "#a14a05",
@@ -70,7 +70,7 @@ def render_page(facts: PageFacts) -> str:
     data = explorer_data(facts)
     findings = findings_view(facts.findings)
     maps = maps_view(facts)
-    return _render(
+    return render_template(
         "page.html",
         facts.title,
         {
@@ -103,47 +103,18 @@ def render_page(facts: PageFacts) -> str:
 
 def render_summary(facts: PageFacts) -> str | None:
     """Verdict and contract as HTML for a notebook; None where jinja2 is missing."""
-    if find_spec("jinja2") is None:
-        return None
-    template = _environment().get_template("notebook.html")
-    return template.render(
-        facts=facts,
-        verdict=verdict_view(facts),
-        colour=_COLOURS[facts.status],
-        dims=dims_view(facts),
-        rules=rules_view(explorer_data(facts), facts),
-        **tensors_view(facts),
-        findings=findings_view(facts.findings),
-    )
-
-
-def render_many(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A page of many results: `name`, `status` (kept, narrowed, unverified, broken or refused), `said`, `seconds`, `link`.
-
-    A link is the relative path of the page of one result; others are left out.
-    """
-    check_report_packages()
-    kept = [row for row in rows if row["status"] in ("kept", "narrowed")]
-    others = {status: sum(row["status"] == status for row in rows) for status in ("unverified", "broken", "refused")}
-    counts = [("kept", len(kept)), *((status, count) for status, count in others.items() if count)]
-    plain = [
+    return render_part(
+        "notebook.html",
         {
-            "name": str(row["name"]),
-            "status": row["status"] if row["status"] in _COLOURS else "refused",
-            "said": str(row.get("said", "")),
-            "seconds": "" if row.get("seconds") is None else f"{row['seconds']:.1f}",
-            "link": _relative(str(row.get("link") or "")),
-        }
-        for row in rows
-    ]
-    status = "kept" if len(kept) == len(rows) else "refused"
-    return _render("many.html", title, {"rows": plain, "counts": counts, "status": status})
-
-
-def _relative(link: str) -> str:
-    """The link, unless it leads out of the folder of the page or has a scheme such as javascript."""
-    is_inside = bool(link) and ":" not in link and not link.startswith(("/", "\\")) and ".." not in link
-    return link if is_inside else ""
+            "facts": facts,
+            "verdict": verdict_view(facts),
+            "colour": COLOURS[facts.status],
+            "dims": dims_view(facts),
+            "rules": rules_view(explorer_data(facts), facts),
+            **tensors_view(facts),
+            "findings": findings_view(facts.findings),
+        },
+    )
 
 
 def _sections(facts: PageFacts, *, has_explorer: bool, has_maps: bool) -> list[tuple[str, str]]:
@@ -172,7 +143,13 @@ def _regions(facts: PageFacts) -> list[str]:
     return [format_condition(region.condition) for region in facts.regions] if len(facts.regions) > 1 else []
 
 
-def _render(template: str, title: str, context: Mapping[str, Any]) -> str:
+def render_part(template: str, context: Mapping[str, Any]) -> str | None:
+    """HTML to be put into another page, such as a notebook; None where jinja2 is missing."""
+    return None if find_spec("jinja2") is None else _environment().get_template(template).render(**context)
+
+
+def render_template(template: str, title: str, context: Mapping[str, Any]) -> str:
+    """A whole page: the template with the styles and the script of all pages."""
     from markupsafe import Markup
 
     script = "\n".join(["(() => {", '"use strict";', *map(_asset, _SCRIPTS), "})();"])

@@ -49,9 +49,8 @@ class CellMap:
     y: tuple[str, ...]
 
 
-def pairs_of(domain: Domain) -> list[Pair]:
+def pairs_of(names: Sequence[str]) -> list[Pair]:
     """Every pair of dims in their order; a single dim is a pair of its own."""
-    names = domain.names
     return [Pair(*pair) for pair in combinations(names, 2)] or [Pair(name) for name in names]
 
 
@@ -63,19 +62,20 @@ def map_errors(facts: PageFacts, pair: Pair) -> CellMap | None:
     numbers = [(each.sizes, max(each.errors.values(), default=0.0)) for each in verdict.compared]
     words = [(refusal.sizes, "refused") for refusal in verdict.refused]
     words += [(failure.sizes, "wrong" if failure.difference else "failed") for failure in verdict.failures]
-    return _in_buckets(pair, numbers, words)
+    return map_in_buckets(pair, numbers, words)
 
 
 def map_figures(facts: PageFacts, pair: Pair, *, memory: bool) -> CellMap | None:
     """Milliseconds of a call, or the MB of its process, where they were measured."""
     rows = () if facts.bench is None else facts.bench.rows
     timed = [(row.sizes, row.timing) for row in rows if row.timing is not None]
-    return _in_buckets(pair, [(sizes, timing.peak_mb if memory else timing.ms) for sizes, timing in timed], [])
+    return map_in_buckets(pair, [(sizes, timing.peak_mb if memory else timing.ms) for sizes, timing in timed], [])
 
 
-def _in_buckets(
+def map_in_buckets(
     pair: Pair, numbers: Sequence[tuple[Sizes, float]], words: Sequence[tuple[Sizes, str]]
 ) -> CellMap | None:
+    """The largest number of each cell; where a word is said of one of its sizes, the word. None where there is neither."""
     names = {pair.x, pair.y} - {""}
     numbers = [(sizes, number) for sizes, number in numbers if names <= set(sizes)]
     words = [(sizes, word) for sizes, word in words if names <= set(sizes)]

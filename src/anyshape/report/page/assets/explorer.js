@@ -204,7 +204,7 @@ class Explorer {
         const item = element("li");
         item.append(element("code", formatSizes(each.sizes)));
         const worst = Math.max(...each.errors, 0);
-        item.append(` ${worst.toPrecision(2)} × the noise floor`);
+        item.append(` ${worst.toPrecision(2)} × the ${this.data.unit}`);
         return item;
       }),
     );
