@@ -12,7 +12,7 @@ from typing import Any
 from torch.onnx._internal.exporter import _registration
 
 
-class OperatorLibrary(_registration.ONNXRegistry):
+class OperatorLibrary(_registration.ONNXRegistry):  # type: ignore[misc]
     """torch's registry of translations, which infers a signature when its operator is looked up for the first time."""
 
     def register_op(self, target: Any, function: Callable[..., Any], is_complex: bool = False) -> None:
@@ -32,8 +32,10 @@ class OperatorLibrary(_registration.ONNXRegistry):
         return bool(super().get_decomps(target))
 
 
-class _Unread(_registration.OnnxDecompMeta):
+class _Unread(_registration.OnnxDecompMeta):  # type: ignore[misc]
     """A translation whose signature is inferred later."""
+
+    skip_signature_inference: bool
 
     def infer_signature(self) -> None:
         if self.skip_signature_inference:

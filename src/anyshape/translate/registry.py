@@ -146,7 +146,8 @@ class Translator:
 
 @lru_cache(maxsize=1)
 def _registry() -> Any:
-    from anyshape.translate.operator_library import load_library  # with torch.onnx's exporter, when the first export needs it
+    # Loads torch.onnx's exporter, which only a translation needs.
+    from anyshape.translate.operator_library import load_library
 
     with quiet_libraries():  # it warns that torchvision, which nobody asked for, is absent
         registry = load_library(WRITTEN_OPSET)
