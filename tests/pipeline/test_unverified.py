@@ -122,6 +122,33 @@ def test_the_choice_between_view_and_copy_needs_no_comparison(tmp_path: Path) ->
         np.testing.assert_allclose(loaded(x.numpy()), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+class Contiguous(nn.Module):
+    """The method asks whether its tensor is contiguous, which sizes of 1 decide, before torch's dispatcher is called."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(0, 1).contiguous() * 2
+
+
+def test_whether_a_method_copies_is_no_condition(tmp_path: Path) -> None:
+    model, path = Contiguous(), tmp_path / "m.onnx"
+    assert anyshape.export(model, inputs, path, verify="none").contract.tested.capture_proved
+    loaded = anyshape.load(path, allow_broken=True)
+    for sizes in ((1, 1), (1, 4), (5, 1), (3, 5)):
+        x = inputs(*sizes)
+        np.testing.assert_allclose(loaded(x.numpy()), model(x).numpy())
+
+
+class AsksForContiguity(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turned = x.transpose(0, 1)
+        return turned * 2 if turned.is_contiguous() else turned - 1
+
+
+def test_a_models_own_question_for_its_layout_is_a_condition(tmp_path: Path) -> None:
+    with pytest.raises(anyshape.PromiseBroken, match=r"(?s)AS426.*Not proved: 'batch != 1'"):
+        anyshape.export(AsksForContiguity(), inputs, tmp_path / "m.onnx", verify="none")
+
+
 class ConvolvesAgain(nn.Module):
     """The second convolution gets channels last: torch chooses the layout of its result, by sizes of 1."""
 
@@ -155,9 +182,20 @@ class WritesIntoShape(nn.Module):
         return x
 
 
-def test_view_or_copy_is_a_condition_where_the_model_writes_into_tensors(tmp_path: Path) -> None:
+class WritesIntoCopy(nn.Module):
+    """The same with the method `contiguous`."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 1.0
+        turned = x.transpose(0, 1).contiguous()
+        turned += 1
+        return x
+
+
+@pytest.mark.parametrize("model", [WritesIntoShape(), WritesIntoCopy()], ids=["reshape", "contiguous"])
+def test_view_or_copy_is_a_condition_where_the_model_writes_into_tensors(model: nn.Module, tmp_path: Path) -> None:
     with pytest.raises(anyshape.PromiseBroken, match=r"(?s)AS426.*Not proved: .*!= 1") as broken:
-        anyshape.export(WritesIntoShape(), inputs, tmp_path / "m.onnx", verify="none")
+        anyshape.export(model, inputs, tmp_path / "m.onnx", verify="none")
     assert len(broken.value.attempts) == 1
 
 

@@ -77,6 +77,21 @@ def test_a_constant_model_is_called_twice() -> None:
     assert not (found.random or found.has_memory or found.unsteady)
 
 
+class WritesTheSame(Plain):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.rows = min(4, x.shape[0])
+        return super().forward(x) * self.rows
+
+
+def test_a_model_that_writes_the_same_at_each_call_is_not_called_forty_times_more() -> None:
+    counts = []
+    for few in (True, False):
+        calls: list[int] = []
+        assert not observe(WritesTheSame(calls), few=few).has_memory
+        counts.append(len(calls))
+    assert counts[0] < 25 and counts[1] > 50
+
+
 @pytest.mark.parametrize("make", [Counting, Silent, Random, Ticking])
 def test_few_calls_show_what_many_show(make: type[nn.Module]) -> None:
     few, many = observe(make(), few=True), observe(make())

@@ -106,11 +106,14 @@ def _find_caller(frame: FrameType | None) -> FrameType | None:
 
 def _compares_for_strides(frame: FrameType | None) -> bool:
     """Whether torch's C++ code of one of these operators compares sizes: no Python code runs between the two."""
-    from torch import _ops
+    from torch import Tensor, _ops
 
-    if frame is None or frame.f_code is not _ops.OpOverload.__call__.__code__:
+    if frame is None:
         return False
-    return frame.f_locals["self"]._schema.name in _OPERATORS
+    if frame.f_code is _ops.OpOverload.__call__.__code__:
+        return frame.f_locals["self"]._schema.name in _OPERATORS
+    # This method asks whether its tensor is contiguous before it calls the operator; a mode for functions called it.
+    return frame.f_code.co_name == "__torch_function__" and frame.f_locals.get("func") is Tensor.contiguous
 
 
 def _is_convolution(frame: FrameType | None) -> bool:

@@ -151,12 +151,9 @@ def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> Expo
 
 @contextmanager
 def _symbolic_sizes() -> Iterator[None]:
-    import torch._dynamo.config
     from torch.fx.experimental import _config
 
     with ExitStack() as stack:
-        # With symbolic sizes, looking an operator up in torch's cache of fake tensors takes longer than running it.
-        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())

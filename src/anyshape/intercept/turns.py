@@ -23,16 +23,20 @@ WAITING = "waiting for another export"
 @contextmanager
 def exporting(module: Any, progress: Callable[[str, int, int], None] | None = None) -> Iterator[Any]:
     """The module to work on, once no other thread exports. A thread that has to wait reports the stage `WAITING` first."""
+    from anyshape.intercept.collector import fewer_collections, no_collections
     from anyshape.intercept.patching import thread_builtins
     from anyshape.intercept.quiet import quiet_libraries, thread_warnings
     from anyshape.modules.structural_copy import working_copy
+
+    with no_collections():
+        import torch.export._trace  # noqa: F401   most of what an export loads, in one go
 
     if not _TURN.acquire(blocking=False):
         if progress is not None:
             progress(WAITING, 0, 0)
         _TURN.acquire()
     try:
-        with thread_warnings(), quiet_libraries(), thread_builtins():
+        with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins():
             yield working_copy(module)
     finally:
         _TURN.release()

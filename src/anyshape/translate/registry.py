@@ -1,7 +1,7 @@
 """torch.onnx's operator library, built once a process, with our own translations in front.
 
-Building it costs most of a second, and torch.onnx builds it anew in every call; here it is kept. These are torch's
-private modules: only this file and `fewer_nodes` import them, so a change in torch is mended here.
+torch.onnx builds it anew in every call; here it is kept. These are torch's private modules: only this file,
+`operator_library` and `fewer_nodes` import them, so a change in torch is mended here.
 """
 
 from __future__ import annotations
@@ -146,10 +146,11 @@ class Translator:
 
 @lru_cache(maxsize=1)
 def _registry() -> Any:
-    from torch.onnx._internal.exporter import _registration
+    # Loads torch.onnx's exporter, which only a translation needs.
+    from anyshape.translate.operator_library import load_library
 
     with quiet_libraries():  # it warns that torchvision, which nobody asked for, is absent
-        registry = _registration.ONNXRegistry.from_torchlib(opset_version=WRITTEN_OPSET)
+        registry = load_library(WRITTEN_OPSET)
     for target in decomposed_operators():
         registry.functions.pop(target.name(), None)
     for target, translation in (operator_translations() | leaf_translations() | loop_translations()).items():
