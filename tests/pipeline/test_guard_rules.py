@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.capture.guard_candidates import find_candidates
+from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.inputs import declare
 
 
@@ -67,7 +67,8 @@ def test_a_rule_that_the_grammar_lacks_is_learned(
 
 
 def test_a_module_that_torch_cannot_follow_has_no_candidates() -> None:
-    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"}), {}, [{"n": 5}]) == ()
+    declared = declare(Written(), torch.randn(3), dynamic={"x": "n"})
+    assert find_candidates(Written(), declared, CapturedOnce(), [{"n": 5}]) == ()
 
 
 def test_the_program_that_shows_a_rule_is_the_one_that_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,12 +86,11 @@ def try_module(
     def look(declared: Declared, known: KnownBefore) -> Tried:
         cost = known.cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
         known.cost = cost
-        programs: Traces = {}
 
         def explore_with(*, several: bool) -> Explored:
             trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
             try_sizes = counted.try_with(trial)
-            candidates = partial(find_candidates, module, declared, programs, known=known.captured)
+            candidates = partial(find_candidates, module, declared, known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
             return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
 
@@ -100,7 +99,7 @@ def try_module(
         if not several and _depends_on_values(declared, explored, cost, reference):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
-        return Tried(declared, explored, cost, programs=programs)
+        return Tried(declared, explored, cost, programs=known.captured.traces)
 
     first = _with_return_line(look(declared, known or KnownBefore()), reference)
     raised = [each for each in first.explored.refused if each.outputs is None]
