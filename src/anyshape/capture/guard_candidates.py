@@ -39,24 +39,25 @@ class CapturedOnce:
 
 def find_candidates(
     module: torch.nn.Module, declared: Declared, known: CapturedOnce, refused: Sequence[Mapping[str, int]]
-) -> tuple[Condition, ...]:
-    """Conditions under which the module's program holds, and those outside of which it raises at the refused sizes.
+) -> Iterator[tuple[Condition, ...]]:
+    """Conditions under which the module's program holds; then those outside of which it raises at refused sizes, and the same.
 
-    None where torch.export cannot follow the module. What `known` has is not captured again, and what is captured is added
-    to it.
+    Nothing where torch.export cannot follow the module. What `known` has is not captured again, and what is captured is added
+    to it. Captures at refused sizes are made only if the second are taken.
     """
     example = declared.example_sizes
     traced = trace_once(module, declared, example, known.traces)
     if isinstance(traced, Stopped):
-        return ()
+        return
     if (
         known.conditions is None
     ):  # before the program is decomposed: an operator that reads a table is found by its name
         captured = read_capture(traced, traced.program, declared, example)
         known.conditions = _conditions_of_program(captured, declared.domain)
+    yield known.conditions
     parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED], known.traces)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
-    return (*outside, *known.conditions)
+    yield (*outside, *known.conditions)
 
 
 def _conditions_of_program(captured: Captured, domain: Domain) -> tuple[Condition, ...]:
