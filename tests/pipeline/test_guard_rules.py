@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.capture.guard_candidates import find_candidates
+from anyshape.capture import guard_candidates
+from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.inputs import declare
 
 
@@ -67,7 +68,18 @@ def test_a_rule_that_the_grammar_lacks_is_learned(
 
 
 def test_a_module_that_torch_cannot_follow_has_no_candidates() -> None:
-    assert find_candidates(Written(), declare(Written(), torch.randn(3), dynamic={"x": "n"}), {}, [{"n": 5}]) == ()
+    declared = declare(Written(), torch.randn(3), dynamic={"x": "n"})
+    assert list(find_candidates(Written(), declared, CapturedOnce(), [{"n": 5}])) == []
+
+
+def test_a_rule_of_the_captured_program_needs_no_capture_at_refused_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("captured at refused sizes")
+
+    monkeypatch.setattr(guard_candidates, "find_refused_parts", refuse)
+    with pytest.warns(anyshape.NarrowedWarning):
+        result = anyshape.export(PairsOfSteps(), torch.randn(2, 2, 12), dynamic={"x": "b 2 n"})
+    assert {str(rule.condition) for rule in result.contract.rules} == {"n//3 == 2*(n//6)", "n >= 3"}
 
 
 def test_the_program_that_shows_a_rule_is_the_one_that_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,10 @@
-"""A capture is not made again when more regions turn out to be needed."""
+"""A capture is not made again when more regions turn out to be needed, or when the domain becomes narrower."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.capture import rungs
+from anyshape.capture import rungs, symbolic
+from anyshape.domain import parse_condition
+from anyshape.inputs import declare
 
 
 class FourWays(nn.Module):
@@ -63,3 +66,30 @@ def test_no_region_is_captured_with_one_chunk(captured: Counter[tuple[tuple[str,
     first, second, third = (dict(sizes)["seq"] for sizes in captured)
     assert first <= 16 < second
     assert third in (32, 48, 64, 80, 96)
+
+
+def test_a_narrower_domain_needs_no_other_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[Mapping[str, int]] = []
+    trace = symbolic.trace_symbolically
+
+    def counted(module: nn.Module, declared: Any, sizes: Mapping[str, int]) -> Any:
+        traced.append(sizes)
+        return trace(module, declared, sizes)
+
+    monkeypatch.setattr(symbolic, "trace_symbolically", counted)
+    module, traces = FourWays(), symbolic.Traces()
+    wide = declare(module, torch.randn(3, 4), dynamic={"x": "batch seq"})
+    narrow = replace(wide, domain=wide.domain.narrowed(parse_condition("batch <= 5")))
+    found = [
+        symbolic.capture_symbolically(module, declared, {"batch": 3, "seq": 4}, lambda program: program, traces)
+        for declared in (wide, narrow)
+    ]
+    statuses = [
+        {str(guard.condition): guard.status for guard in each.guards} for each in found if not hasattr(each, "error")
+    ]
+    assert [each["batch <= 5"] for each in statuses] == ["refuted", "proved"]
+    assert [each["seq <= 7"] for each in statuses] == ["refuted", "refuted"]
+    assert len(traced) == 1
+    other = FourWays()
+    symbolic.capture_symbolically(other, wide, {"batch": 3, "seq": 4}, lambda program: program, traces)
+    assert len(traced) == 2

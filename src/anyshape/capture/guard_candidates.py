@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from anyshape.capture.regions import RefusedParts, find_refused_parts
-from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_symbolically
+from anyshape.capture.regions import find_refused_parts
+from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_once
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, negate, simplify
 from anyshape.domain.polynomial import Polynomial
@@ -34,34 +34,30 @@ class CapturedOnce:
     """What captures have shown under one declaration: rules that are learned again with one more refusal need only that one."""
 
     conditions: tuple[Condition, ...] | None = None  # of the program at the example's sizes; None: not captured yet
-    parts: RefusedParts = field(default_factory=dict)
+    traces: Traces = field(default_factory=dict)
 
 
 def find_candidates(
-    module: torch.nn.Module,
-    declared: Declared,
-    traces: Traces,
-    refused: Sequence[Mapping[str, int]],
-    known: CapturedOnce | None = None,
-) -> tuple[Condition, ...]:
-    """Conditions under which the module's program holds, and those outside of which it raises at the refused sizes.
+    module: torch.nn.Module, declared: Declared, known: CapturedOnce, refused: Sequence[Mapping[str, int]]
+) -> Iterator[tuple[Condition, ...]]:
+    """Conditions under which the module's program holds; then those outside of which it raises at refused sizes, and the same.
 
-    None where torch.export cannot follow the module. The program is added to `traces`. What `known` has is not captured again,
-    and what is captured is added to it.
+    Nothing where torch.export cannot follow the module. What `known` has is not captured again, and what is captured is added
+    to it. Captures at refused sizes are made only if the second are taken.
     """
-    known = known or CapturedOnce()
-    if known.conditions is None:
-        example = declared.example_sizes
-        traced = trace_symbolically(module, declared, example)
-        if isinstance(traced, Stopped):
-            return ()
-        traces[tuple(sorted(example.items()))] = traced
-        known.conditions = _conditions_of_program(
-            read_capture(traced, traced.program, declared, example), declared.domain
-        )
-    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED], known.parts)
+    example = declared.example_sizes
+    traced = trace_once(module, declared, example, known.traces)
+    if isinstance(traced, Stopped):
+        return
+    if (
+        known.conditions is None
+    ):  # before the program is decomposed: an operator that reads a table is found by its name
+        captured = read_capture(traced, traced.program, declared, example)
+        known.conditions = _conditions_of_program(captured, declared.domain)
+    yield known.conditions
+    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED], known.traces)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
-    return (*outside, *known.conditions)
+    yield (*outside, *known.conditions)
 
 
 def _conditions_of_program(captured: Captured, domain: Domain) -> tuple[Condition, ...]:

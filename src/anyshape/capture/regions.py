@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guard
-from anyshape.capture.symbolic import Stopped, capture_symbolically
+from anyshape.capture.symbolic import Stopped, Traces, trace_once
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import (
     TRUE,
@@ -55,23 +55,16 @@ def refused_part(stopped: Stopped, sizes: Mapping[str, int]) -> RefusedPart | No
     return RefusedPart(all_of(conditions), dict(sizes))
 
 
-RefusedParts = dict[tuple[tuple[str, int], ...], RefusedPart | None]
-"""The parts that captures at refused sizes have shown, by these sizes; None where a capture showed none."""
-
-
 def find_refused_parts(
-    module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]], known: RefusedParts
+    module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]], traces: Traces
 ) -> Iterator[RefusedPart]:
-    """The parts of the domain in which these refused sizes lie, as far as captures show them. New ones are added to `known`."""
+    """The parts of the domain in which these refused sizes lie, as far as captures show them, which `traces` keeps."""
     found: list[RefusedPart] = []
     for sizes in refused:
         if any(holds(part.condition, sizes) for part in found):
             continue
-        key = tuple(sorted(sizes.items()))
-        if key not in known:
-            captured = capture_symbolically(module, declared, sizes, lambda program: program)
-            known[key] = refused_part(captured, sizes) if isinstance(captured, Stopped) else None
-        part = known[key]
+        traced = trace_once(module, declared, sizes, traces)
+        part = refused_part(traced, sizes) if isinstance(traced, Stopped) else None
         if part is not None:
             found.append(part)
             yield part

@@ -13,7 +13,7 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
-from anyshape.capture.symbolic import Decompose, Stopped, Traced, Traces, capture_symbolically
+from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
 from anyshape.domain import Compare, dims_of
 from anyshape.inputs import Declared
@@ -43,18 +43,13 @@ class CaptureContext:
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
     opens_empty_sizes: bool = False
     programs: Traces = field(default_factory=dict, hash=False)
-    """Programs that torch.export has made already."""
+    """Programs that torch.export has made already. Those of other sizes are added."""
     captures: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
     """Symbolic captures by their sizes. A rung gives away copies: translation changes programs in place."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
         return self.opens_empty_sizes, tuple(sorted(sizes.items()))
-
-    def take_program(self, sizes: Mapping[str, int]) -> Traced | None:
-        """The program that torch.export has made of this module at these sizes, once; None if it has not."""
-        found = None if self.opens_empty_sizes else self.programs.pop(tuple(sorted(sizes.items())), None)
-        return found if found is not None and found.module is self.module else None
 
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
@@ -75,9 +70,9 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
         key = context.key_of(sizes)
         if key not in context.captures:
             with empty_sizes_open() if context.opens_empty_sizes else nullcontext():
-                traced = context.take_program(sizes)
+                traces = {} if context.opens_empty_sizes else context.programs
                 context.captures[key] = capture_symbolically(
-                    context.module, context.declared, sizes, context.decompose, traced
+                    context.module, context.declared, sizes, context.decompose, traces
                 )
         return context.captures[key]
 

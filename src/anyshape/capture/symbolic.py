@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import (
@@ -27,6 +27,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.quiet import quiet_libraries
+from anyshape.intercept.small_constants import small_constants_known
 from anyshape.leaves import leaves
 from anyshape.leaves.lifted import control_flow_kept
 from anyshape.leaves.transformer_layers import masks_as_in_eager
@@ -47,21 +48,26 @@ class Stopped:
 
     error: Exception
     guards: tuple[Guard, ...] = ()
+    module: torch.nn.Module | None = None
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A program that torch.export made of a module and that is not decomposed yet, and the paths of its outputs."""
+    """A program that torch.export made of a module, and the paths of its outputs.
+
+    Decomposing changes `program` in place. `decomposed` is the result; None before.
+    """
 
     module: torch.nn.Module
     program: ExportedProgram
     paths: Sequence[str]
     layout: LayoutConditions
     asserted: frozenset[str] = frozenset()
+    decomposed: ExportedProgram | None = None
 
 
-Traces = dict[tuple[tuple[str, int], ...], Traced]
-"""Programs by the sizes at which they were traced. Whoever decomposes one, which changes it, takes it out."""
+Traces = dict[tuple[tuple[str, int], ...], Traced | Stopped]
+"""What torch.export came to under one declaration, by the sizes. Its domain may become narrower: guards are decided later."""
 
 
 def capture_symbolically(
@@ -69,21 +75,40 @@ def capture_symbolically(
     declared: Declared,
     trace_sizes: Mapping[str, int],
     decompose: Decompose,
-    traced: Traced | None = None,
+    traces: Traces | None = None,
 ) -> Captured | Stopped:
     """One program for the whole domain, with its guards decided; Stopped where torch.export or the module raises.
 
-    `traced` is what torch.export gave at these sizes, if it has run already. It is decomposed in place.
+    What `traces` has of this module at these sizes is not made again, and what is made is added to it.
     """
-    found = traced or trace_symbolically(module, declared, trace_sizes)
+    traces = {} if traces is None else traces
+    found = trace_once(module, declared, trace_sizes, traces)
     if isinstance(found, Stopped):
         return found
-    try:
-        with _capturing(module, found.layout):
-            decomposed = decompose(found.program)
-    except Exception as error:
-        return Stopped(error)
-    return read_capture(found, decomposed, declared, trace_sizes)
+    if found.decomposed is None:
+        try:
+            with _capturing(module, found.layout):
+                found = replace(found, decomposed=decompose(found.program))
+        except Exception as error:
+            del traces[_key(trace_sizes)]
+            return Stopped(error)
+        traces[_key(trace_sizes)] = found
+    assert found.decomposed is not None
+    return read_capture(found, found.decomposed, declared, trace_sizes)
+
+
+def trace_once(
+    module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int], traces: Traces
+) -> Traced | Stopped:
+    """What `traces` has of this module at these sizes, or else what torch.export gives, which is added to it."""
+    found = traces.get(_key(trace_sizes))
+    if found is None or found.module is not module:
+        found = traces[_key(trace_sizes)] = trace_symbolically(module, declared, trace_sizes)
+    return found
+
+
+def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(sizes.items()))
 
 
 def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]) -> Traced | Stopped:
@@ -97,7 +122,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
         try:
             return _export(flat, values, declared)
         except Exception as error:  # whatever torch raises; Ctrl-C goes through
-            stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared)))
+            stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared), module))
             raise
 
     try:
@@ -107,7 +132,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
             return Traced(module, program, flat.seen.paths, layout, asserted_truths(program))
     except Exception as error:
         alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
-        return Stopped(error, next(alike, Stopped(error)).guards)
+        return Stopped(error, next(alike, Stopped(error)).guards, module)
 
 
 def read_capture(
@@ -155,6 +180,7 @@ def _symbolic_sizes() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
+        stack.enter_context(small_constants_known())
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings

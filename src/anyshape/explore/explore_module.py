@@ -5,16 +5,16 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, holds
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
-from anyshape.explore.limits import LITTLE, SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
+from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
 from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
+from anyshape.explore.trial_allowance import RUNS, TrialAllowance
 from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
@@ -22,17 +22,12 @@ from anyshape.records.explored import Explored, Lesson
 from anyshape.records.verdict import Refusal, Untried
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
-Candidates = Callable[[Sequence[Mapping[str, int]]], Sequence[Condition]]
+Candidates = Callable[[Sequence[Mapping[str, int]]], Iterable[Sequence[Condition]]]
 
 _ROUNDS = 12
-_WORK = 30  # times the work of an ordinary point that learning a rule may take in all
 _POINTS = 24
 _FORBIDDEN = 6
 _ADMITTED = 5
-_DEAR = 40
-_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point
-_USUAL = 2  # times the operations of the example: calls that are as dear as that
-_RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
 
 
 class TrialLog:
@@ -82,9 +77,10 @@ def explore(
     """Where the module answers. The example's sizes are tried first: a module that refuses those has no domain at all.
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
-    show, some of them at refused sizes, where the grammar alone has no rules that explain the refusals well. `few`: nothing
-    is compared later; where calls are dear, only the most informative points are tried, by calls that are stopped early, and
-    the last size before the module refuses is not called at all.
+    show, where the grammar alone has no rules that explain the refusals well: those of one capture, then those of further ones
+    at refused sizes as well, which are made only where the first do not suffice. `few`: nothing is compared later; where calls
+    are dear, only the most informative points are tried, by calls that are stopped early, and the last size before the module
+    refuses is not called at all.
     """
     domain = declared.domain
     trial_log = TrialLog(try_sizes)
@@ -106,13 +102,31 @@ def explore(
     _move_together(domain, trial_log, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, trial_log, cost, shown)
-    if rules is None or any(find_hole(rule) is not None for rule in rules):
-        found = candidates(sorted(trial_log.refused_sizes, key=lambda sizes: sum(sizes.values())))
-        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in trial_log.answered)]
-        rules = _learn(domain, trial_log, cost, [*shown, *captured]) if captured else rules
+    if not _explains_well(rules):
+        refused = sorted(trial_log.refused_sizes, key=lambda sizes: sum(sizes.values()))
+        for captured in _conditions_that_hold(candidates(refused), trial_log):
+            rules = _learn(domain, trial_log, cost, [*shown, *captured])
+            if _explains_well(rules):
+                break
     explored = _explored(trial_log, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
     return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out))
+
+
+def _explains_well(rules: Sequence[Condition] | None) -> bool:
+    return rules is not None and all(find_hole(rule) is None for rule in rules)
+
+
+def _conditions_that_hold(
+    candidates: Iterable[Sequence[Condition]], trial_log: TrialLog
+) -> Iterator[Sequence[Condition]]:
+    """Those of the candidates that hold wherever the module answered; none twice."""
+    before: Sequence[Condition] = []
+    for found in candidates:
+        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in trial_log.answered)]
+        if captured and captured != before:
+            yield captured
+        before = captured
 
 
 def _climb(declared: Declared, trial_log: TrialLog, cost: Costing, few: bool) -> list[dict[str, int]]:
@@ -136,7 +150,7 @@ def _move_together(domain: Domain, trial_log: TrialLog, cost: Costing) -> None:
 
 def _in_proportion(points: list[dict[str, int]], domain: Domain, cost: Costing, few: bool) -> list[Mapping[str, int]]:
     """All of the points, if calls there are in proportion to the rest of the export; else the most informative ones."""
-    left = cost.in_proportion // _RUNS
+    left = cost.in_proportion // RUNS
     if cost.is_thorough or sum(map(cost.operations, points)) <= left:
         return list(points)
     decisive = choose_telling(points, domain, (), cost.operations)
@@ -155,7 +169,7 @@ def _learn(
     """Rules that also predicted points which they had not seen; None when there are none. `captured` come from captures."""
     if not trial_log.refused:
         return ()
-    allowed = _Allowance(domain, cost, trial_log.answered)
+    allowed = TrialAllowance(domain, cost, trial_log.answered)
     small = sorted(trial_log.answered[1:], key=lambda sizes: sum(sizes.values()))
 
     def answers(sizes: Mapping[str, int]) -> bool:
@@ -215,67 +229,6 @@ def _is_tested(rules: Sequence[Condition], refused: Sequence[Mapping[str, int]])
     """Whether each rule about several dims forbade some of these points, which were tried after it was found."""
     related = [rule for rule in rules if len(dims_of(rule)) > 1]
     return all(sum(not holds(rule, sizes) for sizes in refused) >= _FORBIDDEN for rule in related)
-
-
-class _Allowance:
-    """Which further points may be tried: those of the domain that are cheap, until the work of all is spent.
-
-    A few that cost more may be, where rules expect a refusal: refusals come early in a call.
-    """
-
-    def __init__(self, domain: Domain, cost: Costing, answered: Sequence[Mapping[str, int]]) -> None:
-        """`answered` are points that are known to be answered, the example first."""
-        self._domain = domain
-        self._cost = cost
-        self._left = _WORK * cost.cheap
-        self._rules: Sequence[Condition] = ()
-        self._dear = _DEAR
-        self._least = min(map(cost.operations, answered))
-        self._usual = _USUAL * cost.operations(answered[0])
-        self._operations = cost.in_proportion // _RUNS if cost.is_dear else None  # for points at which rules hold
-        # For all answered calls before rules are known; None: no limit. Calls like that of the example are always allowed.
-        self._whole_calls = None if cost.is_thorough else max(cost.in_proportion, LITTLE)
-        self.denied = False  # whether a point at which the rules expect a refusal costs too much
-
-    def expect_refusals(self, rules: Sequence[Condition]) -> None:
-        self._rules, self.denied = rules, False
-
-    def spend(self, sizes: Mapping[str, int]) -> None:
-        """Take the operations of a call that was answered, and so ran to its end, from those of all such calls."""
-        if self._whole_calls is not None:
-            self._whole_calls = max(0, self._whole_calls - self._cost.operations(sizes))
-
-    @property
-    def _most_operations(self) -> float:
-        """Of one call before rules are known."""
-        return math.inf if self._whole_calls is None else max(self._whole_calls // _PART_OF_ONE, self._usual)
-
-    def __call__(self, sizes: Mapping[str, int]) -> bool:
-        if self._left <= 0 or not self._domain.contains(sizes):
-            return False
-        if not self._rules and self._cost.operations(sizes) > self._most_operations:
-            return False
-        is_inside = all(holds(rule, sizes) for rule in self._rules)
-        if self._rules and is_inside and not self._takes_operations(sizes):
-            return False
-        price = self._cost(sizes)
-        if price > self._cost.cheap and not is_inside:
-            if self._dear and not self._cost.excess(sizes):
-                self._dear -= 1
-                return True
-            self.denied = True
-        self._left -= price if price <= self._cost.cheap else 0
-        return price <= self._cost.cheap
-
-    def _takes_operations(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a call at which rules hold is in proportion to what is left; if so, its operations are taken from that."""
-        if self._operations is None:
-            return True
-        part = self._operations // _PART_OF_ONE
-        if part < self._least or (operations := self._cost.operations(sizes)) > part:
-            return False
-        self._operations -= operations
-        return True
 
 
 def _explored(

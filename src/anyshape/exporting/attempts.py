@@ -38,7 +38,6 @@ from anyshape.saving import save_to_run
 from anyshape.translate.floats import round_inside
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import join_regions, translate
-from anyshape.translate.registry import Translator
 from anyshape.translate.wider_types import widen_types
 from anyshape.verify import annotate_sizes
 from anyshape.verify.asking import request_for
@@ -48,7 +47,7 @@ from anyshape.verify.run import verify_from_lowest
 _MOST_FAILURES = 4
 
 
-def judge_capture(captured: Captured, context: ExportContext, translator: Translator) -> Attempt:
+def judge_capture(captured: Captured, context: ExportContext) -> Attempt:
     """A capture, translated and verified where a file computes its sizes exactly."""
     options = context.options
     exact = keep_exact(captured, context.declared, context.explored, accept_narrower=options.accept_narrower)
@@ -62,11 +61,11 @@ def judge_capture(captured: Captured, context: ExportContext, translator: Transl
     context = context.within(promised)
     captured = leave_false_axes_open(captured, context)
     try:
-        exported = finish(_translate(captured, context, translator), captured, context)
+        exported = finish(_translate(captured, context), captured, context)
     except AnyshapeError as error:
         return Attempt(captured.strategy, error.findings, captured)
     attempt = _verify_for_target(captured, exported, context, promised, captured.regions)
-    findings = (*exact.findings, *diagnose_unknown(translator.find_unknown()), *attempt.findings)
+    findings = (*exact.findings, *diagnose_unknown(context.translator.find_unknown()), *attempt.findings)
     return replace(attempt, findings=findings, rules=(*exact.rules, *attempt.rules))
 
 
@@ -92,8 +91,9 @@ def finish(exported: Exported, captured: Captured, context: ExportContext) -> Ex
     return exported
 
 
-def _translate(captured: Captured, context: ExportContext, translator: Translator) -> Exported:
+def _translate(captured: Captured, context: ExportContext) -> Exported:
     """One model of all regions. Raises PromiseBroken."""
+    translator = context.translator
     missing = {found.operator: found for each in captured.programs for found in translator.find_untranslatable(each)}
     if missing:
         users = context.options.translations

@@ -22,7 +22,6 @@ from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
 from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
-from anyshape.translate.registry import Translator
 
 _MORE_REGIONS = 3
 _MOST_LESSONS = 3
@@ -41,12 +40,10 @@ class _Way:
     opens_empty_sizes: bool = False
 
 
-def attempt_capture(
-    method: CaptureMethod, captures: CaptureContext, context: ExportContext, translator: Translator
-) -> Attempt:
+def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: ExportContext) -> Attempt:
     """One rung. One that learns from traces is tried again with the sizes at which its file was wrong."""
     for _ in range(_MOST_LESSONS):
-        attempt = _attempt_ways(method, captures, context, translator)
+        attempt = _attempt_ways(method, captures, context)
         refuting = [sizes for sizes in attempt.refuting_sizes if sizes not in context.counterexamples]
         if attempt.is_right or method.has_regions or not refuting:
             break
@@ -55,9 +52,7 @@ def attempt_capture(
     return attempt
 
 
-def _attempt_ways(
-    method: CaptureMethod, captures: CaptureContext, context: ExportContext, translator: Translator
-) -> Attempt:
+def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: ExportContext) -> Attempt:
     """The method in one way after another, until its file is right or no other way is left."""
     way: _Way | None = _Way()
     while way is not None:
@@ -65,7 +60,7 @@ def _attempt_ways(
         captured = _capture(method, replace(captures, opens_empty_sizes=way.opens_empty_sizes), way)
         if isinstance(captured, Attempt):
             return captured
-        attempt = judge_capture(captured, context, translator)
+        attempt = judge_capture(captured, context)
         way = _next_way(way, attempt, len(captured.regions), method)
     return attempt
 

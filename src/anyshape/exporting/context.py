@@ -20,6 +20,7 @@ from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.captured import Captured
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
+from anyshape.translate.registry import Translator
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.request import Allowance
 
@@ -60,6 +61,7 @@ class ExportContext:
     cost: Costing
     options: Options
     tell: Tell
+    translator: Translator
     may_refuse: bool = True  # False: sizes at which the module raises may be traced all the same
     limit: TimeLimit = field(default_factory=TimeLimit)
     counterexamples: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else

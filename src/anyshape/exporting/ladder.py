@@ -20,7 +20,6 @@ from anyshape.exporting.module_trials import trying
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
 from anyshape.records.export import Attempt
-from anyshape.translate.registry import Translator
 
 _MOST_NARROWINGS = 6
 _HALF = 0.5
@@ -36,7 +35,6 @@ class Turn:
 
     context: ExportContext
     captures: CaptureContext
-    translator: Translator
     climb_first: Callable[[ExportContext], tuple[Attempt, ...]]
 
 
@@ -54,7 +52,7 @@ class Rung:
 
 
 def _capturing(method: CaptureMethod) -> Rung:
-    return Rung(method.name, lambda turn: attempt_capture(method, turn.captures, turn.context, turn.translator))
+    return Rung(method.name, lambda turn: attempt_capture(method, turn.captures, turn.context))
 
 
 RUNGS = (
@@ -133,17 +131,16 @@ def _refutes_rules(attempt: Attempt, context: ExportContext) -> bool:
 
 
 def _turn(context: ExportContext) -> Turn:
-    translator = Translator(users=context.options.translations)
     try_sizes = trying(context.declared, context.reference)
     captures = CaptureContext(
         context.module,
         context.declared,
         lambda sizes: not context.may_refuse or try_sizes(sizes) is None,
-        translator.decompose,
+        context.translator.decompose,
         context.traceable,
         programs=context.programs,
     )
-    return Turn(context, captures, translator, _climb_first)
+    return Turn(context, captures, _climb_first)
 
 
 def _in_time(rung: Rung, turn: Turn) -> Attempt:

@@ -86,21 +86,20 @@ def try_module(
     def look(declared: Declared, known: KnownBefore) -> Tried:
         cost = known.cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
         known.cost = cost
-        programs: Traces = {}
 
         def explore_with(*, several: bool) -> Explored:
             trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
             try_sizes = counted.try_with(trial)
-            candidates = partial(find_candidates, module, declared, programs, known=known.captured)
+            candidates = partial(find_candidates, module, declared, known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
             return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
 
-        several = any(lesson.rule is None for lesson in lessons)
+        several = _need_several_draws(declared, reference, lessons, known.outcomes)
         explored = explore_with(several=several)
         if not several and _depends_on_values(declared, explored, cost, reference):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
-        return Tried(declared, explored, cost, programs=programs)
+        return Tried(declared, explored, cost, programs=known.captured.traces)
 
     first = _with_return_line(look(declared, known or KnownBefore()), reference)
     raised = [each for each in first.explored.refused if each.outputs is None]
@@ -127,6 +126,13 @@ def try_module(
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
     found = _with_layers(_with_misfit(found, reference), reference)
     return replace(found, has_legal_integers=integers is not None)
+
+
+def _need_several_draws(declared: Declared, reference: Reference, lessons: Sequence[Lesson], known: Outcomes) -> bool:
+    """Whether values may decide about refusals that lessons show: integers do, and others where one draw is answered."""
+    refused = [lesson.sizes for lesson in lessons if lesson.rule is None]
+    try_sizes = trying(declared, reference, known=known)
+    return bool(refused) and (_has_integers(declared) or any(try_sizes(sizes) is None for sizes in refused))
 
 
 class _Counted:

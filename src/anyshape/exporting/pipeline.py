@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.contract.build import build_contract, describe_run
@@ -33,6 +34,7 @@ from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
 from anyshape.records.runs import StageTime
+from anyshape.translate.registry import Translator
 from anyshape.verify import Reference
 
 if TYPE_CHECKING:
@@ -133,6 +135,11 @@ class _Job:
     limit: TimeLimit
     known: KnownBefore
 
+    @cached_property
+    def translator(self) -> Translator:
+        """One for all lessons, as their programs are the same: it knows what it has decomposed."""
+        return Translator(users=self.options.translations)
+
 
 @dataclass(frozen=True)
 class _Climbed:
@@ -196,6 +203,7 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> 
         job.tell,
         limit=job.limit,
         programs=tried.programs,
+        translator=job.translator,
         refused_before=tuple(lesson.sizes for lesson in lessons) if learns_again else None,
     )
     attempts, narrowings = climb(context)

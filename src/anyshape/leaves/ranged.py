@@ -1,7 +1,8 @@
 """`torch.arange` between tensors -> as many numbers as their values give, without a decision in Python.
 
-torch turns such a tensor into a Python number, for which a trace has no value. Here the count is an open size that is computed
-from the tensors, as torch's kernel computes it. `out=` is given the result, whatever size it had before.
+torch turns such a tensor into a Python number, for which a trace has no value, unless it was made of Python numbers. Here the
+count is an open size that is computed from the tensors, as torch's kernel computes it. `out=` is given the result, whatever
+size it had before.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from anyshape.intercept.small_constants import known_number
 
 Function = Callable[..., Any]
 
@@ -26,6 +29,9 @@ def _arange(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     out = kwargs.get("out")
     dtype = kwargs.get("dtype") or (out.dtype if out is not None else _usual_dtype(start, end, step))
     device = kwargs.get("device") or (out.device if out is not None else None)
+    known = tuple(map(known_number, (start, end, step)))
+    if not any(isinstance(bound, Tensor) for bound in known):
+        return func(*known, **{**kwargs, "dtype": dtype, "device": device})
     numbers = _count_up(start, end, step, dtype, device)
     return numbers if out is None else out.set_(numbers)
 

@@ -1,0 +1,42 @@
+"""How often a module is called at a size while rules are learned again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.exporting.context import Options
+from anyshape.exporting.module_trials import try_module
+from anyshape.inputs import declare, flatten_outputs
+from anyshape.records.explored import Lesson
+from anyshape.verify import Reference
+
+
+class Pairs(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1, 2).sum(1)
+
+
+@pytest.mark.parametrize(("x", "most"), [(torch.randn(6), 1), (torch.randint(9, (6,)), 6)])
+def test_a_refusal_of_a_size_is_tried_with_several_draws_of_integers_only(
+    x: torch.Tensor, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: Counter[int] = Counter()
+    recall = Reference.recall
+
+    def counted(self: Reference, inputs: Any) -> Any:
+        called[inputs.args[0].numel()] += 1
+        return recall(self, inputs)
+
+    module = Pairs()
+    declared = declare(module, x, dynamic={"x": "n"})
+    with Reference(module, flatten_outputs) as reference:
+        reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
+        monkeypatch.setattr(Reference, "recall", counted)
+        tried = try_module(module, declared, reference, Options(), [Lesson({"n": 7})])
+    assert [str(rule.condition) for rule in tried.explored.rules] == ["n % 2 == 0"]
+    assert called[8] == most
