@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
@@ -13,6 +14,7 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
+from anyshape.capture.rerolled.strides import find_stride
 from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
 from anyshape.domain import Compare, dims_of
@@ -46,6 +48,8 @@ class CaptureContext:
     """Programs that torch.export has made already. Those of other sizes are added."""
     captures: dict[CaptureKey, Captured | Stopped] = field(default_factory=dict, hash=False)
     """Symbolic captures by their sizes. A rung gives away copies: translation changes programs in place."""
+    strides: dict[str, int] = field(default_factory=dict, hash=False)
+    """By how much a dim grows for one more step of a loop over parts of it, as conditions on sizes have shown."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
@@ -80,7 +84,11 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     first = capture(sizes)
     if isinstance(first, Stopped):
         raise first.error
-    first = without_accidents(first, context.declared, capture, context.answers)
+    _stop_at_parts(first, context)
+    other = without_accidents(first, context.declared, capture, context.answers)
+    if other is not first:
+        _stop_at_parts(other, context)
+    first = other
     _stop_at_loops(first, context, apart)
     captured = cover_domain(first, context.declared, capture, context.answers, apart)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
@@ -103,11 +111,20 @@ def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard,
         for name, guard in by_dim.items()
         if may_grow(name, traced_at[name], unproved, context.declared.domain)
     }
-    if by_dim:
-        recorder = context.recorder()
-        growing = find_growing(recorder, context.declared, context.answers, by_dim)
-        if growing is not None:
-            raise EndlessRegions(by_dim[growing])
+    growing = find_growing(context.recorder(), context.declared, context.answers, by_dim) if by_dim else None
+    if growing is not None:
+        raise EndlessRegions(by_dim[growing])
+
+
+def _stop_at_parts(first: Captured, context: CaptureContext) -> None:
+    """The same for a loop that takes a dim in parts: its number of steps is an expression that the capture pins."""
+    pins = {guard.condition: guard for guard in first.guards if guard.status != "proved" and _is_pin(guard)}
+    conditions = [condition for condition in pins if condition is not None]
+    found = find_stride(context.recorder(), context.declared, context.answers, conditions)
+    if found is not None:
+        dim, stride, condition = found
+        context.strides[dim] = stride
+        raise EndlessRegions(pins[condition])
 
 
 def _is_pin(guard: Guard) -> bool:
@@ -115,12 +132,12 @@ def _is_pin(guard: Guard) -> bool:
 
 
 def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
-    check_growth(context.recorder(), context.declared, context.answers)
+    check_growth(context.recorder(), context.declared, context.answers, context.strides)
     return _from_traces(capture_generalized, context)
 
 
 def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
-    return _from_traces(capture_rerolled, context)
+    return _from_traces(partial(capture_rerolled, strides=context.strides), context)
 
 
 def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> Captured:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from anyshape.capture.generalized.asked import ValueAsked
 from anyshape.capture.generalized.explained_arguments import Explained, explain
@@ -28,28 +28,43 @@ from anyshape.findings import AnyshapeError, Reason
 from anyshape.inputs import Declared
 
 Answers = Callable[[Sizes], bool]
+Strides = Mapping[str, int]
+"""By how much a dim grows for one more step of a loop over parts of it."""
+Fact = tuple[str, str, int]
+
+NO_STRIDES: Strides = {}
+_MOST_PARTS = 6
+_MANY_FACTS = 6  # as many as a new number of parts is worth: traces of one length show no loop
 
 _MODULI = (2, 3, 4, 5, 7, 8)
 _DRAWS = 500
 _ELEMENTS = 4_000_000
 
 
-def first_sizes(declared: Declared, answers: Answers, largest: int, count: int) -> list[dict[str, int]]:
+def first_sizes(
+    declared: Declared, answers: Answers, largest: int, count: int, strides: Strides = NO_STRIDES
+) -> list[dict[str, int]]:
     """Sizes to begin with, at which the module answers: unlike one another, and unlike the model's constants."""
-    candidates = list(_draw(declared, largest))
+    candidates = list(_draw(declared, largest, strides))
     chosen: list[dict[str, int]] = []
-    covered: set[tuple[str, int, int]] = set()
+    covered: set[Fact] = set()
     while candidates and len(chosen) < count:
-        best = max(candidates, key=lambda sizes: _worth(declared, sizes, covered))
+        best = max(candidates, key=lambda sizes: _worth(declared, sizes, covered, strides))
         candidates.remove(best)
         if answers(best):
             chosen.append(best)
-            covered |= _remainders(best)
+            covered |= _facts(best, strides)
     return chosen
 
 
 def telling_sizes(
-    declared: Declared, answers: Answers, rules: Sequence[Expr], seen: Sequence[Sizes], largest: int | None, count: int
+    declared: Declared,
+    answers: Answers,
+    rules: Sequence[Expr],
+    seen: Sequence[Sizes],
+    largest: int | None,
+    count: int,
+    strides: Strides = NO_STRIDES,
 ) -> list[dict[str, int]]:
     """Sizes that were not traced yet: the domain's ends, and both sides of every step that a rule has."""
     known = {tuple(sorted(sizes.items())) for sizes in seen}
@@ -57,7 +72,7 @@ def telling_sizes(
     steps = [condition for rule in rules for condition in _steps(rule)]
     steps[:0] = [Compare("==", name, Number(size)) for rule in rules for name, size in roundings(rule)]
     conditions = [condition for condition in dict.fromkeys(steps) if is_about(condition, names)]
-    domain = _below(declared.domain, largest)
+    domain = _below(declared.domain, largest, strides)
     try:
         proposed = choose_sizes(
             domain, conditions=conditions[:24], cost=declared.elements, budget=_ELEMENTS, limit=4 * count
@@ -67,20 +82,28 @@ def telling_sizes(
     fresh = [dict(sizes) for sizes in proposed if tuple(sorted(sizes.items())) not in known]
     found = [sizes for sizes in fresh[: 2 * count] if answers(sizes)][:count]
     if len(found) < count // 2:
-        drawn = (sizes for sizes in _draw(declared, largest or 60) if tuple(sorted(sizes.items())) not in known)
+        drawn = (
+            sizes for sizes in _draw(declared, largest or 60, strides) if tuple(sorted(sizes.items())) not in known
+        )
         found += [sizes for sizes, _ in zip(drawn, range(8 * count), strict=False) if answers(sizes)][
             : count - len(found)
         ]
     return found
 
 
-def _below(domain: Domain, largest: int | None) -> Domain:
+def _below(domain: Domain, largest: int | None, strides: Strides) -> Domain:
     if largest is None:
         return domain
     from anyshape.domain import Ref
 
-    fitting = [dim.name for dim in domain.dims if dim.smallest <= largest]
-    return domain.narrowed(*(Compare("<=", Ref(name), Number(largest)) for name in fitting))
+    ends = {dim.name: _end(dim.name, largest, strides) for dim in domain.dims}
+    fitting = [dim.name for dim in domain.dims if dim.smallest <= ends[dim.name]]
+    return domain.narrowed(*(Compare("<=", Ref(name), Number(ends[name])) for name in fitting))
+
+
+def _end(name: str, largest: int, strides: Strides) -> int:
+    """The largest size of a dim: some parts of a dim that is taken in parts."""
+    return max(largest, strides[name] * min(largest, _MOST_PARTS)) if name in strides else largest
 
 
 def _steps(rule: Expr) -> Iterator[Condition]:
@@ -95,10 +118,10 @@ def _steps(rule: Expr) -> Iterator[Condition]:
         yield Compare("<=", rule.args[0], rule.args[1])
 
 
-def _draw(declared: Declared, largest: int) -> Iterator[dict[str, int]]:
+def _draw(declared: Declared, largest: int, strides: Strides) -> Iterator[dict[str, int]]:
     domain = declared.domain
     chooser = random.Random(0)
-    options = {dim.name: _options(dim, largest) for dim in domain.dims}
+    options = {dim.name: _options(dim, _end(dim.name, largest, strides)) for dim in domain.dims}
     drawn: set[tuple[int, ...]] = set()
     for _ in range(_DRAWS):
         sizes = {name: chooser.choice(values) for name, values in options.items()}
@@ -122,13 +145,17 @@ def _options(dim: object, largest: int) -> list[int]:
     return values or [dim.smallest]
 
 
-def _remainders(sizes: Sizes) -> set[tuple[str, int, int]]:
-    residues = {(name, modulus, size % modulus) for name, size in sizes.items() for modulus in _MODULI}
-    return residues | {(name, 0, size) for name, size in sizes.items()}
+def _facts(sizes: Sizes, strides: Strides) -> set[Fact]:
+    """What these sizes show: remainders, the sizes themselves, and how many parts a dim has that is taken in parts."""
+    residues = {(name, f"% {modulus}", size % modulus) for name, size in sizes.items() for modulus in _MODULI}
+    parts = {(name, "parts", sizes[name] // stride) for name, stride in strides.items() if name in sizes}
+    return residues | parts | {(name, "size", size) for name, size in sizes.items()}
 
 
-def _worth(declared: Declared, sizes: Sizes, covered: set[tuple[str, int, int]]) -> tuple[int, int]:
-    fresh = len(_remainders(sizes) - covered)
+def _worth(declared: Declared, sizes: Sizes, covered: set[Fact], strides: Strides) -> tuple[int, int]:
+    fresh = len(_facts(sizes, strides) - covered) + _MANY_FACTS * sum(
+        (name, "parts", sizes[name] // stride) not in covered for name, stride in strides.items() if name in sizes
+    )
     return fresh - 6 * accidents(declared, sizes), -sum(sizes.values())
 
 
@@ -161,6 +188,7 @@ class Plan:
     largest_unseen: int | None = None
     seconds: float = 60.0
     also: Sequence[Sizes] = ()
+    strides: Strides = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -184,7 +212,7 @@ class Learner:
     def learn(self) -> Lesson:
         """Rules that held on unseen traces. Raises CaptureRefused."""
         plan, began = self._plan, time.monotonic()
-        points = first_sizes(self._declared, self._answers, plan.largest, plan.first)
+        points = first_sizes(self._declared, self._answers, plan.largest, plan.first, plan.strides)
         traces = [self._trace(sizes) for sizes in points]
         for turn in range(_ROUNDS):
             try:
@@ -204,6 +232,7 @@ class Learner:
                 [trace.sizes for trace in traces],
                 plan.largest_unseen,
                 plan.unseen,
+                plan.strides,
             )
             known = [trace.sizes for trace in traces]
             sizes += [each for each in self._suspects() if each not in sizes and each not in known]
@@ -221,8 +250,9 @@ class Learner:
     def _more_traces(self, traces: Sequence[Trace]) -> list[Trace]:
         """Further traces for a number that few do not explain: `max(1, seq // 3)` is 1 at all small sizes."""
         known = [trace.sizes for trace in traces]
+        plan = self._plan
         sizes = telling_sizes(
-            self._declared, self._answers, (), known, self._plan.largest_unseen, 2 * self._plan.unseen
+            self._declared, self._answers, (), known, plan.largest_unseen, 2 * plan.unseen, plan.strides
         )
         return [self._trace(each) for each in sizes]
 

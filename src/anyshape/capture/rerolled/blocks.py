@@ -65,8 +65,8 @@ def _roll_one(rows: list[list[Entry]], letters: _Letters, fewest: int) -> list[l
     alone: tuple[int, ...] | None = None
     for block in _repeated(np.array([letter for letter, _ in longest], dtype=np.int64), fewest):
         counts = [tuple(count for _, count in _runs(row, block)) for row in rows]
-        if len({count for each in counts for count in each}) == 1 and len({len(each) for each in counts}) == 1:
-            continue
+        if len(set(counts)) == 1:
+            continue  # as often at every size, wherever it stands
         most = max(counts, key=len)
         if len(most) < _MANY_RUNS or 2 * most.count(1) <= len(most):
             return _all_rolled(rows, block, letters)

@@ -79,7 +79,7 @@ class _Rewriting:
             return Tensors(tuple(self._use(item) for item in leaf.items))
         if not isinstance(leaf, TENSOR_KINDS):
             return leaf
-        if isinstance(leaf, Result) and leaf.output is not None:
+        if isinstance(leaf, Result) and leaf.output is not None and leaf not in self._new:
             whole = self._new[Result(leaf.step)]
             return Result(whole.step, leaf.output)
         if leaf in self._view_of and self._made_at[leaf] < self._version.get(self._root(leaf), 0):
@@ -92,7 +92,7 @@ class _Rewriting:
     def _write(self, old: Result, step: Step) -> None:
         """op_(v, ...)  ->  v' = op(v, ...), and everything that v is a view of, with v' in it."""
         target = step.leaves[0]
-        if isinstance(target, Result) and target.output is not None:
+        if isinstance(target, Result) and target.output is not None and not self._is_fresh(target):
             raise _NoWayBack
         shape, dtype = self._trace.shape_of(target), self._trace.dtype_of(target)
         updated: Any = self._append(self._updated(step, shape, dtype))
@@ -109,6 +109,11 @@ class _Rewriting:
             self._made_at[view_chain] = self._version[value]
             view_chain = self._view_of[view_chain][0]
         self._alias(old, target)
+
+    def _is_fresh(self, value: Result) -> bool:
+        """Whether an operator of several outputs made this one anew: topk did, so that no view leads to it."""
+        schema = getattr(self._trace.steps[value.step].target, "_schema", None)
+        return schema is not None and all(returned.alias_info is None for returned in schema.returns)
 
     def _alias(self, old: Result, target: Any) -> None:
         """What a writing step gives back is what it wrote into."""

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil
 
-from anyshape.capture.generalized.learn import Answers, first_sizes
+from anyshape.capture.generalized.learn import NO_STRIDES, Answers, Strides, first_sizes
 from anyshape.capture.generalized.not_learned import traces_differ
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Unaligned
@@ -45,13 +46,18 @@ def find_growing(
             points = [{**declared.example_sizes, dim: size} for size in sizes]
             if not all(declared.domain.contains(point) and answers(point) for point in points):
                 continue
-            if not _runs_more(recorder, points[0], points[-1]):
-                continue  # a trace takes many times as long as a call
-            counts = _counts(recorder, points)
-            steps = {later - before for before, later in itertools.pairwise(counts)}
-            if len(counts) == len(sizes) and len(steps) == 1 and steps.pop() > 0:
+            if grows_evenly(recorder, points):
                 return dim
     return None
+
+
+def grows_evenly(recorder: Recorder, points: Sequence[Sizes]) -> bool:
+    """Whether each trace at these points is longer than the one before it, by the same number of operations."""
+    if not _runs_more(recorder, points[0], points[-1]):
+        return False  # a trace takes many times as long as a call
+    counts = _counts(recorder, points)
+    steps = {later - before for before, later in itertools.pairwise(counts)}
+    return len(counts) == len(points) and len(steps) == 1 and steps.pop() > 0
 
 
 def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: Domain) -> bool:
@@ -70,17 +76,28 @@ def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: 
         return True
 
 
-def check_growth(recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]) -> None:
-    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops is right."""
+def check_growth(
+    recorder: Recorder,
+    declared: Declared,
+    answers: Callable[[Mapping[str, int]], bool],
+    strides: Strides = NO_STRIDES,
+) -> None:
+    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops is right.
+
+    `strides` are those of loops that were found already.
+    """
+    example = declared.example_sizes
+    points = [{**example, name: example[name] + stride} for name, stride in strides.items()]
+    small = [example, *points] if points else first_sizes(declared, answers, _SMALL, _FEW)
     traces = []
-    for sizes in sorted(first_sizes(declared, answers, _SMALL, _FEW), key=lambda sizes: sum(sizes.values())):
+    for sizes in sorted(small, key=lambda sizes: sum(sizes.values())):
         try:
             traces.append(recorder.trace(sizes))
         except Exception:  # the learner traces too, and says what is wrong
             return
     if len({len(trace.steps) for trace in traces}) < 2:
         return
-    if find_growing(recorder, declared, answers, declared.domain.names) is None:
+    if not points and find_growing(recorder, declared, answers, declared.domain.names) is None:
         return
     one = traces[0]
     other = next(trace for trace in traces if len(trace.steps) != len(one.steps))
@@ -111,12 +128,19 @@ _STEPS = (1, 2, 3, 5, 9)
 _FEWEST_LENGTHS = 3
 
 
-def find_side(recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes]) -> Condition | None:
+def find_side(
+    recorder: Recorder,
+    declared: Declared,
+    answers: Answers,
+    suspects: Sequence[Sizes],
+    strides: Strides = NO_STRIDES,
+) -> Condition | None:
     """`dim > c` such that all traces on that side have one form, for the smallest c that shows it; None if none does."""
     for name in declared.domain.names:
         numbers = sorted({sizes[name] for sizes in suspects})
         for limit in _limits(declared, name, numbers):
-            above = [limit + step for step in _STEPS] + [number for number in numbers if number > limit + _STEPS[-1]]
+            above = [limit + step * strides.get(name, 1) for step in _STEPS]
+            above += [number for number in numbers if number > above[-1]]
             traces = list(_traces(recorder, declared, answers, name, above))
             if len({len(trace.steps) for trace in traces}) < _FEWEST_LENGTHS:
                 break  # no loop over this dim, or no more sizes of it
@@ -160,17 +184,27 @@ _LONGEST = 4000  # operations of one trace
 _STEP = 4
 
 
-def choose_suspects(recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes]) -> list[Sizes]:
+def choose_suspects(
+    recorder: Recorder,
+    declared: Declared,
+    answers: Answers,
+    suspects: Sequence[Sizes],
+    strides: Strides = NO_STRIDES,
+) -> list[Sizes]:
     """A few of them, with the other dims at sizes that differ: what only suspects show must not look like a constant."""
     if not suspects:
         return []
     example = declared.example_sizes
-    growing = {name: growth for name in declared.domain.names if (growth := _growth(recorder, declared, answers, name))}
+    growths = {
+        name: _growth(recorder, declared, answers, name, max(_STEP, strides.get(name, 1)))
+        for name in declared.domain.names
+    }
+    growing = {name: growth for name, growth in growths.items() if growth}
     chosen: list[Sizes] = []
     steps = 0
     for sizes in sorted(suspects, key=lambda sizes: _rank(sizes, suspects, example)):
         moved = [name for name in growing if sizes[name] != example[name]]
-        long = sum(growing[name] * sizes[name] for name in moved)
+        long = ceil(sum(growing[name] * sizes[name] for name in moved))
         if not moved or long > _LONGEST or steps + long > _MOST_STEPS or len(chosen) >= _MOST:
             continue
         steps += long
@@ -189,18 +223,18 @@ def _rank(sizes: Sizes, suspects: Sequence[Sizes], example: Sizes) -> int:
     return 2
 
 
-def _growth(recorder: Recorder, declared: Declared, answers: Answers, name: str) -> int:
+def _growth(recorder: Recorder, declared: Declared, answers: Answers, name: str, step: int) -> float:
     """By how many operations a trace is longer for one more of this dim; 0 where it is not, or cannot be traced."""
     try:
-        lengths = [len(recorder.trace(sizes).steps) for sizes in _two(declared, answers, name)]
+        lengths = [len(recorder.trace(sizes).steps) for sizes in _two(declared, answers, name, step)]
     except Exception:  # the learner traces too, and says what is wrong
         return 0
-    return -(-max(lengths[1] - lengths[0], 0) // _STEP) if len(lengths) == 2 else 0
+    return max(lengths[1] - lengths[0], 0) / step if len(lengths) == 2 else 0
 
 
-def _two(declared: Declared, answers: Answers, name: str) -> Iterator[Sizes]:
+def _two(declared: Declared, answers: Answers, name: str, step: int) -> Iterator[Sizes]:
     example = declared.example_sizes
-    for sizes in (example, {**example, name: example[name] + _STEP}):
+    for sizes in (example, {**example, name: example[name] + step}):
         if declared.domain.contains(sizes) and answers(sizes):
             yield sizes
 

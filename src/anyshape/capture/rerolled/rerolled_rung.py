@@ -9,7 +9,7 @@ import torch
 
 from anyshape.capture.generalized.built_program import Decompose
 from anyshape.capture.generalized.generalized_rung import build_captured
-from anyshape.capture.generalized.learn import Answers, Learner, Lesson, Plan
+from anyshape.capture.generalized.learn import NO_STRIDES, Answers, Learner, Lesson, Plan, Strides
 from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
@@ -19,6 +19,7 @@ from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side
+from anyshape.capture.rerolled.strides import around_strides
 from anyshape.domain import Condition, Sizes
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
@@ -38,15 +39,17 @@ def capture_rerolled(
     decompose: Decompose,
     suspects: Sequence[Sizes] = (),
     traces: dict[TraceKey, Trace] | None = None,
+    strides: Strides = NO_STRIDES,
 ) -> Captured:
     """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
 
     `answers`: whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
-    may do something else.
+    may do something else; `strides` are those of loops that take a dim in parts.
     """
     recorder = Recorder(module, declared, traces)
-    telling = choose_suspects(recorder, declared, answers, suspects)
-    rerolling = _Rerolling(answers, decompose, recorder, telling)
+    telling = choose_suspects(recorder, declared, answers, suspects, strides)
+    telling += [sizes for sizes in around_strides(declared, strides) if sizes not in telling]
+    rerolling = _Rerolling(answers, decompose, recorder, telling, strides)
     return capture_sides(declared, rerolling.capture, rerolling.find_side, _DEEPEST)
 
 
@@ -58,6 +61,7 @@ class _Rerolling:
     decompose: Decompose
     recorder: Recorder
     suspects: Sequence[Sizes]
+    strides: Strides
 
     def capture(self, declared: Declared) -> Captured:
         lesson = self._learn(declared)
@@ -65,7 +69,7 @@ class _Rerolling:
         return build_captured("rerolled", self.recorder.module, declared, lesson, self.decompose, emitter)
 
     def find_side(self, declared: Declared) -> Condition | None:
-        return find_side(self.recorder, declared, self.answers, self.suspects)
+        return find_side(self.recorder, declared, self.answers, self.suspects, self.strides)
 
     def _learn(self, declared: Declared) -> Lesson:
         refusals: list[CaptureRefused] = []
@@ -77,6 +81,7 @@ class _Rerolling:
                 largest=largest,
                 largest_unseen=largest,
                 also=self.suspects,
+                strides=self.strides,
             )
             try:
                 return Learner(self.recorder, declared, self.answers, plan).learn()
