@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.domain import Compare, Number, Ref
+from anyshape.domain import All, AnyOf, Compare, Number, Ref
 from anyshape.leaves import pooled
 from anyshape.records.captured import Captured, Guard, Region
 
@@ -84,6 +84,8 @@ def test_no_output_axis_has_a_frozen_size(torchs_own_pooling) -> None:
     [
         (Compare("!=", Ref("n"), Number(7)), True),
         (Compare(">=", Ref("n") + Ref("past"), Number(2)), True),
+        (AnyOf((Compare("!=", Ref("n"), Number(7)), Compare("==", Ref("n"), Ref("past")))), True),
+        (All((Compare("!=", Ref("n"), Number(7)), Compare("==", Ref("n"), Ref("past")))), False),
         (Compare("==", Ref("n"), Number(11)), False),
         (Compare("==", Ref("n"), Ref("past")), False),
         (Compare("<=", Ref("n"), Number(512)), False),

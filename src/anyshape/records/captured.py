@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshape.domain import TRUE, Compare, Condition, Expr, Number, is_readable
+from anyshape.domain import TRUE, All, AnyOf, Compare, Condition, Expr, Number, is_readable
 from anyshape.findings import Source
 
 if TYPE_CHECKING:
@@ -156,10 +156,15 @@ class Captured:
 
 
 def _fails_at_few(condition: Condition | None) -> bool:
-    """Whether a condition leaves out one size of an expression, or those below 2: `n != 7`, `past + seq >= 2`."""
+    """Whether a condition leaves out one value of an expression, or those below 2: `n != 7`, `past + seq >= 2`.
+
+    Of several that are joined by `or`, all fail where one alone does: one such part is enough.
+    """
+    if isinstance(condition, AnyOf):
+        return any(map(_fails_at_few, condition.parts))
+    if isinstance(condition, All):
+        return all(map(_fails_at_few, condition.parts))
     if not isinstance(condition, Compare) or not isinstance(condition.right, Number):
         return False
-    is_lower_end = (condition.op == ">=" and condition.right.value <= 2) or (
-        condition.op == ">" and condition.right.value <= 1
-    )
-    return condition.op == "!=" or is_lower_end
+    lower_end = {">=": 2, ">": 1}.get(condition.op)
+    return condition.op == "!=" or (lower_end is not None and condition.right.value <= lower_end)
