@@ -245,7 +245,7 @@ def _short(value: object) -> str:
 
 
 def _error(compared: Comparison | None, rules: Sequence[OutputRule]) -> float:
-    """The worst error over all outputs in units of the noise floor; NaN where there is no answer."""
+    """The worst error over all outputs in units of the noise floor; NaN where a file raised."""
     if compared is None:
         return math.nan
     return max(
