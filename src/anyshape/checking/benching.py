@@ -95,7 +95,7 @@ def _eager_ms(reference: Reference, inputs: CallInputs, threads: int) -> float:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads or before)
-        answers = [reference.run(inputs) for _ in range(_EAGER_CALLS)]
+        runs = [reference.run(inputs) for _ in range(_EAGER_CALLS)]
     finally:
         torch.set_num_threads(before)
-    return 1000 * min((answer.seconds for answer in answers if isinstance(answer, Answer)), default=math.nan)
+    return 1000 * min((run.seconds for run in runs if isinstance(run, Answer)), default=math.nan)

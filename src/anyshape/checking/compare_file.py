@@ -12,7 +12,7 @@ from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
 from anyshape.contract.metadata import find_contract, match_file, read_model, write_contract
-from anyshape.diagnose.comparison_notes import diagnose_answers, diagnose_clock
+from anyshape.diagnose.comparison_notes import diagnose_clock, diagnose_unpromised
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.domain import Sizes
 from anyshape.explore import costing, sizes_at_numbers
@@ -78,11 +78,11 @@ def compare_file(
         replay += f" --runtime {options.runtime}"
     unpromised = verdict.refused if promised is None else verdict.refused_in(promised.domain)
     differences = (*diagnose_differences(verdict, declared.domain, replay=replay), *diagnose_clock(verdict))
-    answers = diagnose_answers(unpromised, replay)
+    notes = diagnose_unpromised(unpromised, replay)
     if verdict.tried:
-        return verdict, (*constant.findings, *differences, *answers)
+        return verdict, (*constant.findings, *differences, *notes)
     # A model that always refuses says nothing.
-    return verdict, answers if sizes is not None and answers else differences
+    return verdict, notes if sizes is not None and notes else differences
 
 
 def _plan_check(module: torch.nn.Module, declared: Declared, options: VerifyOptions) -> SizePlan:

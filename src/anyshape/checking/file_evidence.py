@@ -109,14 +109,14 @@ class FilePair:
         )
         feeds = self.feeds(sizes, seed=count)
         try:
-            answers = [reference.run(self._piece(feeds, dim, index, sizes)) for index in range(groups)]
+            pieces = [reference.run(self._piece(feeds, dim, index, sizes)) for index in range(groups)]
             actual = self.repaired.run(feeds)
         except RunError as error:
             return str(error)
         expected = []
         for place, axes in enumerate(self.outputs.values()):
             axis = next((index for index, each in enumerate(axes) if dim in dims_of(each)), None)
-            parts = [answer[place] for answer in answers]
+            parts = [piece[place] for piece in pieces]
             if axis is None:
                 expected.append(parts[0])
                 continue
@@ -145,13 +145,13 @@ class FilePair:
     def difference_of_shapes(self, sizes: Sizes) -> str | None:
         """Why the repaired file does not give the shapes that its outputs declare; None if it does."""
         try:
-            answers = self.repaired.run(self.feeds(sizes, seed=1))
+            arrays = self.repaired.run(self.feeds(sizes, seed=1))
         except RunError as error:
             return str(error)
-        for (name, axes), answer in zip(self.outputs.items(), answers, strict=True):
+        for (name, axes), array in zip(self.outputs.items(), arrays, strict=True):
             expected = tuple(evaluate(axis, sizes) for axis in axes)
-            if answer.shape != expected:
-                return f"shape of {name!r}: {list(answer.shape)}, not {list(expected)}."
+            if array.shape != expected:
+                return f"shape of {name!r}: {list(array.shape)}, not {list(expected)}."
         return None
 
     def _difference(self, expected: Sequence[Array], actual: Sequence[Array]) -> str | None:

@@ -43,7 +43,7 @@ class Frozen:
 
 
 def freeze_model(model: ir.Model, path: Path, sizes: Mapping[str, int]) -> Frozen:
-    """Freeze the model in place. Raises UsageError for sizes outside its contract, PromiseBroken where answers differ."""
+    """Freeze the model in place. Raises UsageError for sizes outside its contract, PromiseBroken where outputs differ."""
     own = find_contract(path)
     contract = own if own is not None else contract_of_foreign(model)
     _check_sizes(contract, sizes, path, is_own=own is not None)

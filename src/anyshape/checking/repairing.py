@@ -63,18 +63,18 @@ class Repaired:
 class Repair:
     """Finds the reading of one file."""
 
-    def __init__(self, model: ir.Model, path: Path, declared: DeclaredAxes, answers: Mapping[str, str]) -> None:
+    def __init__(self, model: ir.Model, path: Path, declared: DeclaredAxes, given_readings: Mapping[str, str]) -> None:
         self._model = model
         self._path = path
         self._declared = declared
-        self._answers = answers
+        self._given_readings = given_readings
         self._constants: dict[ir.Value, Known] = {}
         self._kinds = kinds_of(model.graph)
 
     def find(self) -> Repaired:
         """The only reading. Raises PromiseBroken where there is none, or more than one."""
         first = self._complete({})
-        fixed = self._answered(first)
+        fixed = self._chosen_readings(first)
         with ChildRunner(self._path, time_limit_s=_RUN_LIMIT_S) as original:
             repaired = self._confirmed(original, fixed)
             self._check_small(original, repaired)
@@ -117,15 +117,15 @@ class Repair:
         follower = find_reading(follow, fixed)
         return Reading(follower, dict(outputs))
 
-    def _answered(self, reading: Reading) -> dict[str, int]:
+    def _chosen_readings(self, reading: Reading) -> dict[str, int]:
         """The choices that the user made, by key."""
         known = {choice.key: [reading_text(each) for each in choice.readings] for choice in reading.follower.choices}
         fixed = {}
-        for key, text in self._answers.items():
+        for key, text in self._given_readings.items():
             if key in known and text in known[key]:
                 fixed[key] = known[key].index(text)
         numbers = {suspect for suspect, _ in self._numbers(reading)}
-        for key, text in self._answers.items():
+        for key, text in self._given_readings.items():
             if key not in fixed and key not in numbers:
                 raise UsageError(unknown_reading(key, text, known))
         return fixed
@@ -262,7 +262,7 @@ class Repair:
         found = [
             may_be_size(suspect)
             for suspect in find_suspects(repaired.reading.follower, self._declared.dims, repaired.independent)
-            if name_of(suspect.node) not in self._answers
+            if name_of(suspect.node) not in self._given_readings
         ]
         if found:
             raise PromiseBroken(*found)

@@ -250,7 +250,7 @@ def _is_beyond(compared: Comparison | None) -> bool:
 
 
 def _error(compared: Comparison | None, rules: Sequence[OutputRule]) -> float:
-    """The worst error over all outputs in units of the noise floor; NaN where there is no answer."""
+    """The worst error over all outputs in units of the noise floor; NaN where a file raised."""
     if compared is None:
         return math.nan
     return max(

@@ -53,9 +53,9 @@ class ONNXProgram(Export):
         return cls(**known, exported_program=program)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
-        """The answers of onnxruntime as a tuple of tensors, for a call as the module takes it."""
-        answers = self._loaded(*args, **kwargs)
-        return tuple(answers) if len(self.contract.outputs) > 1 else (answers,)
+        """The outputs of onnxruntime as a tuple of tensors, for a call as the module takes it."""
+        outputs = self._loaded(*args, **kwargs)
+        return tuple(outputs) if len(self.contract.outputs) > 1 else (outputs,)
 
     @cached_property
     def _loaded(self) -> Loaded:
@@ -104,13 +104,13 @@ class ONNXProgram(Export):
             write_contract(self.model, self.contract)
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
-        """The answers of onnx's own reference implementation, as a tuple of tensors."""
+        """The outputs of onnx's own reference implementation, as a tuple of tensors."""
         import onnx.reference
         import torch
 
         feeds = dict(Binder(self.contract).bind(args, kwargs).feeds)
-        answers = onnx.reference.ReferenceEvaluator(self.model_proto).run(None, feeds)
-        return tuple(torch.as_tensor(answer) for answer in answers)
+        outputs = onnx.reference.ReferenceEvaluator(self.model_proto).run(None, feeds)
+        return tuple(torch.as_tensor(output) for output in outputs)
 
     def compute_values(
         self, value_names: Sequence[str], args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -126,8 +126,8 @@ class ONNXProgram(Export):
         proto = self.model_proto
         del proto.graph.output[:]
         proto.graph.output.extend(ir.serde.serialize_value(values[name]) for name in value_names)
-        answers = Session(proto.SerializeToString()).run(Binder(self.contract).bind(args, kwargs or {}).feeds)
-        return tuple(torch.as_tensor(answer) for answer in answers)
+        outputs = Session(proto.SerializeToString()).run(Binder(self.contract).bind(args, kwargs or {}).feeds)
+        return tuple(torch.as_tensor(output) for output in outputs)
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
         """Refused: the dims of the contract have the names that the declaration has."""

@@ -81,8 +81,8 @@ def build_contract(
         rules=_rules(declared, explored),
         inputs=promised_inputs(declared),
         outputs=tuple(
-            TensorPromise(name, answer.path, answer.dtype, answer.axes, answer.any_rank)
-            for name, answer in exported.outputs
+            TensorPromise(name, output.path, output.dtype, output.axes, output.any_rank)
+            for name, output in exported.outputs
         ),
         constants=tuple(Constant(path, value) for path, value in declared.constants.items()),
         parameters=_parameters(declared),

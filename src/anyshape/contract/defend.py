@@ -4,7 +4,7 @@
                                 x -> Reshape(x, zeros) -> model
 
 A rule's Gather looks up its excess in a table of one entry, so it fails where the excess is 1 or more, and onnxruntime
-prints its name. Its answer, 0, is the table of the next one, and in the end the shape by which every input is reshaped:
+prints its name. Its output, 0, is the table of the next one, and in the end the shape by which every input is reshaped:
 0 means "as it is". So no optimizer can leave a check out, all checks run before the model, and nothing is copied.
 """
 

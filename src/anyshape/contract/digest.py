@@ -3,7 +3,7 @@
 The digest is the same for every way to store the model, and another one after any change to it.
 
 Covered: inputs, outputs, nodes with their names and attributes, functions, opsets, and every tensor. Not covered: what
-changes no answer (metadata, doc strings, shapes of inner values, the order of initializers), and how a tensor is stored
+changes no output (metadata, doc strings, shapes of inner values, the order of initializers), and how a tensor is stored
 (inline or in a second file, as bytes or as numbers). Tensors of 1 KiB and more count as weights, which have a digest of
 their own: the digest of the graph needs no second file.
 """

@@ -142,7 +142,7 @@ def diagnose_clock(verdict: Verdict) -> tuple[Finding, ...]:
     )
 
 
-def diagnose_answers(refusals: Iterable[Refusal], replay: str) -> tuple[Finding, ...]:
+def diagnose_unpromised(refusals: Iterable[Refusal], replay: str) -> tuple[Finding, ...]:
     """One finding for all such sizes, the smallest of them named. `replay` is what `anyshape check` is given."""
     answered = [refusal for refusal in refusals if refusal.file_answers]
     if not answered:

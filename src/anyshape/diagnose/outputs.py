@@ -21,14 +21,14 @@ def diagnose_outputs(
     exported: Exported, declared: Mapping[str, Mapping[int, Expr]], domain: Domain
 ) -> Iterator[Finding]:
     """Findings for output axes that are not what the user calls them. A new name for an open axis is only a label."""
-    for name, answer in exported.outputs:
+    for name, output in exported.outputs:
         for axis, promised in declared.get(name, {}).items():
-            if answer.any_rank:
+            if output.any_rank:
                 continue
-            if axis >= len(answer.axes) or axis < -len(answer.axes):
-                yield _no_axis(name, axis, len(answer.axes))
+            if axis >= len(output.axes) or axis < -len(output.axes):
+                yield _no_axis(name, axis, len(output.axes))
                 continue
-            actual = answer.axes[axis]
+            actual = output.axes[axis]
             known = all(dim in domain.names for dim in dims_of(promised))
             is_static = isinstance(actual, Number)
             if (known and actual is not None and simplify(promised) != simplify(actual)) or (not known and is_static):

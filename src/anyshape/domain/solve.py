@@ -35,13 +35,13 @@ class Session:
     """A solver over non-negative sizes of these names that collects conditions; alike checks share their work.
 
     The time is a limit for all checks together; the effort, for each, counts z3's own steps (a million is half a
-    second or so): where the answer must not depend on how busy the machine is.
+    second or so): where the result must not depend on how busy the machine is.
     """
 
     def __init__(self, names: Sequence[str], timeout_ms: int, effort: int | None = None) -> None:
         self._timeout_ms = timeout_ms
         self._deadline = monotonic() + timeout_ms / 1000
-        # A context of its own: sessions in several threads do not meet, and no answer depends on earlier questions.
+        # A context of its own: sessions in several threads do not meet, and no result depends on earlier questions.
         self._context = z3.Context()
         self._solver = z3.SimpleSolver(ctx=self._context)
         if effort is not None:
@@ -107,9 +107,9 @@ class Session:
         left_ms = int((self._deadline - monotonic()) * 1000)
         if left_ms > 0:
             self._solver.set("timeout", left_ms)
-            answer = self._solver.check(*switches)
-            if answer != z3.unknown:
-                return answer
+            status = self._solver.check(*switches)
+            if status != z3.unknown:
+                return status
         raise Undecided(format_condition(all_of([*self._required, *conditions])), self._timeout_ms)
 
     def _condition(self, condition: Condition) -> Any:

@@ -1,7 +1,7 @@
 """Questions about a domain: is it empty, does it imply this, a point in it, the smallest one, the range of a value.
 
 Each has a time limit as a whole, and on request a limit of effort that is the same on every machine. What z3 cannot
-tell is tried point by point if the points are few, and is reported as unknown otherwise; no answer is a guess.
+tell is tried point by point if the points are few, and is reported as unknown otherwise; no result is a guess.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class _Search:
 
     def find(self, *conditions: Condition) -> Point | None:
         """A point at which these conditions hold as well."""
-        answer = self.session.find(*conditions)
-        if answer is None:
+        found = self.session.find(*conditions)
+        if found is None:
             return None
-        sizes = {dim.name: answer.get(dim.name, dim.smallest) for dim in self.domain.dims}
+        sizes = {dim.name: found.get(dim.name, dim.smallest) for dim in self.domain.dims}
         if not fits(self.domain, (*self.conditions, *conditions), sizes):
             raise InternalError(wrong_point(self.domain.conditions(), sizes))
         self.best = sizes if self.best is None else min(self.best, sizes, key=_size_order)

@@ -32,7 +32,7 @@ class Mismatch(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """Why two answers differ. `expected` and `actual` are counts, shapes, dtypes or the worst element's values.
+    """Why two outputs differ. `expected` and `actual` are counts, shapes, dtypes or the worst element's values.
 
     `index` is the worst element, `count` how many elements differ; `excess` is the error as a multiple of its tolerance
     (infinite where no tolerance could make it equal).
@@ -108,7 +108,7 @@ class Failure:
 class Refusal:
     """Sizes at which the module itself raised: its message, and the line of the user's code, where there is one.
 
-    `file_answers`: whether the file gave an answer there all the same; None where there is no file, or it was not
+    `file_answers`: whether the file answered there all the same; None where there is no file, or it was not
     waited for. `outputs` are the paths of the outputs at sizes at which the module did not raise, but returned other outputs
     than at the example's sizes: another number of them, others of their names, or the same in other dtypes
     (`has_other_dtypes`).
