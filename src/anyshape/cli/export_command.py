@@ -137,7 +137,6 @@ def export(
     from anyshape.report.github import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
-    from anyshape.verify import VerifyOptions
 
     show_details(verbose)
     if write_diff is not None:
@@ -187,7 +186,6 @@ def export(
                         source=sources.SourceOptions(
                             task=task, config_only=config_only, one_file=one_file, trust_remote_code=trust_remote_code
                         ),
-                        options=VerifyOptions(),
                         over_contract=True,
                     ),
                     progress,

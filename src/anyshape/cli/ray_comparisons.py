@@ -37,8 +37,8 @@ class ShareCall:
     where: tuple[str, ...]
     values: str | None
     source: SourceOptions
-    options: VerifyOptions
     over_contract: bool
+    options: VerifyOptions | None = None
     part: str = ""
     plan: SharedPlan | None = None
     weights: str = ""
@@ -51,9 +51,10 @@ def compare_share(call: ShareCall, share: tuple[int, int]) -> Verdict:
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.sources import load_part
+    from anyshape.verify import VerifyOptions
 
     loaded = load_part(call.model, Path(call.part or call.file), call.source)
-    path, options = Path(call.file), replace(call.options, share=share)
+    path, options = Path(call.file), replace(call.options or VerifyOptions(), share=share)
     with exporting(loaded.model, _ignore) as module:
         if call.weights:
             _put_weights(module, Path(call.weights))
@@ -81,9 +82,10 @@ def exporting_on_ray(address: str, call: ShareCall, tell: Tell) -> Callable[[str
     The module of the export, and it alone, decides against a file: where a worker sees a difference or a refusal, all is
     compared here again. A worker loads the model anew, and may have got another one.
     """
-    from anyshape.verify import verify
 
     def compare(part: str, request: VerifyRequest, module: torch.nn.Module) -> Verdict:
+        from anyshape.verify import verify  # not before the source is loaded: torch takes seconds
+
         weights = Path(fspath(request.model)).with_name("weights.pt")  # type: ignore[arg-type]
         _save_weights(module, weights)
         options = replace(request.options, progress=None)
