@@ -14,7 +14,9 @@ from torch import nn
 import anyshape
 from anyshape.capture import rungs, symbolic
 from anyshape.domain import parse_condition
+from anyshape.exporting import capture_attempts, pipeline
 from anyshape.inputs import declare
+from anyshape.records.explored import Lesson
 
 
 class FourWays(nn.Module):
@@ -66,6 +68,25 @@ def test_no_region_is_captured_with_one_chunk(captured: Counter[tuple[tuple[str,
     first, second, third = (dict(sizes)["seq"] for sizes in captured)
     assert first <= 16 < second
     assert third in (32, 48, 64, 80, 96)
+
+
+def test_rules_that_are_learned_again_need_no_further_capture_and_no_file_that_was_wrong(
+    captured: Counter[tuple[tuple[str, int], ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    judge = capture_attempts.judge_capture
+
+    def counted(capture: Any, context: Any) -> Any:
+        judged.append(len(capture.regions))
+        return judge(capture, context)
+
+    monkeypatch.setattr(capture_attempts, "judge_capture", counted)
+    monkeypatch.setattr(pipeline._Climbed, "lessons", property(lambda self: [Lesson({"batch": 5, "seq": 7})]))
+    result = anyshape.export(FourWays(), lambda batch=3, seq=4: torch.randn(batch, seq))
+    assert result.is_kept
+    assert judged[0] == 1  # one program for all sizes, which was wrong
+    assert judged[-2:] == [4, 4]
+    assert judged.count(1) == 1
 
 
 def test_a_narrower_domain_needs_no_other_capture(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: Ex
 
 def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: ExportContext) -> Attempt:
     """The method in one way after another, until its file is right or no other way is left."""
-    way: _Way | None = _Way()
+    way: _Way | None = _Way(tuple(context.blamed) if method.has_regions and not context.is_part else ())
     while way is not None:
         context.tell(f"capturing ({method.name})", 0, 0)
         captured = _capture(method, replace(captures, opens_empty_sizes=way.opens_empty_sizes), way)
@@ -62,6 +62,10 @@ def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: Expo
             return captured
         attempt = judge_capture(captured, context)
         way = _next_way(way, attempt, len(captured.regions), method)
+        if (
+            way is not None and not context.is_part
+        ):  # rules that are learned again need not be compared without them again
+            context.blamed.extend(guard for guard in way.apart if guard not in context.blamed)
     return attempt
 
 

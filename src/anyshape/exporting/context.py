@@ -17,7 +17,7 @@ from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
 from anyshape.modules.registered import Translation
 from anyshape.modules.user_code import numbers_in_code
-from anyshape.records.captured import Captured
+from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.translate.registry import Translator
@@ -67,6 +67,7 @@ class ExportContext:
     counterexamples: tuple[Sizes, ...] = ()  # sizes at which a rung has seen the module do something else
     programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
     refused_before: tuple[Sizes, ...] | None = None  # in lessons so far; None: no more lessons
+    blamed: list[Guard] = field(default_factory=list)  # guards that comparisons have shown to separate answers so far
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
     @cached_property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from anyshape.exporting.stage_clock import StageClock
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
+from anyshape.records.captured import Guard
 from anyshape.records.explored import Explored, Lesson
 from anyshape.records.export import Attempt, Export
 from anyshape.records.runs import StageTime
@@ -134,6 +135,7 @@ class _Job:
     tell: Tell
     limit: TimeLimit
     known: KnownBefore
+    blamed: list[Guard] = field(default_factory=list)
 
     @cached_property
     def translator(self) -> Translator:
@@ -204,6 +206,7 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> 
         limit=job.limit,
         programs=tried.programs,
         translator=job.translator,
+        blamed=job.blamed,
         refused_before=tuple(lesson.sizes for lesson in lessons) if learns_again else None,
     )
     attempts, narrowings = climb(context)

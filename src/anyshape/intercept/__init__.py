@@ -6,6 +6,7 @@ What is replaced, and when:
                                        `min`, `max`, `math.pow` that torch.export replaces       patching
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
+                                       values of small tensors of Python numbers                 small_constants
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while conditions are looked for    `bool()` of conditions on sizes                           needless_conditions
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import AnyshapeError, Source
 from anyshape.intercept.control_flow import eager_under_modes
@@ -103,7 +104,8 @@ class Reference:
     """Runs a module in eval mode and without gradients; a context manager that puts everything back.
 
     `noted` has inputs of calls that drew random numbers, or wrote what no call before had written: a rare value or a far
-    size may be what makes it.
+    size may be what makes it. Of calls that wrote the same it has the smallest inputs that were answered: the module
+    is called with them again.
     """
 
     def __init__(self, module: torch.nn.Module, flatten: Flatten) -> None:
@@ -113,8 +115,7 @@ class Reference:
         self._allowance = allowance()
         self._answers = KeptAnswers()
         self._foreseen = ForeseenRefusals()
-        self.noted: list[CallInputs] = []
-        self._known: set[tuple[bool, Written]] = {(False, frozenset())}
+        self._noted: dict[tuple[bool, Written], tuple[tuple[bool, int], CallInputs]] = {}
         self._example_outputs: list[tuple[tuple[str, str], ...] | None] = []  # empty until they are asked for
 
     def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
@@ -126,20 +127,21 @@ class Reference:
         self._state.random.restore()
         if draw is not None:
             torch.manual_seed(draw)
-        started, has_drawn = perf_counter(), False
+        started, has_drawn, has_answered = perf_counter(), False, False
         try:
             with torch.no_grad(), quiet(), memory_ceiling(self._allowance), eager_under_modes():
                 self.module.eval()
                 with self._foreseen.raised_early():
                     outputs = self.module(*given[0], **given[1])
                 has_drawn = draw is None and self._state.random.is_advanced()
+                has_answered = True
                 return self._answer(outputs, perf_counter() - started)
         except AnyshapeError:  # an output that no file has: true at all sizes
             raise
         except Exception as error:
             return _refusal(error, self.module)
         finally:
-            self._note(inputs, has_drawn, self._state.restore())
+            self._note(inputs, (has_drawn, self._state.restore()), has_answered)
 
     def recall(self, inputs: CallInputs) -> Answer | Refused:
         """The same as `run`; where an earlier call that took long had equal inputs, its answer."""
@@ -162,10 +164,17 @@ class Reference:
             self._example_outputs.append(None if isinstance(answer, Refused) else answer.outputs)
         return self._example_outputs[0]
 
-    def _note(self, inputs: CallInputs, has_drawn: bool, written: Written) -> None:
-        if (has_drawn, written) not in self._known and len(self.noted) < _MOST_NOTED:
-            self._known.add((has_drawn, written))
-            self.noted.append(inputs)
+    @property
+    def noted(self) -> list[CallInputs]:
+        return [inputs for _, inputs in self._noted.values()]
+
+    def _note(self, inputs: CallInputs, kind: tuple[bool, Written], has_answered: bool) -> None:
+        if not any(kind) or (kind not in self._noted and len(self._noted) >= _MOST_NOTED):
+            return
+        leaves = tree_leaves((inputs.args, dict(inputs.kwargs)))
+        size = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+        if kind not in self._noted or (not has_answered, size) < self._noted[kind][0]:
+            self._noted[kind] = ((not has_answered, size), inputs)
 
     def _answer(self, outputs: Any, seconds: float) -> Answer:
         # Before the state is put back: an output may be a view of it.
