@@ -82,7 +82,9 @@ def telling_sizes(
     fresh = [dict(sizes) for sizes in proposed if tuple(sorted(sizes.items())) not in known]
     found = [sizes for sizes in fresh[: 2 * count] if answers(sizes)][:count]
     if len(found) < count // 2:
-        drawn = (sizes for sizes in _draw(declared, largest or 60, strides) if tuple(sorted(sizes.items())) not in known)
+        drawn = (
+            sizes for sizes in _draw(declared, largest or 60, strides) if tuple(sorted(sizes.items())) not in known
+        )
         found += [sizes for sizes, _ in zip(drawn, range(8 * count), strict=False) if answers(sizes)][
             : count - len(found)
         ]
@@ -169,6 +171,7 @@ def accidents(declared: Declared, sizes: Sizes) -> int:
 LayOver = Callable[[Sequence[Trace]], Template]
 
 _ROUNDS = 5
+_FEWEST_ROUNDS = 3  # however busy the machine is
 _MORE_TRACES = 2
 
 
@@ -241,7 +244,7 @@ class Learner:
             if again.rules() == rules:
                 return Lesson(again, len(traces), len(fresh))
             traces += fresh
-            if time.monotonic() - began > plan.seconds:
+            if turn + 1 >= _FEWEST_ROUNDS and time.monotonic() - began > plan.seconds:
                 break
         raise not_predicted(None, _ROUNDS)
 

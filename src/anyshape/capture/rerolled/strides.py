@@ -1,7 +1,7 @@
 """Loops that take a dim in parts: by how much the dim grows for one more step, found by conditions of a capture.
 
-    for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
-    sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
+for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
+sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _pins(conditions: Iterable[Condition]) -> Iterator[tuple[Compare, str]]:
 
 
 def _points(declared: Declared, pin: Compare, dim: str) -> Iterator[Sizes]:
-    """The smallest sizes of the dim at which the expression has its value, one more, and so on; the others as in the example."""
+    """The smallest sizes of the dim at which the expression has its value, one more, and so on, beside those of the example."""
     assert isinstance(pin.right, Number)
     example = declared.example_sizes
     usual = [Compare("==", Ref(name), Number(size)) for name, size in example.items() if name != dim]
