@@ -88,9 +88,9 @@ def check_growth(
     """
     example = declared.example_sizes
     points = [{**example, name: example[name] + stride} for name, stride in strides.items()]
-    first = [example, *points] if points else first_sizes(declared, answers, _SMALL, _FEW)
+    small: Sequence[Sizes] = [example, *points] if points else first_sizes(declared, answers, _SMALL, _FEW)
     traces = []
-    for sizes in sorted(first, key=lambda sizes: sum(sizes.values())):
+    for sizes in sorted(small, key=lambda sizes: sum(sizes.values())):
         try:
             traces.append(recorder.trace(sizes))
         except Exception:  # the learner traces too, and says what is wrong
