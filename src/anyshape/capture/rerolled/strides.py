@@ -27,10 +27,10 @@ def find_stride(
     """A dim with its stride, and the condition that shows it; None if traces grow with none of these conditions."""
     for condition, dim in _pins(conditions):
         points = list(_points(declared, condition, dim))
-        for chosen in (points[1:], points[:-1]):  # the smallest sizes of all may have a path of their own
-            stride = _stride([point[dim] for point in chosen])
-            if stride is not None and all(map(answers, chosen)) and grows_evenly(recorder, chosen):
-                return dim, stride, condition
+        chosen = points[1:] if len(points) == _STEPS else points  # the smallest sizes may have a path of their own
+        stride = _stride([point[dim] for point in chosen])
+        if stride is not None and all(map(answers, chosen)) and grows_evenly(recorder, chosen):
+            return dim, stride, condition
     return None
 
 
