@@ -43,3 +43,8 @@ def test_what_repeats_equally_often_is_no_loop() -> None:
 def test_traces_without_a_common_form_are_refused() -> None:
     with pytest.raises(Unaligned):
         roll_up([_trace("xabcy"), _trace("xdefgy")])
+
+
+def test_a_block_that_stands_at_several_places_equally_often_at_every_size_is_no_loop() -> None:
+    first, _ = roll_up([_trace("aaax" + "bcd" * 4 + "ay"), _trace("aaax" + "bcd" * 3 + "ay")])
+    assert _form(first) == [".", ".", ".", ".", [[".", ".", "."]] * 4, ".", "."]

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from anyshape.capture.generalized import capture_generalized
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.generalized.traced_regions import capture_both, cuts
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.rerolled.strides import find_stride
 from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
-from anyshape.domain import Compare, dims_of
+from anyshape.domain import Compare, Condition, dims_of, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 
@@ -50,6 +51,8 @@ class CaptureContext:
     """Symbolic captures by their sizes. A rung gives away copies: translation changes programs in place."""
     strides: dict[str, int] = field(default_factory=dict, hash=False)
     """By how much a dim grows for one more step of a loop over parts of it, as conditions on sizes have shown."""
+    branches: list[Condition] = field(default_factory=list, hash=False)
+    """Conditions of the user's code under which such a loop was captured."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
@@ -124,7 +127,13 @@ def _stop_at_parts(first: Captured, context: CaptureContext) -> None:
     if found is not None:
         dim, stride, condition = found
         context.strides[dim] = stride
+        context.branches.extend(_branches(first))
         raise EndlessRegions(pins[condition])
+
+
+def _branches(first: Captured) -> list[Condition]:
+    own = [guard for guard in first.guards if guard.by_user and guard.status != "proved" and not _is_pin(guard)]
+    return [guard.condition for guard in own if guard.condition is not None]
 
 
 def _is_pin(guard: Guard) -> bool:
@@ -137,7 +146,37 @@ def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
 
 
 def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
+    """Loops from traces. The other side of a branch beside a loop is captured symbolically, where it has no loop."""
+    for condition in context.branches:
+        captured = _reroll_inside(context, condition, apart) if cuts(context.declared, condition) else None
+        if captured is not None:
+            return captured
     return _from_traces(partial(capture_rerolled, strides=context.strides), context)
+
+
+def _reroll_inside(context: CaptureContext, condition: Condition, apart: tuple[Guard, ...]) -> Captured | None:
+    """Loops where the condition holds, and one program elsewhere; None where there is none."""
+    beside = _capture_beside(context, negate(condition))
+    if beside is None:
+        return None
+    others = [other for other in context.branches if other != condition]
+
+    def inside(declared: Declared) -> Captured:
+        return _rerolled(replace(context, declared=declared, branches=others), apart)
+
+    return capture_both(context.declared, condition, inside, lambda _: beside)
+
+
+def _capture_beside(context: CaptureContext, condition: Condition) -> Captured | None:
+    """One program for the sizes at which a condition holds; None where there are several, or none can be captured."""
+    declared = replace(context.declared, domain=context.declared.domain.narrowed(condition))
+    sizes = choose_trace_sizes(declared, context.answers, condition)
+    if sizes is None:
+        return None
+    captured = capture_symbolically(context.module, declared, sizes, context.decompose)
+    if isinstance(captured, Stopped) or any(guard.by_user and guard.status != "proved" for guard in captured.guards):
+        return None
+    return captured
 
 
 def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> Captured:

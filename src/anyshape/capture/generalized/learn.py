@@ -171,6 +171,7 @@ def accidents(declared: Declared, sizes: Sizes) -> int:
 LayOver = Callable[[Sequence[Trace]], Template]
 
 _ROUNDS = 5
+_FEWEST_ROUNDS = 3  # however busy the machine is
 _MORE_TRACES = 2
 
 
@@ -243,7 +244,7 @@ class Learner:
             if again.rules() == rules:
                 return Lesson(again, len(traces), len(fresh))
             traces += fresh
-            if time.monotonic() - began > plan.seconds:
+            if turn + 1 >= _FEWEST_ROUNDS and time.monotonic() - began > plan.seconds:
                 break
         raise not_predicted(None, _ROUNDS)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -199,13 +200,18 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
         side = _side(refusal, declared, find_side) if depth else None
         if side is None:
             raise
-        first, second = (
-            _under(condition, capture_sides(_narrowed(declared, condition), capture, find_side, depth - 1))
-            for condition in (side, negate(side))
-        )
-        if len(first.outputs) != len(second.outputs):
+        deeper = partial(capture_sides, capture=capture, find_side=find_side, depth=depth - 1)
+        both = capture_both(declared, side, deeper, deeper)
+        if both is None:
             raise
-        return _join(first, second)
+        return both
+
+
+def capture_both(declared: Declared, side: Condition, inside: Capture, outside: Capture) -> Captured | None:
+    """The sizes at which a condition holds and all others, each captured by itself; None where the outputs differ in number."""
+    first = _under(side, inside(_narrowed(declared, side)))
+    second = _under(negate(side), outside(_narrowed(declared, negate(side))))
+    return _join(first, second) if len(first.outputs) == len(second.outputs) else None
 
 
 def _side(refusal: CaptureRefused, declared: Declared, find_side: FindSide) -> Condition | None:
@@ -213,10 +219,10 @@ def _side(refusal: CaptureRefused, declared: Declared, find_side: FindSide) -> C
     if refusal.finding.reason is Reason.PATH_DEPENDS_ON_SIZES:
         return find_side(declared)
     found = find_break(refusal.seen, declared.domain.names)
-    return found if found is not None and _cuts(declared, found) else None
+    return found if found is not None and cuts(declared, found) else None
 
 
-def _cuts(declared: Declared, condition: Condition) -> bool:
+def cuts(declared: Declared, condition: Condition) -> bool:
     """Whether the domain has sizes on both sides."""
     try:
         return all(find_point(declared.domain, side) is not None for side in (condition, negate(condition)))

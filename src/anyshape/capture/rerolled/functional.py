@@ -213,6 +213,7 @@ _VIEWS: dict[Any, Any] = {
     _aten.unsqueeze.default: _back_unsqueeze,
     _aten.view.default: _back_reshape,
     _aten.reshape.default: _no_way,  # a view or a copy, as the sizes will have it
+    _aten.contiguous.default: _no_way,
     _aten.squeeze.dim: _no_way,
     _aten.permute.default: _no_way,
     _aten.expand.default: _no_way,

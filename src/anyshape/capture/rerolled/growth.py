@@ -88,7 +88,7 @@ def check_growth(
     """
     example = declared.example_sizes
     points = [{**example, name: example[name] + stride} for name, stride in strides.items()]
-    small = [example, *points] if points else first_sizes(declared, answers, _SMALL, _FEW)
+    small: Sequence[Sizes] = [example, *points] if points else first_sizes(declared, answers, _SMALL, _FEW)
     traces = []
     for sizes in sorted(small, key=lambda sizes: sum(sizes.values())):
         try:

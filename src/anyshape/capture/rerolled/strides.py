@@ -27,10 +27,10 @@ def find_stride(
     """A dim with its stride, and the condition that shows it; None if traces grow with none of these conditions."""
     for condition, dim in _pins(conditions):
         points = list(_points(declared, condition, dim))
-        for chosen in (points[1:], points[:-1]):  # the smallest sizes of all may have a path of their own
-            stride = _stride([point[dim] for point in chosen])
-            if stride is not None and all(map(answers, chosen)) and grows_evenly(recorder, chosen):
-                return dim, stride, condition
+        chosen = points[1:] if len(points) == _STEPS else points  # the smallest sizes may have a path of their own
+        stride = _stride([point[dim] for point in chosen])
+        if stride is not None and all(map(answers, chosen)) and grows_evenly(recorder, chosen):
+            return dim, stride, condition
     return None
 
 
@@ -59,7 +59,7 @@ def _pins(conditions: Iterable[Condition]) -> Iterator[tuple[Compare, str]]:
 
 
 def _points(declared: Declared, pin: Compare, dim: str) -> Iterator[Sizes]:
-    """The smallest sizes of the dim at which the expression has its value, one more, and so on; others as in the example."""
+    """The smallest sizes of the dim at which the expression has its value, one more, and so on, beside those of the example."""
     assert isinstance(pin.right, Number)
     example = declared.example_sizes
     usual = [Compare("==", Ref(name), Number(size)) for name, size in example.items() if name != dim]
