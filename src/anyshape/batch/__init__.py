@@ -25,6 +25,7 @@ Files, in the order in which data flows:
     keeping           its folder, put in its place
     rows              the result of one model
     summary           rows as tables
+    batch_page        the page of a batch
 """
 
 from anyshape.batch.many import Batch, export_many

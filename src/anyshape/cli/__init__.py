@@ -13,7 +13,7 @@ Files, in the order in which data flows:
     file_commands    bench, fix, freeze
     deploy_command   deploy
     ray_address      --ray
-    ray_check        check --ray
+    ray_comparisons  check --ray, export --ray
     reports          --report
     batch_progress   progress of a batch
     output           what goes to stdout, and what to stderr

@@ -8,6 +8,7 @@ Files, in the order in which data flows:
     count_growth       predict those counts at larger sizes
     limits             climb to large sizes, and bisect where the module begins to raise
     evidence           which points to try next
+    trial_allowance    how many further points may be tried
     rule_grammar       the kinds of rules there are
     rules              points at which it answered or raised -> rules
     left_out           static axes that have to follow a dim

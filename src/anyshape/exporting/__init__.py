@@ -10,6 +10,7 @@ Files, in the order in which data flows:
     ladder            RUNGS: all rungs in order, until one gives a file that is right
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify
+    elsewhere         comparisons that other processes make
     output_axes       output axes of captures that are not proved, checked against the module
     decided           the rung for models that decide by values
     bounded           smaller domains: 64 bits, captures without proof

@@ -21,12 +21,14 @@ Files, in the order in which data flows:
     patching               replace names for the exporting thread, restore them afterwards: the one patch manager
     call_sites             redirect calls of builtins inside given functions, by other code objects
     quiet                  keep what libraries log, print and warn away from stderr
+    collector              run Python's garbage collector less often
     replay                 calls of a module from its first state, under chosen random numbers
     withheld_draws         calls without torch's random numbers: does the result depend on them?
     operation_counts       count the operators and elements of a call on fake tensors
     open_numbers           `int`, `len`, `math` in the user's code on open sizes
     real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays            numpy's arrays and functions on open sizes
+    small_constants        small tensors of Python numbers keep their values
     torch_array_functions  torch functions that take or return numpy arrays
     int_arithmetic         Python's arithmetic of ints and floats, on tensors without axes
     python_numbers         ints and floats that Python read from tensors, kept as tensors

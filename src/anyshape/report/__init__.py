@@ -5,6 +5,7 @@ Files, in the order in which data flows:
     text             results as text
     plain            results as JSON
     columns          tables of 80 columns
+    amounts          amounts of bytes
     progress_line    progress while something runs
     github           findings on GitHub Actions
     axes_found       the result of `anyshape axes`

@@ -3,6 +3,7 @@
 Files, in the order in which data flows:
 
     registry          torch.onnx's operator library, with our translations before it
+    operator_library  torch.onnx's library, with signatures only of what is needed
     custom            the user's own translations, as that registry takes them
     inlining          custom operators without a translation -> their Python bodies
     known_values      what is known of an fx node without running it

@@ -5,6 +5,7 @@ Files, in the order in which data flows:
     request           VerifyRequest: file, module, inputs, options
     asking            what to compare: sizes, inputs, names
     plan              which trials to make, in which order
+    shared_plan       the plan in a form that travels
     edge_values       values that random numbers hardly ever have
     patterns          changes of one tensor for edge values
     reference         run the user's module: expected outputs

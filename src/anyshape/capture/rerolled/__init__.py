@@ -3,6 +3,7 @@
 Files, in the order in which data flows:
 
     growth         whether traces grow with a dim, and at which sizes to trace
+    strides        loops that take a dim in parts: how much one more step takes
     functional     writes into tensors -> new tensors
     blocks         x a b c a b c y -> x (a b c)*2 y
     demands        which values of a loop the rest needs

@@ -14,4 +14,6 @@ Files, in the order in which data flows:
     shown_text       names and messages as safe text
     page_view        words and rows for the templates
     render_page      facts -> HTML
+    comparison_page  the page of two files
+    many_page        the page of many models
 """
