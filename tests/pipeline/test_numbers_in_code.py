@@ -86,6 +86,15 @@ def test_numbers_of_code_globals_and_attributes_are_found() -> None:
     assert {61, 300} <= set(numbers_in_code(Attribute()))
 
 
+class Default(nn.Module):
+    def forward(self, x, chunk: int = 640, *, limit: int = 1300):
+        return x[:, :chunk] if x.shape[1] > limit else x
+
+
+def test_defaults_of_parameters_are_numbers_of_the_code() -> None:
+    assert {640, 1300} <= set(numbers_in_code(Default()))
+
+
 def test_numbers_of_named_functions_properties_and_inner_code_are_found() -> None:
     assert {55, 77, 1234} <= set(numbers_in_code(nn.Sequential(Calling())))
 

@@ -143,13 +143,17 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
 
 
 def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
-    """Numbers in the code of a module and its parts, in what that names, and in their attributes; those in texts come last."""
+    """Numbers in the code of a module and its parts, in defaults of parameters, in what that names, and in their attributes.
+
+    Those in texts come last.
+    """
     values: list[Any] = []
     for function in user_functions(module):
         for code in codes_of(function):
             values += [value for value in code.co_consts if value != function.__doc__]
             values += [function.__globals__.get(name) for name in code.co_names]
         values += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+        values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for part in user_parts(module):
         values += vars(part).values()
     for kind in dict.fromkeys(type(part) for part in user_parts(module)):
