@@ -180,7 +180,7 @@ def _same_bound(condition: Condition, known: Condition | str) -> bool:
 def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard, ...]:
     """Sizes that the program holds as constants, with no line to blame, decided against the domain.
 
-    They separate regions as the user's own conditions do: elsewhere the program cannot even be fed.
+    At other sizes the program does not take the inputs, so they split regions as the user's conditions do.
     """
     return tuple(
         decide_guard(Guard(condition, "", None, by_user=True), domain) for condition in dict.fromkeys(conditions)

@@ -65,7 +65,7 @@ class CaptureContext:
 
 @dataclass(frozen=True)
 class CaptureMethod:
-    """A way to capture. Guards handed to `capture` separate regions beside the user's own, if it `has_regions`."""
+    """A way to capture. `capture` gets further guards at which to split into regions, if it `has_regions`."""
 
     name: str
     capture: Callable[[CaptureContext, tuple[Guard, ...]], Captured]
@@ -104,7 +104,7 @@ def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard,
     Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
     """
     guards = [guard for guard in first.guards if guard.status != "proved" and (guard.by_user or _is_pin(guard))]
-    # torch asks again in the program that it has captured, where no line of the user's runs: one with a line goes before.
+    # The same condition may occur twice, once without a line of the user's: the guard with a line is preferred.
     ranked = sorted((*apart, *guards), key=lambda guard: guard.source is not None)
     by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
     unproved = [guard.condition for guard in (*apart, *first.guards) if guard.condition and guard.status != "proved"]

@@ -1,5 +1,7 @@
 """The graph's own defence: nodes by which a runtime that reports an index out of range refuses sizes outside the contract.
 
+The excess of a rule is by how much sizes break it, 0 where it holds.
+
     x, mask -> model     ->     x, mask -> Shape -> excess of each rule -> Gather named with the rule -> 0
                                 x -> Reshape(x, zeros) -> model
 

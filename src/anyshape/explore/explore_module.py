@@ -78,9 +78,9 @@ def explore(
 
     `lessons` are refusals that refuted the rules which were learned without them. `candidates` gives conditions that captures
     show, where the grammar alone has no rules that explain the refusals well: those of one capture, then those of further ones
-    at refused sizes as well, which are made only where the first do not suffice. `few`: nothing is compared later; where calls
-    are dear, only the most informative points are tried, by calls that are stopped early, and the last size before the module
-    refuses is not called at all.
+    at refused sizes as well, which are made only where the first do not suffice. `few` is set where nothing is
+    compared later. Then, where calls are dear, only the most informative points are tried, by calls that are stopped early,
+    and the last size before the module refuses is not called at all.
     """
     domain = declared.domain
     trial_log = TrialLog(try_sizes)

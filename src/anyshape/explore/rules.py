@@ -68,7 +68,7 @@ def find_hole(rule: Condition) -> int | None:
 def fresh_points(
     domain: Domain, rules: Rules, answered: Sequence[Sizes], allowed: Callable[[Sizes], bool], seed: int
 ) -> Iterator[dict[str, int]]:
-    """Points that could refute the rules: beside their numbers, then at random, half inside and half outside of one rule.
+    """Points that could refute the rules: beside their numbers, then at random, half where all hold, half where one fails.
 
     Where chance finds too few inside, as of rules that tie dims in their own way, those of a small box follow.
     """

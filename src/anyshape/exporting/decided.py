@@ -5,7 +5,8 @@
 
 Every part goes up the whole ladder and is verified by itself, against the module with these decisions fixed; the
 file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
-where it is only computed with; where torch needs an int, it is a size to the parts, and the file takes its sign into account:
+where it is only computed with; where torch needs an int, each part gets it as the length of a further input, and the file
+chooses the part by its sign:
 
     x[:, : int(k)]            ->    If(k < 0, then: the part x[:, :-size], else: the part x[:, :size])
 """

@@ -40,7 +40,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rung:
-    """One way to a file. `is_due` decides, from the attempts so far, whether a rung is tried that is not one of the first.
+    """One method of making the file. Rungs without `is_due` are always tried, the others only if it is true.
 
     `share` is the part of the time that is left which it may take.
     """
@@ -65,7 +65,7 @@ _FIRST = tuple(rung for rung in RUNGS if rung.is_due is None)
 
 
 def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
-    """The attempts of all rungs until one is right, and what the user's consent to a smaller domain came to."""
+    """The attempts of all rungs until one is right, and findings about a domain that `accept_narrower` made smaller."""
     attempts, narrowings = (
         _climb_to_consent(context) if context.options.accept_narrower else (_climb_first(context), ())
     )

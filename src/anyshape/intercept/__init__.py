@@ -3,12 +3,12 @@
 What is replaced, and when:
 
     while any export runs              warnings, logging and stderr of libraries                 quiet
-                                       `min`, `max`, `math.pow` that torch.export replaces       patching
+                                       torch's own `min`, `max`, `math.pow`, in our thread alone  patching
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
                                        values of small tensors of Python numbers                 small_constants
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
-    while conditions are looked for    `bool()` of conditions on sizes                           needless_conditions
+    while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
     modes                              torch's fused encoder layer, switched off                 patching
 

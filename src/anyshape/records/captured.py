@@ -133,8 +133,8 @@ class Captured:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the domain implies every condition of the capture. Without a program, nothing is known of any; where
-        values decide between programs, the conditions on the sizes are not all."""
+        """Whether the domain implies every condition of the capture. False without a program (the rung `legacy`), and where
+        values choose between programs."""
         is_whole = bool(self.regions) and not self.decisions and not self.refused
         return is_whole and all(guard.status == "proved" for guard in self.guards)
 
@@ -158,7 +158,7 @@ class Captured:
 def _fails_at_few(condition: Condition | None) -> bool:
     """Whether a condition leaves out one value of an expression, or those below 2: `n != 7`, `past + seq >= 2`.
 
-    Of several that are joined by `or`, all fail where one alone does: one such part is enough.
+    `a or b` fails only where both fail, so it fails at few sizes if one part does.
     """
     if isinstance(condition, AnyOf):
         return any(map(_fails_at_few, condition.parts))

@@ -54,7 +54,7 @@ class Cost:
 class SizePlan:
     """Sizes to compare with several draws of values, sizes to compare once, and sizes that are left out, with reasons.
 
-    Every size that was proposed is in one of the three. `decisive` are those of the sizes that no budget leaves out.
+    Every size that was proposed is in one of the three. `decisive` are the sizes that are always compared.
     """
 
     sizes: tuple[dict[str, int], ...]

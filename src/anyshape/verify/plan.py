@@ -1,8 +1,8 @@
 """Which trials to make, the most telling first, and fewer of them where calls of the module are dear.
 
 Every size gets one draw of random values, its own; edge values and further draws go to a few middling sizes, since a
-branch on values seldom depends on sizes, and sizes of 1 make many values look alike. Sizes that are to be compared once,
-mostly large ones, get a single draw. A small model on small inputs gets
+branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference. Sizes in
+`request.once`, mostly large ones, get a single draw. A small model on small inputs gets
 more draws: they cost next to nothing, and a mistake that shows on one value in fifty takes many values to see.
 
 decisive sizes                always, with one draw of values each

@@ -27,8 +27,8 @@ from anyshape.runtime.dtypes import Array
 from anyshape.verify.reference import CallInputs, Reference
 
 SINGLE_FACTOR = 2.0**-28
-"""The epsilon of doubles that are multiplied by a number in single precision: attributes of ONNX operators are such numbers,
-and onnxruntime makes them of the factors of a matrix product, whose rounding counts once."""
+"""The epsilon of float64 outputs behind nodes with float32 numbers: attributes of ONNX operators, and factors that onnxruntime
+fuses into a matrix product."""
 
 _EPSILONS = {1: 2.0**-23, 10: 2.0**-10, 16: 2.0**-7}  # by ONNX's numbers of float, float16 and bfloat16
 _DOUBLE, _FLOAT_ATTRIBUTES = 11, (1, 6)
@@ -144,7 +144,7 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
 
 
 def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) -> tuple[float, ...]:
-    """For each output of the file the epsilon that both witnesses allow for this output; () where nothing is known.
+    """For each output of the file the smaller epsilon of file and module; () where nothing is known.
 
     What the module computes counts, not what it is given: `x.half()` of an input is the same number for both.
     """

@@ -26,8 +26,8 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
 _ATTEMPTS = ((12, False), (36, True))
-"""How long traces may be, and whether steps may double: traces of loops are as long as their loops, so few steps first,
-and more where a block repeats too rarely to be seen."""
+"""How long traces may be, and whether loops such as `d *= 2` are allowed: traces of loops are as long as their loops,
+so few steps first, and more where a block repeats too rarely to be seen."""
 _DEEPEST = 2
 _LONG = 1200
 
@@ -43,8 +43,8 @@ def capture_rerolled(
 ) -> Captured:
     """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
 
-    `answers`: whether the module answers at given sizes in eager mode; `suspects` are sizes at which a step of a loop
-    may do something else; `strides` are those of loops that take a dim in parts.
+    `answers`: whether the module answers at given sizes in eager mode; `suspects` are sizes near numbers of the user's
+    code, where a branch may switch; `strides` are those of loops that take a dim in parts.
     """
     recorder = Recorder(module, declared, traces)
     telling = choose_suspects(recorder, declared, answers, suspects, strides)
