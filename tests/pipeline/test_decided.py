@@ -177,12 +177,28 @@ def test_questions_that_change_their_kind_are_refused_with_their_line() -> None:
     class Either(nn.Module):
         def forward(self, x):
             if x.shape[0] > 3:
-                return x[:, : int(x.abs().sum())]
+                for _ in range(int(x.abs().sum())):
+                    x = torch.tanh(x) + 1
+                return x
             return x * 2 if x.sum() > 0 else x
 
     with pytest.raises(anyshape.AnyshapeError) as caught:
         anyshape.export(Either(), lambda b=2: torch.randn(b, 4))
     assert caught.value.finding.where is not None
+
+
+def test_a_slice_by_a_value_on_one_side_of_a_branch_on_sizes(tmp_path) -> None:
+    class Either(nn.Module):
+        def forward(self, x):
+            if x.shape[0] > 3:
+                return x[:, : int(x.abs().sum())]
+            return x * 2 if x.sum() > 0 else x
+
+    model, path = Either(), tmp_path / "m.onnx"
+    export(model, lambda b=2: torch.randn(b, 4), path)
+    for batch in (1, 3, 4, 50):
+        for x in (torch.randn(batch, 4), torch.zeros(batch, 4), torch.rand(batch, 4) * 0.02):
+            assert_same(model, path, x)
 
 
 def test_what_follows_from_weights_alone_is_no_question() -> None:

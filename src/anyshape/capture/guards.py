@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.sympy_terms import condition_of, sizes_against
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, decide, dims_of, find_bound, find_point
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
 from anyshape.modules.frames import is_users, make_source, only_passes_on, source_of_running_code, source_of_stack_text
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.fx import Node
 
+_NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
 _NO_SIZE = sys.maxsize // 2  # torch's bound of what follows from values; no memory holds so many elements
 
 
@@ -192,7 +193,18 @@ def decide_guard(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    return Guard(guard.condition, guard.text, guard.source, guard.by_user, decision.status, decision.counterexample)
+    fails_small = decision.status != "proved" and _fails_small(guard.condition, domain)
+    return replace(guard, status=decision.status, counterexample=decision.counterexample, fails_small=fails_small)
+
+
+def _fails_small(condition: Condition, domain: Domain) -> bool:
+    """Whether a condition holds wherever none of its dims is small, among those that can be larger."""
+    dims = [domain.dim(name) for name in dims_of(condition) if name in domain.names]
+    large = [
+        Compare(">=", Ref(dim.name), Number(_NOT_SMALL)) for dim in dims if dim.max is None or dim.max >= _NOT_SMALL
+    ]
+    beyond = domain.with_relations(*large)
+    return isinstance(find_point(beyond), Mapping) and decide(beyond, condition).status == "proved"
 
 
 def _terms(environment: Any) -> Iterator[tuple[Any, Any]]:

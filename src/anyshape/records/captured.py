@@ -21,6 +21,7 @@ class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
+    `fails_small`: it fails only where one of its dims is 1 or 2.
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
@@ -31,6 +32,7 @@ class Guard:
     by_user: bool
     status: Status = "unknown"
     counterexample: Mapping[str, int] | None = field(default=None, hash=False)
+    fails_small: bool = False
     further: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
 
 
@@ -143,9 +145,10 @@ class Captured:
         """Whether sizes were symbolic in the capture, and every condition is proved, or fails at few sizes, which are compared.
 
         Such a capture has no size that only a trace shows: it is promised on all of its domain. Beyond a condition that fails
-        at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows.
+        at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows. Where the
+        condition is a line of the user's, the other side was captured as well.
         """
-        is_known = all(guard.status == "proved" or _fails_at_few(guard.condition) for guard in self.guards)
+        is_known = all(guard.status == "proved" or _is_seen_beyond(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
         return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
 
@@ -155,8 +158,14 @@ class Captured:
         return self.strategy == SYMBOLIC
 
 
-def _fails_at_few(condition: Condition | None) -> bool:
-    """Whether a condition leaves out one value of an expression, or those below 2: `n != 7`, `past + seq >= 2`.
+def _is_seen_beyond(guard: Guard) -> bool:
+    """Whether all that matters is known where a guard fails: a branch of the user's, or so few sizes that all are compared."""
+    is_branch = guard.by_user and guard.source is not None
+    return guard.condition is not None and (is_branch or guard.fails_small or _fails_at_few(guard.condition))
+
+
+def _fails_at_few(condition: Condition) -> bool:
+    """Whether a condition leaves out one value of an expression: `n != 7`.
 
     `a or b` fails only where both fail, so it fails at few sizes if one part does.
     """
@@ -164,7 +173,4 @@ def _fails_at_few(condition: Condition | None) -> bool:
         return any(map(_fails_at_few, condition.parts))
     if isinstance(condition, All):
         return all(map(_fails_at_few, condition.parts))
-    if not isinstance(condition, Compare) or not isinstance(condition.right, Number):
-        return False
-    lower_end = {">=": 2, ">": 1}.get(condition.op)
-    return condition.op == "!=" or (lower_end is not None and condition.right.value <= lower_end)
+    return isinstance(condition, Compare) and condition.op == "!=" and isinstance(condition.right, Number)
