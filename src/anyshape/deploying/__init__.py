@@ -1,4 +1,4 @@
-"""From a file's contract to what serves it: TensorRT, Triton, OpenVINO, a page in a browser. One file for each target.
+"""Write the files that TensorRT, Triton, OpenVINO or a browser need to run a model, from its contract. One file for each target.
 
 Files, in the order in which data flows:
 

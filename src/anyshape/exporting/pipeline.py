@@ -61,7 +61,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
             error = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
         except PromiseBroken as broken:
             took, stages = time.monotonic() - began, clock.times
-            with comparing_elsewhere(None):  # nobody else has the edited module
+            with comparing_elsewhere(None):  # other processes have only the module as it was
                 try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
             total = time.monotonic() - began
             broken.run = replace(facts, seconds=total, stages=(*stages, StageTime("trying the fix", total - took)))
@@ -139,7 +139,7 @@ class _Job:
 
     @cached_property
     def translator(self) -> Translator:
-        """One for all lessons, as their programs are the same: it knows what it has decomposed."""
+        """One translator for the whole export: it keeps the programs that it has decomposed."""
         return Translator(users=self.options.translations)
 
 

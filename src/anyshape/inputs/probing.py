@@ -128,7 +128,7 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
 
 
 def _move_together(prober: _Prober, base: Point, ties: Ties) -> None:
-    """More observations where dims are tied: a product of two that cannot move apart is told from few by luck alone."""
+    """Make more observations where dims are tied: few of them cannot show which dims a product has."""
     for offset in range(1, 9) if ties.follows else ():
         moved = {name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(base.items())}
         point = ties.complete(moved)

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from anyshape.intercept.int_arithmetic import WHOLE_DTYPES
 from anyshape.intercept.python_numbers import axis_of_item, is_plain_item
 
-_WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 IsOpen = Callable[[Any], bool]
 
 
@@ -50,7 +50,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 def _has_open_ends(item: slice, is_open: IsOpen) -> bool:
     ends = [end for end in (item.start, item.stop) if is_open(end)]
-    return bool(ends) and all(end.dtype in _WHOLE for end in ends)
+    return bool(ends) and all(end.dtype in WHOLE_DTYPES for end in ends)
 
 
 def _mask(whole: torch.Tensor, axis: int, ends: slice) -> torch.Tensor:

@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import control_flow_in_python
-from anyshape.intercept.int_arithmetic import ELEMENTWISE
+from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES
 from anyshape.intercept.masked_slices import call_with_mask, find_open_slice
 from anyshape.intercept.python_numbers import (
     PythonNumbers,
@@ -51,7 +51,6 @@ _SHAPES = {torch.full: 0, torch.Tensor.new_full: 1}
 _LOOKS = {"__get__", "dim", "is_floating_point", "is_complex", "numel", "size"}
 """Functions that look at a tensor, not at its value."""
 _COUNTING = {"argmax", "argmin", "count_nonzero", "bincount"}
-_WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 class Asked(BaseException):
@@ -125,7 +124,9 @@ class Questions(TorchFunctionMode):
         question = _question(func, args, kwargs) if depends else None
         if question is not None:
             decision = self._int_of(args[0]) if question[0] == "number" else self._decide(*question)
-            return int(decision) if func in _NUMBERS else decision  # Python wants an int here, and no symbol of one
+            return (
+                int(decision) if func in _NUMBERS else decision
+            )  # int() and index() must return a plain int, no symbol
         if func in (smaller, larger) and not all(map(self._is_number, args)):
             return self._compared(func, args)
         result = self._call(func, args, kwargs)
@@ -153,7 +154,7 @@ class Questions(TorchFunctionMode):
         """Whether a call reads a number that goes on as a tensor."""
         if func is real_number or (func is torch.Tensor.item and args[0].is_floating_point()):
             return True
-        is_int = func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE - {torch.bool})
+        is_int = func is whole_number or (func is torch.Tensor.item and args[0].dtype in WHOLE_DTYPES - {torch.bool})
         return is_int and self._ints_are != "sizes"
 
     def _read(self, func: Callable[..., Any], value: torch.Tensor) -> torch.Tensor:
@@ -259,7 +260,7 @@ def _question(
     """The question of a call, as a tensor without axes; None if it has none."""
     if func in _TRUTHS or (func is torch.Tensor.item and args[0].dtype == torch.bool):
         return "truth", args[0].reshape(()) != 0
-    if func in _NUMBERS or func is whole_number or (func is torch.Tensor.item and args[0].dtype in _WHOLE):
+    if func in _NUMBERS or func is whole_number or (func is torch.Tensor.item and args[0].dtype in WHOLE_DTYPES):
         return "number", args[0].reshape(()).to(torch.int64)
     if func in _EQUAL:
         same = args[0].shape == args[1].shape
