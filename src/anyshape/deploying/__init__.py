@@ -1,4 +1,4 @@
-"""Write the files that TensorRT, Triton, OpenVINO or a browser need to run a model, from its contract. One file for each target.
+"""Write the files that TensorRT, Triton, OpenVINO or a browser need to run a model, from its contract. One file a target.
 
 Files, in the order in which data flows:
 
