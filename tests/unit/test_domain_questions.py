@@ -20,6 +20,7 @@ from anyshape.domain import (
     parse_expr,
     range_of,
     smallest_point,
+    solve,
 )
 from anyshape.domain.solver_questions import _Search
 from anyshape.findings import InternalError
@@ -140,6 +141,12 @@ def test_not_knowing_is_an_error_that_survives_pickling() -> None:
     assert str(copy) == str(caught.value)
     assert "a*b == 1000003" in str(copy)
     assert decide(domain, parse_condition("a == 1"), timeout_ms=1) == Decision("unknown")
+
+
+def test_a_machine_that_is_four_times_slower_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 1000, 4))
+    monkeypatch.setattr(solve, "monotonic", lambda: next(seconds))
+    assert decide(OPEN, parse_condition("a*a >= a")).proved  # the solver is called 4 s after the start, of 2 s
 
 
 def test_when_time_ends_while_shrinking_the_best_so_far_is_the_counterexample(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Conditions put to z3: the only module that imports it.
 
 z3 divides as Euclid did, so `//` and `%` are encoded as Python has them; a comparison that divides by zero does not
-hold, as in `holds`. A session has one deadline for all of its checks.
+hold, as in `holds`. A session has one limit for all of its checks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from anyshape.domain.condition import All, AnyOf, Compare, Condition, Not, all_o
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref
 from anyshape.domain.solver_results import Undecided
 
+_STEPS_A_MS = 5000  # of z3 on a quiet machine: 3500 to 8000, by the kind of question
+_TIMES_SLOWER = 5  # so much longer a busy machine may take for the same steps
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -34,18 +36,18 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 class Session:
     """A solver over non-negative sizes of these names that collects conditions; alike checks share their work.
 
-    The time is a limit for all checks together; the effort, for each, counts z3's own steps (a million is half a
-    second or so): where the result must not depend on how busy the machine is.
+    The limit is counted in z3's own steps, so that a busy machine decides what a quiet one does: those of `timeout_ms` on
+    a quiet machine for all checks together, or `effort` for each. A clock ends what takes much longer.
     """
 
     def __init__(self, names: Sequence[str], timeout_ms: int, effort: int | None = None) -> None:
         self._timeout_ms = timeout_ms
-        self._deadline = monotonic() + timeout_ms / 1000
+        self._deadline = monotonic() + timeout_ms * (_TIMES_SLOWER if effort is None else 1) / 1000
+        self._effort = effort
+        self._steps_left, self._steps_taken = timeout_ms * _STEPS_A_MS, 0
         # A context of its own: sessions in several threads do not meet, and no result depends on earlier questions.
         self._context = z3.Context()
         self._solver = z3.SimpleSolver(ctx=self._context)
-        if effort is not None:
-            self._solver.set("rlimit", effort)
         self._refs = {name: z3.Int(name, self._context) for name in names}
         self._required: list[Condition] = []
         self._solver.add([ref >= 0 for ref in self._refs.values()])
@@ -105,12 +107,19 @@ class Session:
 
     def _check(self, conditions: Sequence[Condition], *switches: Any) -> Any:
         left_ms = int((self._deadline - monotonic()) * 1000)
-        if left_ms > 0:
+        if left_ms > 0 and self._steps_left > 0:
             self._solver.set("timeout", left_ms)
+            self._solver.set("rlimit", self._effort or self._steps_left)
             status = self._solver.check(*switches)
+            self._count_steps()
             if status != z3.unknown:
                 return status
         raise Undecided(format_condition(all_of([*self._required, *conditions])), self._timeout_ms)
+
+    def _count_steps(self) -> None:
+        if self._effort is None:
+            taken = self._solver.statistics().get_key_value("rlimit count")
+            self._steps_left, self._steps_taken = self._steps_left - (taken - self._steps_taken), taken
 
     def _condition(self, condition: Condition) -> Any:
         if isinstance(condition, Compare):
