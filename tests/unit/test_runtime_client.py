@@ -110,7 +110,7 @@ def test_a_hang_ends_at_the_time_limit_and_the_next_run_has_a_new_child(tmp_path
         with pytest.raises(ChildDied, match="took longer than 1 s") as caught:
             pending.result()
         assert caught.value.death is Death.TIMED_OUT
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30  # a busy machine; without the limit it never ends
         assert pid is not None
         assert wait_until_gone(pid)
         runner.submit(X).discard(0.2)

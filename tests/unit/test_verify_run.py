@@ -256,6 +256,11 @@ def test_a_hang_is_a_failure_with_its_sizes_and_the_rest_goes_on() -> None:
     assert verdict.smallest_failure.kind is FailureKind.TIMED_OUT
 
 
+def test_a_run_takes_no_longer_than_the_whole_verification_may() -> None:
+    verdict = judge(lambda x: -x, ENDLESS, sizes=[{"batch": 2, "seq": 5}], clock_s=0.5, locate_s=0.0, shrink_tries=0)
+    assert "longer than 0.5 s" in verdict.failures[0].message
+
+
 def test_want_of_memory_is_a_failure_with_its_sizes() -> None:
     text = """
       s = Shape<start = 1>(x)

@@ -165,7 +165,7 @@ def _pair(
 @contextmanager
 def _runners(paths: Paths, options: VerifyOptions) -> Iterator[tuple[ChildRunner, ChildRunner]]:
     limits = {
-        "time_limit_s": options.time_limit_s,
+        "time_limit_s": options.run_limit_s,
         "memory_limit": options.memory_limit,
         "providers": options.providers,
     }

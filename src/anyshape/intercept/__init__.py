@@ -6,9 +6,13 @@ What is replaced, and when:
                                        torch's own `min`, `max`, `math.pow`, in our thread alone  patching
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
+                                       the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 small_constants
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
+                                       torch's symbols for sizes, which may be 0                 capture/trace_sizes
+                                       the stack that torch records for a condition              capture/guards
+                                       conditions that choose between a view and a copy          capture/layout_conditions
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
     modes                              torch's fused encoder layer, switched off                 patching
 

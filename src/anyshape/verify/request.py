@@ -69,6 +69,11 @@ class VerifyOptions:
     share: tuple[int, int] = (0, 1)
     progress: Progress | None = None
 
+    @property
+    def run_limit_s(self) -> float:
+        """The seconds of one run in onnxruntime: no run may take longer than the whole verification."""
+        return min(self.time_limit_s, self.clock_s)
+
     def with_progress(self, tell: Callable[[str, int, int], None]) -> VerifyOptions:
         """The same options; each comparison is reported as a step of the stage "comparing"."""
         return replace(self, progress=lambda done, total, sizes: tell("comparing", done, total))

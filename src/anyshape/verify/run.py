@@ -237,7 +237,7 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
     return ChildRunner(
         options.runs or path,
         threads=_threads(request, path),
-        time_limit_s=options.time_limit_s,
+        time_limit_s=options.run_limit_s,
         memory_limit=options.memory_limit,
         operators=request.operators,
         providers=options.providers,

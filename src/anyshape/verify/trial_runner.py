@@ -256,7 +256,7 @@ class TrialRunner:
         return [np.maximum(one, other) for one, other in zip(sensitivities, rounding, strict=True)]
 
     def _limit(self, answer: Answer) -> float:
-        return max(self.request.options.time_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
+        return max(self.request.options.run_limit_s, _SLOWER_THAN_EAGER * answer.seconds)
 
 
 def _is_answered(pending: Pending) -> bool | None:
