@@ -18,6 +18,7 @@ Files, in the order in which data flows:
     repeats            find state and randomness from repeated calls
     carried            the state of a model as inputs of its file
     comparison_extent  how far comparisons go for a capture without proof
+    switches           sizes at which a comparison in the user's code comes out otherwise
 """
 
 from anyshape.explore.carried import NotCarriedError, plan_state
@@ -27,6 +28,7 @@ from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
 from anyshape.explore.repeated_calls import are_repeats_dear
 from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
+from anyshape.explore.switches import find_switches
 
 __all__ = [
     "AFFORDABLE",
@@ -37,6 +39,7 @@ __all__ = [
     "costing",
     "explore",
     "find_extent",
+    "find_switches",
     "observe_calls",
     "observe_repeats",
     "plan_state",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.symbolic import Traces
 from anyshape.domain import Sizes
-from anyshape.explore import Costing, find_extent, sizes_at_numbers
+from anyshape.explore import Costing, find_extent, find_switches, sizes_at_numbers
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.bounded import Promised, end_where_compared
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
 from anyshape.modules.registered import Translation
 from anyshape.modules.user_code import numbers_in_code
+from anyshape.modules.watched_comparisons import Comparison, watch_comparisons
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 Tell = Callable[[str, int, int], None]
+_SHARE_OF_SWITCHES = 2  # of the comparisons that are in proportion: calls that look for switches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +74,26 @@ class ExportContext:
 
     @cached_property
     def suspects(self) -> list[dict[str, int]]:
-        """Sizes at the numbers of the user's code, for rungs that see no conditions."""
-        numbers = numbers_in_code(self.module)
-        ends = find_extent(self.declared, self.cost).largest if numbers else {}
-        at_numbers = sizes_at_numbers(self.declared, numbers, ends)
-        return [*map(dict, self.counterexamples), *(sizes for sizes in at_numbers if sizes not in self.counterexamples)]
+        """Sizes at which the user's code compares otherwise, and at its numbers, for rungs that see no conditions."""
+        ends = find_extent(self.declared, self.cost).largest
+        switches = find_switches(self.declared, ends, self._watch, self._may_watch())
+        at_numbers = sizes_at_numbers(self.declared, numbers_in_code(self.module), ends)
+        known = [*map(dict, self.counterexamples), *switches]
+        return [*known, *(sizes for sizes in at_numbers if sizes not in known)]
+
+    def _may_watch(self) -> Callable[[Sizes], bool]:
+        """Whether one more watched call is in proportion, with those before it."""
+        left = self.cost.in_proportion // _SHARE_OF_SWITCHES
+
+        def may_watch(sizes: Sizes) -> bool:
+            nonlocal left
+            left -= self.cost.operations(sizes)
+            return left > 0 and not self.cost.excess(sizes)
+
+        return may_watch
+
+    def _watch(self, sizes: Sizes) -> dict[Comparison, float]:
+        return watch_comparisons(lambda: self.reference.run(self.declared.make(sizes, self.options.verify.seed)))
 
     def learns_from(self, attempt: Attempt) -> bool:
         """Whether a file is right wherever the module answers, and sizes that the module refused give other rules."""

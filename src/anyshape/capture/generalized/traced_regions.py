@@ -66,6 +66,7 @@ def find_split(
             search.look(suspect)
     for expr in _expressions(declared.domain):
         found = search.threshold(expr) or search.remainder(expr) or search.single(expr) or search.remainder(expr)
+        found = found or search.band(expr)
         if found is not None:
             return found
     return None
@@ -142,6 +143,19 @@ class _Search:
                 self._look_around(expr, value)
                 if self._is_apart(expr, value):
                     return Compare("==", expr, Number(value))
+        return None
+
+    def band(self, expr: Expr) -> Condition | None:
+        """`expr >= c`, where a band begins: values side by side, at which is done what is done at no other."""
+        for band in self._families.values():
+            inside = [evaluate(expr, sizes) for sizes, family in self.seen if family == band]
+            outside = [evaluate(expr, sizes) for sizes, family in self.seen if family != band]
+            below = [value for value in outside if value < min(inside)]
+            if below and not any(min(inside) <= value <= max(inside) for value in outside):
+                others = set(self._families.values()) - {band}
+                begin = self._close_in(expr, (max(below), min(inside)), others, {band})
+                if begin is not None:
+                    return Compare(">=", expr, Number(begin))
         return None
 
     def _numbers(self, expr: Expr) -> list[int]:

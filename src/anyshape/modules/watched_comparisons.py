@@ -1,0 +1,133 @@
+"""The comparisons of numbers in the user's code, with the numbers of one call: `if k - 5 < n:` compares 372 with 7.
+
+Python traces the call line by line. Before a line runs, or else after it, both sides of each comparison in it are evaluated,
+as far as this has no effect: names, attributes, arithmetic, and functions of Python that only compute.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from functools import lru_cache
+from numbers import Real
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from anyshape.modules.frames import is_users
+from anyshape.modules.line_trace import run_traced
+
+_MOST_LINES = 20_000
+_FUNCTIONS = frozenset(
+    ("abs", "bool", "float", "hash", "int", "len", "list", "max", "min", "pow", "range", "round", "str", "sum", "tuple")
+)
+_NUMBERS = frozenset(("Decimal", "Fraction", *(name for name in vars(math) if not name.startswith("_"))))
+_METHODS = frozenset(("bit_length", "dim", "item", "nelement", "numel", "size"))
+_PARTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.List, ast.Name, ast.Subscript, ast.Tuple, ast.UnaryOp)
+_SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
+
+
+class Comparison(NamedTuple):
+    """A place in the user's code where two numbers are compared."""
+
+    file: str
+    line: int
+    column: int
+
+
+class _Sides(NamedTuple):
+    at: Comparison
+    left: CodeType
+    right: CodeType
+
+
+def watch_comparisons(call: Callable[[], Any]) -> dict[Comparison, float]:
+    """How far apart the two numbers of each comparison are, left minus right: the closest that it had in this call.
+
+    What the call raises is dropped. After many lines the rest runs unwatched.
+    """
+    found: dict[Comparison, float] = {}
+    pending: dict[int, list[_Sides]] = {}
+    watched = 0
+
+    def note(sides: _Sides, frame: FrameType) -> bool:
+        apart = _difference(sides, frame)
+        if apart is not None and abs(apart) <= abs(found.get(sides.at, math.inf)):
+            found[sides.at] = apart
+        return apart is not None
+
+    def follow(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal watched
+        for sides in pending.pop(id(frame), ()):
+            note(sides, frame)
+        if event == "line":
+            watched += 1
+            inside = _comparisons_in(frame.f_code.co_filename).get(frame.f_lineno, ())
+            unknown = [sides for sides in inside if not note(sides, frame)]
+            if unknown:
+                pending[id(frame)] = unknown  # its names may get their values in this line
+        return follow if watched < _MOST_LINES else None
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        is_followed = event == "call" and watched < _MOST_LINES and is_users(frame.f_code.co_filename)
+        return follow if is_followed else None
+
+    run_traced(call, enter)
+    return found
+
+
+def _difference(sides: _Sides, frame: FrameType) -> float | None:
+    with suppress(Exception):
+        left, right = (_as_number(eval(side, frame.f_globals, frame.f_locals)) for side in (sides.left, sides.right))
+        if left is not None and right is not None and math.isfinite(left - right):
+            return left - right
+    return None
+
+
+def _as_number(value: Any) -> float | None:
+    """A number of Python or numpy, or a tensor of one whole number; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        is_whole = value.numel() == 1 and not (value.is_floating_point() or value.is_complex())
+        return float(value.item()) if is_whole else None
+    return float(value) if isinstance(value, (Real, Decimal, np.number)) else None
+
+
+@lru_cache(maxsize=256)
+def _comparisons_in(file: str) -> Mapping[int, list[_Sides]]:
+    """The comparisons of a file that can be evaluated, by their first lines."""
+    found: dict[int, list[_Sides]] = {}
+    with suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+            if isinstance(node, ast.Compare):
+                found.setdefault(node.lineno, []).extend(_pairs(node, file))
+    return found
+
+
+def _pairs(node: ast.Compare, file: str) -> Iterator[_Sides]:
+    operands = [node.left, *node.comparators]
+    for left, right, order in zip(operands, operands[1:], node.ops, strict=False):
+        if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not (_only_computes(left, right)):
+            continue
+        at = Comparison(file, node.lineno, right.col_offset)
+        yield _Sides(at, *(compile(ast.Expression(side), file, "eval") for side in (left, right)))
+
+
+def _only_computes(*expressions: ast.expr) -> bool:
+    return all(_is_harmless(node) for expression in expressions for node in ast.walk(expression))
+
+
+def _is_harmless(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return isinstance(node, (*_PARTS, *_SYNTAX))
+    if isinstance(node.func, ast.Name):
+        return node.func.id in _FUNCTIONS or node.func.id in _NUMBERS
+    is_of_math = (
+        isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "math"
+    )
+    return is_of_math or (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)
