@@ -11,6 +11,7 @@ import pytest
 
 from anyshape.domain import Dim, Domain, holds, parse_condition
 from anyshape.explore.explore_module import explore
+from anyshape.explore.rules import find_hole
 from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal
 
@@ -182,3 +183,8 @@ def test_a_condition_of_a_capture_is_tried_where_no_point_has_shown_it() -> None
     declared: Any = SimpleNamespace(domain=domain, example_sizes={"b": 2, "h": 64, "w": 96})
     explored = explore(declared, try_sizes, Dear(), candidates=lambda _: [[of_the_example_alone, *conditions]])  # type: ignore[arg-type]
     assert {rule.condition for rule in explored.rules} == set(conditions)
+
+
+def test_a_product_that_is_not_1_leaves_no_hole_in_a_dim() -> None:
+    assert find_hole(parse_condition("n != 3")) == 3
+    assert find_hole(parse_condition("h//4*(w//4) != 1")) is None

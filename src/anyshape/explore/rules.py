@@ -60,7 +60,7 @@ def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules |
 
 def find_hole(rule: Condition) -> int | None:
     """The size that a rule `dim != size` leaves out; None for other rules. Further such sizes may exist (3, 10, 17, ...)."""
-    if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number):
+    if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number) and len(dims_of(rule)) == 1:
         return rule.right.value
     return None
 
