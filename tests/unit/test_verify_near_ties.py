@@ -11,6 +11,7 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.ties import look_at_choices
 
 FAR = 2_000.0  # single precision keeps multiples of 0.00012 of numbers near two thousand
 
@@ -49,3 +50,16 @@ def test_rows_that_rounding_may_swap_are_no_failure() -> None:
 @pytest.mark.parametrize("wrong", [{"largest": 0}, {"shift": 1}])
 def test_rows_of_other_scores_are_noticed(wrong: dict[str, int]) -> None:
     assert not verdict_on(**wrong).passed
+
+
+def test_values_of_the_inputs_are_ordered_without_rounding() -> None:
+    class Ordered(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x.topk(2).values, (x + 1).topk(2).values
+
+    near = Call((torch.tensor([1.0, 1.0 + 2**-23, 3.0]),))
+    with Reference(Ordered(), lambda outputs: [("0", outputs[0]), ("1", outputs[1])]) as reference:
+        answer: Any = reference.run(near)
+        exact, computed = look_at_choices(reference, near, answer.arrays, answer.arrays).ordered
+    assert not exact.rounding
+    assert computed.rounding > 0

@@ -84,7 +84,9 @@ def look_at_choices(
         tuple(_free_places(free, one, other) for one, other in zip(expected, actual, strict=True)),
         tuple(_fixed_places(fixed, one) for one in expected),
         any(map(_has_ties, fixed)),
-        tuple(choice for choice in free if choice.each_once),
+        tuple(
+            choice if _is_exact(choice.values, given) else _with_least(choice) for choice in free if choice.each_once
+        ),
     )
 
 
@@ -101,6 +103,15 @@ def _with_rounding(choice: Choice, exact: Choice) -> Choice:
     with np.errstate(invalid="ignore"):
         moved = np.abs(widen(choice.values) - widen(exact.values))
     return replace(choice, rounding=np.where(np.isfinite(moved), moved, 0.0).max(choice.axis, keepdims=True))
+
+
+def _with_least(choice: Choice) -> Choice:
+    """The same for values that were computed: no less than the least rounding that is assumed of such."""
+    largest = np.max(
+        np.abs(widen(choice.values)), choice.axis, keepdims=True, initial=0.0, where=np.isfinite(choice.values)
+    )
+    least = least_noise(epsilon(choice.values)) * largest / ROUNDINGS_APART
+    return replace(choice, rounding=np.maximum(choice.rounding, least))
 
 
 def _magnitudes_given(inputs: CallInputs) -> Array:
