@@ -27,7 +27,7 @@ from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
-from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
+from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims
 from anyshape.explore.trial_allowance import RUNS, TrialAllowance
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -134,10 +134,11 @@ def _explains_well(rules: Sequence[Condition] | None) -> bool:
 def _conditions_that_hold(
     candidates: Iterable[Sequence[Condition]], trial_log: TrialLog
 ) -> Iterator[Sequence[Condition]]:
-    """Those of the candidates that hold wherever the module answered; none twice."""
+    """Those of the candidates that hold wherever the module answered, some for sizes of 1 as well; none twice."""
     before: Sequence[Condition] = []
     for found in candidates:
-        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in trial_log.answered)]
+        forms = (find_form_that_holds(rule, trial_log.answered) for rule in found)
+        captured = [form for form in forms if form is not None]
         if captured and captured != before:
             yield captured
         before = captured
