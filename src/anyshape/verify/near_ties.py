@@ -9,7 +9,7 @@ values in order  5.3 | 5.1000001 5.1000000 5.0999999 | 4.8   ->   each group of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,31 +23,34 @@ from anyshape.verify.ties import EACH_ONCE, ROUNDINGS_APART, Choice, base_name
 
 _MOST_APART = 256
 """In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
-_TURNS = (1, -1)
+_MOST_TURNS = 8
 
 
 def move_near_ties(
     reference: Reference, inputs: CallInputs, expected: Sequence[Array], choices: Sequence[Choice]
-) -> tuple[Array, ...]:
-    """Per-element sensitivity to the order of values that are near to each other: 0 where no values are.
+) -> Iterator[tuple[Array, ...]]:
+    """Per-element sensitivity to the order of values that are near to each other, larger with each further order.
 
-    `expected` is the module's own answer, `choices` what `topk` and `sort` order on the way to it, with the rounding of the
-    values. Integers that differ are infinitely sensitive; positions themselves are not, they are judged in `ties`.
+    First zeros, which are all where no values are near. `expected` is the module's own answer, `choices` what `topk` and `sort`
+    order on the way to it, with the rounding of the values. Integers that differ are infinitely sensitive; positions
+    themselves are not, they are judged in `ties`.
     """
-    found = [np.zeros(array.shape) for array in expected]
-    for turn in _TURNS if choices else ():
+    found = tuple(np.zeros(array.shape) for array in expected)
+    is_chosen = [any(choice.is_given_as(array) for choice in choices) for array in expected]
+    yield found
+    for turn in range(1, _MOST_TURNS + 1) if choices else ():
         order = _Rotated(choices, turn)
         with order:
             answer = reference.run(inputs)
-        if not order.is_used:
-            break
+        if not order.is_new:
+            return
         if isinstance(answer, Answer) and len(answer.arrays) == len(found):
             moved = map(distance_between, expected, answer.arrays)
-            found = [np.maximum(one, two) for one, two in zip(found, moved, strict=True)]
-    return tuple(
-        np.zeros(array.shape) if any(choice.is_given_as(array) for choice in choices) else moved
-        for array, moved in zip(expected, found, strict=True)
-    )
+            found = tuple(
+                one if is_kept else np.maximum(one, two)
+                for one, two, is_kept in zip(found, moved, is_chosen, strict=True)
+            )
+            yield found
 
 
 class _Rotated(TorchDispatchMode):  # type: ignore[misc]
@@ -57,7 +60,8 @@ class _Rotated(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._choices = iter(choices)
         self._turn = turn
-        self.is_used = False
+        self.is_new = False
+        """Whether a group is so long that no smaller turn gives the same order."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = dict(kwargs or {})
@@ -81,7 +85,7 @@ class _Rotated(TorchDispatchMode):  # type: ignore[misc]
         order = _rotated(values.double(), dim, reach, self._turn, keeps_equals=bool(named.get("stable")))
         if order is None:
             return None
-        self.is_used = True
+        self.is_new = True
         indices = indices.gather(dim, order).narrow(dim, 0, named.get("k", x.shape[dim]))
         return x.gather(dim, indices), indices
 
@@ -89,7 +93,7 @@ class _Rotated(TorchDispatchMode):  # type: ignore[misc]
 def _rotated(
     values: torch.Tensor, dim: int, reach: torch.Tensor, turn: int, *, keeps_equals: bool
 ) -> torch.Tensor | None:
-    """For each place of ordered values the place whose value comes there; None where no two are near to each other.
+    """For each place of ordered values the place whose value comes there; None where no group has more than `turn` values.
 
     With `keeps_equals`, values that no rounding has touched stay in their order if they are equal.
     """
@@ -105,6 +109,5 @@ def _rotated(
     has_left, has_right = torch.cat([edge, near], dim), torch.cat([near, edge], dim)
     first = torch.where(has_left, 0, places).cummax(dim).values
     last = torch.where(has_right, values.shape[dim], places).flip(dim).cummin(dim).values.flip(dim)
-    return (
-        torch.where(places == last, first, places + 1) if turn > 0 else torch.where(places == first, last, places - 1)
-    )
+    length = last - first + 1
+    return first + (places - first + turn) % length if bool((length > turn).any()) else None

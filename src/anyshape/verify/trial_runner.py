@@ -218,9 +218,9 @@ class TrialRunner:
         in_double = () if self.yardstick is None else (self.yardstick.double_answer,)
         for run_in_double in (None, *in_double):  # which takes long: often the least rounding explains enough
             choices = look_at_choices(self.request.reference, given.inputs, expected, actual, run_in_double)
-            moved = move_near_ties(self.request.reference, given.inputs, expected, choices.ordered)
-            free = [np.maximum(one, two) for one, two in zip(choices.free, moved, strict=True)]
-            yield [np.where(fixed, 0.0, one) for one, fixed in zip(free, choices.fixed, strict=True)]
+            for moved in move_near_ties(self.request.reference, given.inputs, expected, choices.ordered):
+                free = [np.maximum(one, two) for one, two in zip(choices.free, moved, strict=True)]
+                yield [np.where(fixed, 0.0, one) for one, fixed in zip(free, choices.fixed, strict=True)]
         for sensitivities in self._noise(trial, given, choices.has_fixed_ties):
             yield [
                 np.where(fixed, 0.0, np.maximum(sensitivity, other))
