@@ -95,3 +95,16 @@ def test_the_program_that_shows_a_rule_is_the_one_that_is_translated(monkeypatch
         result = anyshape.export(Patches(), torch.randn(3, 2, 12, 16), dynamic={"x": "b 2 h w"})
     assert result.is_kept
     assert exported.count((3, 2, 12, 16)) == 1
+
+
+class BestPositions(nn.Module):
+    """The six best positions of a map with a quarter of the picture's height and width."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.avg_pool2d(x, 4).flatten(2).topk(6).values
+
+
+def test_a_choice_needs_as_many_positions_as_are_chosen() -> None:
+    declared = declare(BestPositions(), torch.randn(2, 2, 12, 16), dynamic={"x": "b 2 h w"})
+    conditions = next(iter(find_candidates(BestPositions(), declared, CapturedOnce(), [])))
+    assert "h//4*(w//4) >= 6" in set(map(str, conditions))

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from anyshape.domain import Dim, Domain, holds
+from anyshape.domain import Dim, Domain, holds, parse_condition
 from anyshape.explore.explore_module import explore
+from anyshape.explore.rules import find_hole
 from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal
 
@@ -81,6 +82,16 @@ class Cheap:
 
     def excess(self, sizes: Any) -> str:
         return "" if self(sizes) <= self.cheap else "too much work"
+
+
+class Dear(Cheap):
+    """A model of which few calls are in proportion to the export."""
+
+    is_dear = True
+    in_proportion = 0
+
+    def refuses_early(self, sizes: Any) -> bool:
+        return False
 
 
 def explore_truth(dims: str, truth: Truth, example: tuple[int, ...]) -> tuple[Explored, list[dict[str, int]]]:
@@ -155,3 +166,38 @@ def test_no_point_is_tried_twice() -> None:
 def test_a_size_that_only_1_broadcasts_against_is_pinned() -> None:
     explored, _ = explore_truth("batch seq", lambda batch, seq: seq in (1, 16), (2, 16))
     assert explored.pinned == {"seq": 16}
+
+
+def test_a_condition_of_a_capture_is_tried_where_no_point_has_shown_it() -> None:
+    """A detector of 30 boxes: three maps of an eighth to a 32nd of the picture, whose sides fit, have as many positions."""
+    sides = [parse_condition(f"({name} + 7)//8 == 4*(({name} + 31)//32)") for name in "hw"]
+    enough = parse_condition("21*((h + 31)//32)*((w + 31)//32) >= 30")
+    conditions = [*sides, enough]
+    of_the_example_alone = parse_condition("w >= 33")
+
+    def try_sizes(sizes: Any) -> Refusal | None:
+        answers = all(holds(each, sizes) for each in conditions)
+        return None if answers else Refusal(dict(sizes), "refused")
+
+    domain = Domain((Dim("b"), Dim("h"), Dim("w")))
+    declared: Any = SimpleNamespace(domain=domain, example_sizes={"b": 2, "h": 64, "w": 96})
+    explored = explore(declared, try_sizes, Dear(), candidates=lambda _: [[of_the_example_alone, *conditions]])  # type: ignore[arg-type]
+    assert {rule.condition for rule in explored.rules} == set(conditions)
+
+
+def test_a_condition_of_a_capture_may_leave_out_sizes_that_broadcast() -> None:
+    """Maps that are added up have equal widths, or one of them is 1 wide."""
+    condition = parse_condition("4*((w + 31)//32) == (w + 7)//8")
+
+    def try_sizes(sizes: Any) -> Refusal | None:
+        answers = holds(condition, sizes) or sizes["w"] <= 8
+        return None if answers else Refusal(dict(sizes), "refused")
+
+    declared: Any = SimpleNamespace(domain=Domain((Dim("b"), Dim("w"))), example_sizes={"b": 2, "w": 96})
+    explored = explore(declared, try_sizes, Cheap(), candidates=lambda _: [[condition]])  # type: ignore[arg-type]
+    assert [str(rule.condition) for rule in explored.rules] == ["4*((w + 31)//32) == (w + 7)//8 or (w + 7)//8 == 1"]
+
+
+def test_a_product_that_is_not_1_leaves_no_hole_in_a_dim() -> None:
+    assert find_hole(parse_condition("n != 3")) == 3
+    assert find_hole(parse_condition("h//4*(w//4) != 1")) is None

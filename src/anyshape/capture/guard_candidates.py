@@ -5,6 +5,7 @@ becomes a rule only if it holds at every answered point and predicts further one
 
     4*b*(n//3) == 8*b*(n//6)                            ->  n//3 == 2*(n//6), since b >= 1
     embedding(table of 36 rows, arange((h//4)*(w//4)))  ->  (h//4)*(w//4) <= 36
+    topk(scores of (h//8)*(w//8) positions, 30)         ->  (h//8)*(w//8) >= 30
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def find_candidates(
 
 
 def _conditions_of_program(captured: Captured, domain: Domain) -> tuple[Condition, ...]:
-    limits = [limit for region in captured.regions for limit in find_table_limits(region)]
+    limits = [
+        limit for region in captured.regions for limit in (*find_table_limits(region), *_find_choice_limits(region))
+    ]
     conditions = [*(guard.condition for guard in captured.guards if guard.status != "proved"), *limits]
     parts = [part for condition in conditions if condition is not None for part in conjuncts(condition)]
     return tuple(dict.fromkeys(_shortened(part, domain) for part in parts))
@@ -99,6 +102,7 @@ def _positive(atoms: tuple[object, ...], domain: Domain) -> Iterator[Ref]:
 
 
 _SAME_VALUES = ("unsqueeze", "squeeze", "expand", "view", "reshape", "repeat", "flatten", "contiguous", "clone", "to")
+_CHOOSING = ("topk", "kthvalue")
 
 
 def find_table_limits(region: Region) -> Iterator[Condition]:
@@ -113,6 +117,16 @@ def find_table_limits(region: Region) -> Iterator[Condition]:
             rows = _size(table.meta["val"].shape[axis], region)
             if positions in counts and rows is not None:
                 yield Compare("<=", counts[positions], rows)
+
+
+def _find_choice_limits(region: Region) -> Iterator[Condition]:
+    """What keeps the number of chosen positions at most that of all positions on the axis."""
+    for node in region.program.graph.nodes:
+        if str(getattr(node.target, "_opname", "")) in _CHOOSING:
+            values, count, *axis = node.args
+            chosen, length = _number(count, region), _size(values.meta["val"].shape[axis[0] if axis else -1], region)
+            if chosen is not None and length is not None:
+                yield Compare(">=", length, chosen)
 
 
 def _count(node: Node, kind: str, counts: dict[Node, Expr], region: Region) -> Expr | None:

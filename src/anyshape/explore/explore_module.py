@@ -6,14 +6,28 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
-from anyshape.domain import AnyOf, Condition, Domain, choose_sizes, dims_of, holds
+from anyshape.domain import (
+    AnyOf,
+    Condition,
+    Domain,
+    Sizes,
+    Undecided,
+    choose_sizes,
+    dims_of,
+    find_point,
+    holds,
+    negate,
+    smallest_point,
+)
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import gather_evidence
 from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
-from anyshape.explore.rules import explain, find_hole, fresh_points, pinned_dims
+from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims
 from anyshape.explore.trial_allowance import RUNS, TrialAllowance
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -120,10 +134,11 @@ def _explains_well(rules: Sequence[Condition] | None) -> bool:
 def _conditions_that_hold(
     candidates: Iterable[Sequence[Condition]], trial_log: TrialLog
 ) -> Iterator[Sequence[Condition]]:
-    """Those of the candidates that hold wherever the module answered; none twice."""
+    """Those of the candidates that hold wherever the module answered, some for sizes of 1 as well; none twice."""
     before: Sequence[Condition] = []
     for found in candidates:
-        captured = [rule for rule in found if all(holds(rule, sizes) for sizes in trial_log.answered)]
+        forms = (find_form_that_holds(rule, trial_log.answered) for rule in found)
+        captured = [form for form in forms if form is not None]
         if captured and captured != before:
             yield captured
         before = captured
@@ -187,10 +202,43 @@ def _learn(
             return None
         seen = len(trial_log.refused)
         allowed.expect_refusals(rules)
-        if _predict(rules, fresh_points(domain, rules, trial_log.answered, allowed, turn), trial_log):
+        beyond = _beyond(domain, rules, captured, lambda sizes: _is_as_cheap(sizes, trial_log, cost) or allowed(sizes))
+        fresh = fresh_points(domain, rules, trial_log.answered, allowed, turn)
+        if _predict(rules, chain(beyond, fresh), trial_log):
             is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[seen:])
             return rules if is_tested and _admits_more(domain, rules, trial_log) else None
     return None
+
+
+def _beyond(
+    domain: Domain, rules: Sequence[Condition], captured: Sequence[Condition], allowed: Callable[[Sizes], bool]
+) -> Iterator[Sizes]:
+    """Points that show which conditions of captures are rules.
+
+    Where the rules hold and a condition that is none of them does not: one may have been missed. Then where a rule does
+    not hold, but as many other conditions as can: the module may refuse for another reason.
+    """
+    for condition in captured:
+        needed = [negate(condition), *(rule for rule in rules if rule != condition)]
+        with suppress(Undecided):
+            if condition in rules:
+                needed = _held_together(domain, needed, [each for each in captured if each != condition])
+            point = smallest_point(domain, *needed)
+            if point is not None and allowed(point):
+                yield point
+
+
+def _held_together(domain: Domain, needed: list[Condition], wanted: Sequence[Condition]) -> list[Condition]:
+    """The needed conditions, and one after the other those of the wanted ones that hold somewhere together with them."""
+    for condition in wanted:
+        if condition not in needed and find_point(domain, *needed, condition) is not None:
+            needed = [*needed, condition]
+    return needed
+
+
+def _is_as_cheap(sizes: Sizes, trial_log: TrialLog, cost: Costing) -> bool:
+    """Whether a call takes no more than that at the example's sizes."""
+    return cost.operations(sizes) <= cost.operations(trial_log.answered[0])
 
 
 def _ends_explain(trial_log: TrialLog) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, permutations, product
 from random import Random
 
-from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, Sizes, dims_of, holds
+from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, Sizes, any_of, dims_of, holds
 from anyshape.explore.rule_grammar import candidate_tiers, complexity
 
 Rules = tuple[Condition, ...]
@@ -39,6 +39,17 @@ def explain(answered: Sequence[Sizes], refused: Sequence[Sizes], captured: Seque
     return None
 
 
+def find_form_that_holds(rule: Condition, answered: Sequence[Sizes]) -> Condition | None:
+    """The rule, or the same for sizes that may be 1 as well, which broadcasts; None where neither holds at all of the points.
+
+    a == b   ->   a == b or b == 1
+    """
+    forms = [rule]
+    if isinstance(rule, Compare) and rule.op == "==":
+        forms += [any_of([rule, Compare("==", side, Number(1))]) for side in (rule.right, rule.left)]
+    return next((form for form in forms if all(holds(form, sizes) for sizes in answered)), None)
+
+
 def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules | None:
     """Few candidates that together fail at every refused point: the most telling first, then without the needless."""
     broken = {rule: frozenset(i for i, sizes in enumerate(refused) if not holds(rule, sizes)) for rule in candidates}
@@ -60,7 +71,7 @@ def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules |
 
 def find_hole(rule: Condition) -> int | None:
     """The size that a rule `dim != size` leaves out; None for other rules. Further such sizes may exist (3, 10, 17, ...)."""
-    if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number):
+    if isinstance(rule, Compare) and rule.op == "!=" and isinstance(rule.right, Number) and len(dims_of(rule)) == 1:
         return rule.right.value
     return None
 

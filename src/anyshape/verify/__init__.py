@@ -18,6 +18,7 @@ Files, in the order in which data flows:
     float64_copy      file and module in double precision
     bfloat16_copy     a bfloat16 file that a CPU can run
     ties              equal values whose order torch leaves open
+    near_ties         values whose order is a matter of rounding
     distribution      random files, compared as samples
     in_a_row          calls in a row, with state
     cond_sides        sides of torch.cond that no values lead to

@@ -109,7 +109,7 @@ class Yardstick:
             for position, (one, two) in enumerate(zip(answer.arrays, other.arrays, strict=False)):
                 if rounding and roundings[position] < rounding:
                     continue
-                distance = _distance(one, two)
+                distance = distance_between(one, two)
                 if zeros:  # rounding falls anywhere; a branch that asks for zeros goes another way, which is no noise
                     distance = np.where(distance <= _SLIGHT, distance, 0.0)
                     distance = np.full(distance.shape, distance.max(initial=0.0))
@@ -225,7 +225,8 @@ def nudged(
     return wide.to(tensor.dtype)
 
 
-def _distance(one: Array, other: Array) -> Array:
+def distance_between(one: Array, other: Array) -> Array:
+    """Element by element; infinity where the shapes, or two integers, differ."""
     if one.shape != other.shape:
         return np.full(one.shape, np.inf)
     if not is_float(one):

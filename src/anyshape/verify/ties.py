@@ -29,14 +29,14 @@ from anyshape.verify.tensors import map_tensors, to_array
 from anyshape.verify.tolerance import least_noise
 
 _ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedian", "mode"}
-_EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
+EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
 _FIRST_OF_EQUALS = {"argmax", "argmin", "max", "min"}
-_ROUNDINGS_APART = 4
+ROUNDINGS_APART = 4
 """Two values in the module and the same two in the file are four that rounding has moved."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
+class Choice:
     """What an operator chose from, along which axis, and the positions that it chose, as it gave them."""
 
     values: Array
@@ -47,6 +47,11 @@ class _Choice:
     rounding: Array | float = 0.0
     """How far rounding moved the values, for each line along the axis."""
 
+    def is_given_as(self, expected: Array) -> bool:
+        """Whether an output of the module is these positions."""
+        is_like = expected.dtype.kind in "iu" and self.indices.size == expected.size
+        return is_like and np.array_equal(self.indices.reshape(-1), expected.reshape(-1))
+
 
 @dataclass(frozen=True, eq=False)
 class Choices:
@@ -56,6 +61,8 @@ class Choices:
     fixed: tuple[Array, ...]
     has_fixed_ties: bool
     """Whether one of equal values was chosen, and which is documented: then equal values must stay equal in a second run."""
+    ordered: tuple[Choice, ...]
+    """What `topk` and `sort` have put in order, in the order of the calls."""
 
 
 def look_at_choices(
@@ -77,22 +84,34 @@ def look_at_choices(
         tuple(_free_places(free, one, other) for one, other in zip(expected, actual, strict=True)),
         tuple(_fixed_places(fixed, one) for one in expected),
         any(map(_has_ties, fixed)),
+        tuple(
+            choice if _is_exact(choice.values, given) else _with_least(choice) for choice in free if choice.each_once
+        ),
     )
 
 
-def _seen(run: Callable[[CallInputs], object], inputs: CallInputs) -> list[_Choice]:
+def _seen(run: Callable[[CallInputs], object], inputs: CallInputs) -> list[Choice]:
     looking = _Looking()
     with looking:
         run(inputs)
     return looking.choices
 
 
-def _with_rounding(choice: _Choice, exact: _Choice) -> _Choice:
+def _with_rounding(choice: Choice, exact: Choice) -> Choice:
     if not is_float(choice.values) or choice.values.shape != exact.values.shape or choice.values.size == 0:
         return choice
     with np.errstate(invalid="ignore"):
         moved = np.abs(widen(choice.values) - widen(exact.values))
     return replace(choice, rounding=np.where(np.isfinite(moved), moved, 0.0).max(choice.axis, keepdims=True))
+
+
+def _with_least(choice: Choice) -> Choice:
+    """The same for values that were computed: no less than the least rounding that is assumed of such."""
+    largest = np.max(
+        np.abs(widen(choice.values)), choice.axis, keepdims=True, initial=0.0, where=np.isfinite(choice.values)
+    )
+    least = least_noise(epsilon(choice.values)) * largest / ROUNDINGS_APART
+    return replace(choice, rounding=np.maximum(choice.rounding, least))
 
 
 def _magnitudes_given(inputs: CallInputs) -> Array:
@@ -113,34 +132,29 @@ def _is_exact(values: Array, given: Array) -> bool:
     return not is_float(values) or bool(np.isin(np.abs(widen(values)), given).all())
 
 
-def _fixed_places(choices: Sequence[_Choice], expected: Array) -> Array:
-    is_chosen = expected.dtype.kind in "iu" and any(_is_of(choice, expected) for choice in choices)
+def _fixed_places(choices: Sequence[Choice], expected: Array) -> Array:
+    is_chosen = any(choice.is_given_as(expected) for choice in choices)
     return np.full(expected.shape, is_chosen)
 
 
-def _has_ties(choice: _Choice) -> bool:
+def _has_ties(choice: Choice) -> bool:
     wanted = _picked(choice, choice.indices)
     wide = wanted if wanted.ndim == choice.values.ndim else np.expand_dims(wanted, choice.axis)
     return bool(((choice.values == wide).sum(choice.axis) > 1).any())
 
 
-def _is_of(choice: _Choice, expected: Array) -> bool:
-    same_size = choice.indices.size == expected.size
-    return same_size and np.array_equal(choice.indices.reshape(-1), expected.reshape(-1))
-
-
-def _free_places(choices: Sequence[_Choice], expected: Array, actual: Array) -> Array:
+def _free_places(choices: Sequence[Choice], expected: Array, actual: Array) -> Array:
     nowhere = np.zeros(expected.shape)
     if expected.dtype.kind not in "iu" or expected.shape != actual.shape:
         return nowhere
     for choice in choices:
-        if _is_of(choice, expected):
+        if choice.is_given_as(expected):
             free = _ties(choice, actual.reshape(choice.indices.shape))
             return np.where(free, np.inf, 0.0).reshape(expected.shape)
     return nowhere
 
 
-def _ties(choice: _Choice, actual: Array) -> Array:
+def _ties(choice: Choice, actual: Array) -> Array:
     """Which of these positions hold the same value as the module's."""
     length = choice.values.shape[choice.axis]
     is_there = (actual >= 0) & (actual < length)
@@ -151,19 +165,19 @@ def _ties(choice: _Choice, actual: Array) -> Array:
         one, other = widen(picked), widen(wanted)
         with np.errstate(invalid="ignore"):
             noise = least_noise(epsilon(choice.values)) * np.maximum(np.abs(one), np.abs(other))
-            near = np.abs(one - other) <= np.maximum(noise, _ROUNDINGS_APART * _rounding(choice))
+            near = np.abs(one - other) <= np.maximum(noise, ROUNDINGS_APART * _rounding(choice))
         same = same | near | (np.isnan(one) & np.isnan(other))
     if choice.each_once and not _is_each_once(actual, choice.axis):
         return np.zeros(actual.shape, bool)
     return np.asarray(same & is_there)
 
 
-def _picked(choice: _Choice, indices: Array) -> Array:
+def _picked(choice: Choice, indices: Array) -> Array:
     places = indices if indices.ndim == choice.values.ndim else np.expand_dims(indices, choice.axis)
     return np.take_along_axis(choice.values, places.astype(np.int64), choice.axis).reshape(indices.shape)
 
 
-def _rounding(choice: _Choice) -> Array:
+def _rounding(choice: Choice) -> Array:
     """In a form that broadcasts with the indices."""
     if choice.indices.ndim == choice.values.ndim or np.ndim(choice.rounding) == 0:
         return np.asarray(choice.rounding)
@@ -175,21 +189,26 @@ def _is_each_once(indices: Array, axis: int) -> bool:
     return bool((np.diff(ordered, axis=axis) != 0).all())
 
 
+def base_name(func: Any) -> str:
+    """`topk` of `aten::topk.values`."""
+    return str(func.name()).rpartition("::")[2].partition(".")[0]
+
+
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.choices: list[_Choice] = []
+        self.choices: list[Choice] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = func.name().partition("::")[2].partition(".")[0]
-        if name in _ONE_OF_MANY | _EACH_ONCE:
+        name = base_name(func)
+        if name in _ONE_OF_MANY | EACH_ONCE:
             with suppress(Exception):  # a form of the operator that chooses nothing, such as max of two tensors
                 self.choices.extend(_choices(func, name, args, kwargs or {}, result))
         return result
 
 
-def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Iterator[_Choice]:
+def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Iterator[Choice]:
     named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | dict(kwargs)
     given, axis = named["self"], named.get("dim", None if name.startswith("arg") else -1)
     indices = result if isinstance(result, torch.Tensor) else result[-1]
@@ -197,7 +216,7 @@ def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Itera
         return
     values = to_array(given.reshape(-1) if axis is None or given.dim() == 0 else given)
     place = 0 if axis is None or given.dim() == 0 else int(axis) % given.dim()
-    yield _Choice(values, place, to_array(indices), name in _EACH_ONCE, name in _FIRST_OF_EQUALS)
+    yield Choice(values, place, to_array(indices), name in EACH_ONCE, name in _FIRST_OF_EQUALS)
 
 
 _ONE_OF_EQUALS = {"kthvalue", "median", "nanmedian", "mode"}
@@ -224,7 +243,7 @@ class _Order(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = dict(kwargs or {})
         result = func(*args, **given)
-        name = func.name().rpartition("::")[2].partition(".")[0]
+        name = base_name(func)
         named = {each.name: value for each, value in zip(func._schema.arguments, args, strict=False)} | given
         if name == "topk":
             return self._top(named)

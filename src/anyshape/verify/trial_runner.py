@@ -20,6 +20,7 @@ from anyshape.verify.asking import chooses_among_values
 from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file
+from anyshape.verify.near_ties import move_near_ties
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest
@@ -214,12 +215,16 @@ class TrialRunner:
         if not chooses_among_values(self.path):
             yield from self._noise(trial, given, keeps_ties=False)
             return
-        in_double = None if self.yardstick is None else self.yardstick.double_answer
-        choices = look_at_choices(self.request.reference, given.inputs, expected, actual, in_double)
+        in_double = () if self.yardstick is None else (self.yardstick.double_answer,)
+        for run_in_double in (None, *in_double):  # which takes long: often the least rounding explains enough
+            choices = look_at_choices(self.request.reference, given.inputs, expected, actual, run_in_double)
+            for moved in move_near_ties(self.request.reference, given.inputs, expected, choices.ordered):
+                free = [np.maximum(one, two) for one, two in zip(choices.free, moved, strict=True)]
+                yield [np.where(fixed, 0.0, one) for one, fixed in zip(free, choices.fixed, strict=True)]
         for sensitivities in self._noise(trial, given, choices.has_fixed_ties):
             yield [
-                np.where(fixed, 0.0, np.maximum(sensitivity, free))
-                for sensitivity, free, fixed in zip(sensitivities, choices.free, choices.fixed, strict=True)
+                np.where(fixed, 0.0, np.maximum(sensitivity, other))
+                for sensitivity, other, fixed in zip(sensitivities, free, choices.fixed, strict=True)
             ]
 
     def _noise(self, trial: Trial, given: _Given, keeps_ties: bool) -> Iterator[Sequence[Array]]:

@@ -1,0 +1,113 @@
+"""Values that `topk` and `sort` put in order although rounding cannot tell them apart: the module's answers in other orders.
+
+A detector keeps the 300 best of 8,000 scores. Two of them that differ by less than rounding change places in a file that
+adds up in another order, and so do all rows that follow from them. The module runs again with such values in other orders.
+How far its answers move is the sensitivity of each element, as it is for inputs that change by a rounding error.
+
+values in order  5.3 | 5.1000001 5.1000000 5.0999999 | 4.8   ->   each group of neighbours that rounding may swap is rotated
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from anyshape.runtime.dtypes import Array
+from anyshape.verify.noise import distance_between
+from anyshape.verify.reference import Answer, CallInputs, Reference
+from anyshape.verify.ties import EACH_ONCE, ROUNDINGS_APART, Choice, base_name
+
+_MOST_APART = 256
+"""In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
+_MOST_TURNS = 8
+
+
+def move_near_ties(
+    reference: Reference, inputs: CallInputs, expected: Sequence[Array], choices: Sequence[Choice]
+) -> Iterator[tuple[Array, ...]]:
+    """Per-element sensitivity to the order of values that are near to each other, larger with each further order.
+
+    First zeros, which are all where no values are near. `expected` is the module's own answer, `choices` what `topk` and `sort`
+    order on the way to it, with the rounding of the values. Integers that differ are infinitely sensitive; positions
+    themselves are not, they are judged in `ties`.
+    """
+    found = tuple(np.zeros(array.shape) for array in expected)
+    is_chosen = [any(choice.is_given_as(array) for choice in choices) for array in expected]
+    yield found
+    for turn in range(1, _MOST_TURNS + 1) if choices else ():
+        order = _Rotated(choices, turn)
+        with order:
+            answer = reference.run(inputs)
+        if not order.is_new:
+            return
+        if isinstance(answer, Answer) and len(answer.arrays) == len(found):
+            moved = map(distance_between, expected, answer.arrays)
+            found = tuple(
+                one if is_kept else np.maximum(one, two)
+                for one, two, is_kept in zip(found, moved, is_chosen, strict=True)
+            )
+            yield found
+
+
+class _Rotated(TorchDispatchMode):  # type: ignore[misc]
+    """`topk` and `sort` give values that are near to each other in another order: `choices` are those of the calls in turn."""
+
+    def __init__(self, choices: Sequence[Choice], turn: int) -> None:
+        super().__init__()
+        self._choices = iter(choices)
+        self._turn = turn
+        self.is_new = False
+        """Whether a group is so long that no smaller turn gives the same order."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = dict(kwargs or {})
+        result = func(*args, **given)
+        choice = next(self._choices, None) if base_name(func) in EACH_ONCE else None
+        if choice is None:
+            return result
+        named = {each.name: value for each, value in zip(func._schema.arguments, args, strict=False)} | given
+        return self._ordered(named["self"], named, choice) or result
+
+    def _ordered(
+        self, x: torch.Tensor, named: Mapping[str, Any], choice: Choice
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Values and indices in another order; None where the order is settled."""
+        if not x.is_floating_point() or x.dim() == 0 or tuple(x.shape) != choice.values.shape:
+            return None
+        dim = named.get("dim", -1) % x.dim()
+        descending = bool(named.get("largest", True) if "k" in named else named.get("descending", False))
+        values, indices = torch.sort(x, dim=dim, descending=descending, stable=True)
+        reach = torch.as_tensor(choice.rounding, dtype=torch.float64) * ROUNDINGS_APART
+        order = _rotated(values.double(), dim, reach, self._turn, keeps_equals=bool(named.get("stable")))
+        if order is None:
+            return None
+        self.is_new = True
+        indices = indices.gather(dim, order).narrow(dim, 0, named.get("k", x.shape[dim]))
+        return x.gather(dim, indices), indices
+
+
+def _rotated(
+    values: torch.Tensor, dim: int, reach: torch.Tensor, turn: int, *, keeps_equals: bool
+) -> torch.Tensor | None:
+    """For each place of ordered values the place whose value comes there; None where no group has more than `turn` values.
+
+    With `keeps_equals`, values that no rounding has touched stay in their order if they are equal.
+    """
+    finite = values.nan_to_num(0.0, 0.0, 0.0).abs().amax(dim, keepdim=True)
+    reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * _MOST_APART)
+    near = values.diff(dim=dim).abs() <= reach  # false for infinity and NaN, which have no distance
+    near = near & (reach > 0) if keeps_equals else near
+    if not bool(near.any()):
+        return None
+    places = torch.arange(values.shape[dim]).reshape([-1 if each == dim else 1 for each in range(values.dim())])
+    places = places.expand(values.shape)
+    edge = torch.zeros_like(near.narrow(dim, 0, 1))
+    has_left, has_right = torch.cat([edge, near], dim), torch.cat([near, edge], dim)
+    first = torch.where(has_left, 0, places).cummax(dim).values
+    last = torch.where(has_right, values.shape[dim], places).flip(dim).cummin(dim).values.flip(dim)
+    length = last - first + 1
+    return first + (places - first + turn) % length if bool((length > turn).any()) else None
