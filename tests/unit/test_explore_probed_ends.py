@@ -13,6 +13,7 @@ from anyshape.explore import costing, explore
 from anyshape.explore.limits import is_climb_dear
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import raises_early
+from anyshape.modules.raised_errors import find_table_rows
 from anyshape.records.verdict import Refusal
 
 ROWS = 300
@@ -154,3 +155,18 @@ def test_inputs_that_a_module_refuses_early_depend_on_their_values(token: int, i
     inputs = declared.rebuild([torch.full((1, 41), token)])
     assert costing(module, declared).refuses_inputs_early(inputs) == is_refused
     assert module.calls == 0
+
+
+class Scaled(Encoder):
+    """The same, with a weight for each feature, and a table, both as tensors of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(layers=24)
+        self.positions = nn.Embedding(5000, 512)
+        self.scale = nn.Parameter(torch.ones(512))
+        self.table = nn.Parameter(torch.ones(700, 1))
+        self.vector = nn.Parameter(torch.ones(600))
+
+
+def test_a_weight_for_each_feature_is_no_table() -> None:
+    assert find_table_rows(Scaled()) == (1, 600, 700, 5000)
