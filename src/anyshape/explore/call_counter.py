@@ -104,7 +104,7 @@ class CallCounter:
         ratios = (size / max(1, self._declared.example_sizes[name]) for name, size in sizes.items())
         larger, is_small = max((1.0, *ratios)), max((0, *sizes.values())) <= _SMALL
         grown = larger if is_small else larger**2
-        is_light = is_small or self.base.elements * grown <= _MOST_COUNTED_ELEMENTS
+        is_light = is_small or self.base.computed * grown <= _MOST_COUNTED_ELEMENTS
         return self.base.multiplied * grown <= _MOST_COUNTED and is_light
 
     def _count(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
