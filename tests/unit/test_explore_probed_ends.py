@@ -17,6 +17,7 @@ from anyshape.modules.raised_errors import find_table_rows
 from anyshape.records.verdict import Refusal
 
 ROWS = 300
+FEW = 30
 
 
 class Encoder(nn.Module):
@@ -37,8 +38,10 @@ class Encoder(nn.Module):
         return x
 
 
-def explored(module: nn.Module, width: int = 512, *, few: bool = False) -> tuple[Any, list[Mapping[str, int]]]:
-    declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, width)})
+def explored(
+    module: nn.Module, width: int = 512, *, few: bool = False, example: tuple[int, int] = (2, 9)
+) -> tuple[Any, list[Mapping[str, int]]]:
+    declared = declare(module, lambda batch=example[0], seq=example[1]: {"x": torch.randn(batch, seq, width)})
     called: list[Mapping[str, int]] = []
 
     def try_sizes(sizes: Mapping[str, int]) -> Refusal | None:
@@ -170,3 +173,30 @@ class Scaled(Encoder):
 
 def test_a_weight_for_each_feature_is_no_table() -> None:
     assert find_table_rows(Scaled()) == (1, 600, 700, 5000)
+
+
+class Picture(Encoder):
+    """Refuses small sizes of two dims, each for itself, or their product."""
+
+    def __init__(self, is_product: bool) -> None:
+        super().__init__(layers=24)
+        self.positions = nn.Embedding(5000, 512)
+        self.is_product = is_product
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, seq = x.shape[:2]
+        if (batch * seq < 16) if self.is_product else (batch < 3 or seq < 7):
+            raise ValueError("too small")
+        return super().forward(x)
+
+
+def test_rules_about_single_dims_of_a_dear_module_need_few_whole_calls() -> None:
+    found, called = explored(Picture(is_product=False), example=(8, 20))
+    assert sorted(rules(found)) == ["batch >= 3", "seq >= 7"]
+    assert {"batch": 3, "seq": 7} in called
+    assert len([sizes for sizes in called if sizes["batch"] >= 3 and sizes["seq"] >= 7]) < FEW
+
+
+def test_a_rule_about_two_dims_of_a_dear_module_is_found_as_before() -> None:
+    found, _ = explored(Picture(is_product=True), example=(8, 20))
+    assert rules(found) == ["batch*seq >= 16"]

@@ -28,12 +28,14 @@ _TOGETHER = (1, 2, 3, 5, 6, 8)
 _MOST_TOGETHER = 200
 
 
-def gather_evidence(domain: Domain, base: Sizes, others: Sequence[Sizes], answers: Answers) -> None:
+def gather_evidence(domain: Domain, base: Sizes, others: Sequence[Sizes], answers: Answers) -> Iterator[None]:
     """Try the module around answered points: thoroughly around `base`, at a few places around the others.
 
-    `answers` keeps what it finds; it is False for points that are outside of the domain or cost too much.
+    `answers` keeps what it finds; it is False for points that are outside of the domain or cost too much. There is a pause
+    after each dim has moved alone: rules about single dims may show by then.
     """
     stuck = [name for name in domain.names if not _move_alone(base, name, answers)]
+    yield
     for other in others:
         for name in stuck:
             for size in _near(other[name]):

@@ -178,8 +178,28 @@ def _learn(
             allowed.spend(sizes)
         return is_answered
 
-    if not cost.is_dear or not _ends_explain(trial_log):
-        gather_evidence(domain, trial_log.answered[0], [*small[:1], *small[-1:]], answers)
+    def settle() -> tuple[Condition, ...] | None:
+        return _settle(domain, trial_log, allowed, answers, captured)
+
+    if cost.is_dear and _ends_explain(trial_log):
+        return settle()
+    for _ in gather_evidence(domain, trial_log.answered[0], [*small[:1], *small[-1:]], answers):
+        rules = settle() if cost.is_dear else None
+        is_simple = rules is not None and all(len(dims_of(rule)) == 1 for rule in rules)
+        if rules is not None and is_simple and _holds_at_lowest(domain, rules, trial_log):
+            return rules
+        allowed.expect_refusals(())
+    return settle()
+
+
+def _settle(
+    domain: Domain,
+    trial_log: TrialLog,
+    allowed: TrialAllowance,
+    answers: Callable[[Mapping[str, int]], bool],
+    captured: Sequence[Condition],
+) -> tuple[Condition, ...] | None:
+    """Rules that explain all points so far and predict others; None when there are none."""
     for turn in range(_ROUNDS):
         bisect_bounds(domain, trial_log.answered, trial_log.refused_sizes, answers)
         rules = explain(trial_log.answered, trial_log.refused_sizes, captured)
@@ -191,6 +211,12 @@ def _learn(
             is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[seen:])
             return rules if is_tested and _admits_more(domain, rules, trial_log) else None
     return None
+
+
+def _holds_at_lowest(domain: Domain, rules: Sequence[Condition], trial_log: TrialLog) -> bool:
+    """Whether the module answers with all dims at their lowest answered sizes together, as rules about single dims say."""
+    lowest = {name: min(sizes[name] for sizes in trial_log.answered) for name in trial_log.answered[0]}
+    return not domain.contains(lowest) or _predict(rules, [lowest], trial_log)
 
 
 def _ends_explain(trial_log: TrialLog) -> bool:
