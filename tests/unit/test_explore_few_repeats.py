@@ -99,7 +99,7 @@ def test_a_model_that_draws_numbers_without_need_is_called_three_times() -> None
 
 class RarelyRandom(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
-        return x + (1 if torch.rand(()) < 1e-6 or x.shape[0] == 2 and torch.rand(()) < 0.5 else 0)
+        return x + (1 if torch.rand(()) < 1e-6 or (x.shape[0] == 2 and torch.rand(()) < 0.5) else 0)
 
 
 def test_few_calls_of_noted_inputs_show_what_many_show() -> None:

@@ -54,7 +54,7 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = func(*args, **(kwargs or {}))
-        if getattr(func, "namespace", "") == "prim":  # asks a fake tensor for its device: a real call has no such operator
+        if getattr(func, "namespace", "") == "prim":  # the device of a fake tensor, which a real call reads otherwise
             return given
         made = _elements_of(given) + _scores_of(func, args)
         self.elements += made
