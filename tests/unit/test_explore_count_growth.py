@@ -126,3 +126,9 @@ def test_a_call_that_refuses_small_sizes_is_counted_at_near_ones() -> None:
 def test_fake_tensors_and_real_ones_have_the_same_operators() -> None:
     module, x = Deep([]), torch.randn(2, 8, 24)
     assert count_call(lambda values: module(*values), [x], 10_000) == count_real_call(lambda: module(x), 10_000)
+
+
+def test_a_multiplication_of_float16_counts_as_four() -> None:
+    numbers = [torch.ones(3, 4, dtype=dtype) for dtype in (torch.float16, torch.float32, torch.bfloat16)]
+    found = [count_real_call(lambda x=x: x @ x.t(), 10) for x in numbers]  # type: ignore[misc]
+    assert [each and each.multiplied for each in found] == [288, 72, 72]
