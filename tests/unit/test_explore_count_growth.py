@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from anyshape.explore import costing
+from anyshape.explore.call_counter import _in_proportion
 from anyshape.explore.count_growth import predict_counts
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import Counted, count_call, count_real_call
@@ -132,3 +133,10 @@ def test_a_multiplication_of_float16_counts_as_four() -> None:
     numbers = [torch.ones(3, 4, dtype=dtype) for dtype in (torch.float16, torch.float32, torch.bfloat16)]
     found = [count_real_call(lambda x=x: x @ x.t(), 10) for x in numbers]  # type: ignore[misc]
     assert [each and each.multiplied for each in found] == [288, 72, 72]
+
+
+@pytest.mark.parametrize(("operators", "expected"), [(98, 100), (99, 100), (50, None)])
+def test_few_operators_that_the_smallest_sizes_spare_are_no_step(operators: int, expected: int | None) -> None:
+    ends, steps = (Counted(100, 10, 1), Counted(100, 20, 1)), (Counted(operators, 5, 1), Counted(99, 10, 1))
+    found = _in_proportion(ends, steps, Counted(99, 40, 1))
+    assert (found and (found.operators, found.elements)) == (expected and (expected, 80))
