@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from anyshape.explore import costing
+from anyshape.explore.call_counter import _in_proportion
 from anyshape.explore.count_growth import predict_counts
 from anyshape.inputs import declare
-from anyshape.intercept.operation_counts import Counted, count_real_call
+from anyshape.intercept.operation_counts import Counted, count_call, count_real_call
 
 SIZES = (1, 7, 64, 256)
 
@@ -100,3 +101,42 @@ def test_three_counts_on_a_line_predict_those_of_many_operators(number: Callable
 
 def test_three_counts_on_no_line_predict_nothing() -> None:
     assert predict_counts(counts(lambda n: n * n, (9, 24, 64)), 4096, is_long=True) is None
+
+
+class Strided(Deep):
+    """Refuses small pictures."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if x.shape[1] < 40:
+            raise ValueError("too small")
+        return super().forward(x)
+
+
+def test_a_call_that_refuses_small_sizes_is_counted_at_near_ones() -> None:
+    shapes: list[Any] = []
+    module = Strided(shapes)
+    cost = costing(module, declare(module, lambda batch=2, seq=64: {"x": torch.randn(batch, seq, 24)}))
+    large = cost.elements({"batch": 2, "seq": 4096})
+    assert max(shape[1] for shape in shapes) == 4 * 192
+    real = count_real_call(lambda: module(torch.randn(2, 1024, 24)), 10_000)
+    assert real is not None
+    assert cost.elements({"batch": 2, "seq": 1024}) == pytest.approx(real.elements, rel=0.1)
+    assert large == pytest.approx(16 * real.elements, rel=0.1)
+
+
+def test_fake_tensors_and_real_ones_have_the_same_operators() -> None:
+    module, x = Deep([]), torch.randn(2, 8, 24)
+    assert count_call(lambda values: module(*values), [x], 10_000) == count_real_call(lambda: module(x), 10_000)
+
+
+def test_a_multiplication_of_float16_counts_as_four() -> None:
+    numbers = [torch.ones(3, 4, dtype=dtype) for dtype in (torch.float16, torch.float32, torch.bfloat16)]
+    found = [count_real_call(lambda x=x: x @ x.t(), 10) for x in numbers]  # type: ignore[misc]
+    assert [each and each.multiplied for each in found] == [288, 72, 72]
+
+
+@pytest.mark.parametrize(("operators", "expected"), [(98, 100), (99, 100), (50, None)])
+def test_few_operators_that_the_smallest_sizes_spare_are_no_step(operators: int, expected: int | None) -> None:
+    ends, steps = (Counted(100, 10, 1), Counted(100, 20, 1)), (Counted(operators, 5, 1), Counted(99, 10, 1))
+    found = _in_proportion(ends, steps, Counted(99, 40, 1))
+    assert (found and (found.operators, found.elements)) == (expected and (expected, 80))

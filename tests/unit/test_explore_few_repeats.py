@@ -1,4 +1,4 @@
-"""Two calls show whether a dear model is constant; where they do not, the usual ones are made."""
+"""Two or three calls show whether a dear model is constant; where they do not, the usual ones are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.explore import observe_repeats
+from anyshape.explore import observe_calls, observe_repeats
 from anyshape.inputs import declare
 from anyshape.modules.slots import changed_slots, read_slots
 
@@ -75,6 +75,38 @@ def test_a_constant_model_is_called_twice() -> None:
     found = observe(Plain(calls), few=True)
     assert len(calls) == 2
     assert not (found.random or found.has_memory or found.unsteady)
+
+
+class Dropping(Plain):
+    """Draws a number at each call, and looks at it in training only, as layers that are dropped do."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        chance = torch.rand(())
+        return x if self.training and chance < 0.1 else super().forward(x)
+
+
+def test_a_model_that_draws_numbers_without_need_is_called_three_times() -> None:
+    calls: list[int] = []
+    module = Dropping(calls)
+    found = observe(module, few=True)
+    assert len(calls) == 3
+    assert not (found.random or found.has_memory or found.unsteady)
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
+    calls.clear()
+    assert not observe_calls(module, declared, [declared.make({"n": 2}, 0)], few=True).random
+    assert len(calls) == 3
+
+
+class RarelyRandom(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return x + (1 if torch.rand(()) < 1e-6 or (x.shape[0] == 2 and torch.rand(()) < 0.5) else 0)
+
+
+def test_few_calls_of_noted_inputs_show_what_many_show() -> None:
+    declared = declare(RarelyRandom(), lambda n=3: {"x": torch.randn(n, 4)})
+    noted = [declared.make({"n": 2}, 0)]
+    few, many = (observe_calls(RarelyRandom(), declared, noted, few=each) for each in (True, False))
+    assert few.random == many.random != ()
 
 
 class WritesTheSame(Plain):

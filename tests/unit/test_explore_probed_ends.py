@@ -13,9 +13,11 @@ from anyshape.explore import costing, explore
 from anyshape.explore.limits import is_climb_dear
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import raises_early
+from anyshape.modules.raised_errors import find_table_rows
 from anyshape.records.verdict import Refusal
 
 ROWS = 300
+FEW = 30
 
 
 class Encoder(nn.Module):
@@ -36,8 +38,10 @@ class Encoder(nn.Module):
         return x
 
 
-def explored(module: nn.Module, width: int = 512, *, few: bool = False) -> tuple[Any, list[Mapping[str, int]]]:
-    declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, width)})
+def explored(
+    module: nn.Module, width: int = 512, *, few: bool = False, example: tuple[int, int] = (2, 9)
+) -> tuple[Any, list[Mapping[str, int]]]:
+    declared = declare(module, lambda batch=example[0], seq=example[1]: {"x": torch.randn(batch, seq, width)})
     called: list[Mapping[str, int]] = []
 
     def try_sizes(sizes: Mapping[str, int]) -> Refusal | None:
@@ -154,3 +158,45 @@ def test_inputs_that_a_module_refuses_early_depend_on_their_values(token: int, i
     inputs = declared.rebuild([torch.full((1, 41), token)])
     assert costing(module, declared).refuses_inputs_early(inputs) == is_refused
     assert module.calls == 0
+
+
+class Scaled(Encoder):
+    """The same, with a weight for each feature, and a table, both as tensors of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(layers=24)
+        self.positions = nn.Embedding(5000, 512)
+        self.scale = nn.Parameter(torch.ones(512))
+        self.table = nn.Parameter(torch.ones(700, 1))
+        self.vector = nn.Parameter(torch.ones(600))
+
+
+def test_a_weight_for_each_feature_is_no_table() -> None:
+    assert find_table_rows(Scaled()) == (1, 600, 700, 5000)
+
+
+class Picture(Encoder):
+    """Refuses small sizes of two dims, each for itself, or their product."""
+
+    def __init__(self, is_product: bool) -> None:
+        super().__init__(layers=24)
+        self.positions = nn.Embedding(5000, 512)
+        self.is_product = is_product
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, seq = x.shape[:2]
+        if (batch * seq < 16) if self.is_product else (batch < 3 or seq < 7):
+            raise ValueError("too small")
+        return super().forward(x)
+
+
+def test_rules_about_single_dims_of_a_dear_module_need_few_whole_calls() -> None:
+    found, called = explored(Picture(is_product=False), example=(8, 20))
+    assert sorted(rules(found)) == ["batch >= 3", "seq >= 7"]
+    assert {"batch": 3, "seq": 7} in called
+    assert len([sizes for sizes in called if sizes["batch"] >= 3 and sizes["seq"] >= 7]) < FEW
+
+
+def test_a_rule_about_two_dims_of_a_dear_module_is_found_as_before() -> None:
+    found, _ = explored(Picture(is_product=True), example=(8, 20))
+    assert rules(found) == ["batch*seq >= 16"]

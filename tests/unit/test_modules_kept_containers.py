@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers
+from anyshape.modules.state import ModuleState
 
 OLD = [1]
 
@@ -63,3 +65,14 @@ def test_items_that_moved_from_one_container_to_the_next_are_noticed() -> None:
     found[1].insert(0, found[0].pop())
     assert kept.restore() == [WRITTEN, WRITTEN]
     assert found == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.complex64], ids=str)
+def test_a_tensor_is_written_if_its_bits_are_others(dtype: torch.dtype) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("values", torch.tensor([float("nan"), 0.0, 1.0, 2.0], dtype=dtype))
+    state = ModuleState(module)
+    assert not state.restore()
+    module.values[1] = -0.0
+    assert state.restore()
+    assert not torch.signbit(torch.view_as_real(module.values) if dtype.is_complex else module.values).any()

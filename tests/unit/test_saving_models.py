@@ -16,6 +16,7 @@ import onnxruntime
 import pytest
 
 from anyshape.findings import UsageError
+from anyshape.graphs.needs import bytes_of
 from anyshape.saving import model_bytes, models, save_model, save_to_run
 
 ROWS = 300
@@ -300,3 +301,11 @@ def test_a_missing_folder_is_a_usage_error(tmp_path: Path, external: bool) -> No
     with pytest.raises(UsageError) as caught:
         save_model(made(), tmp_path / "no" / "m.onnx", external_data=external)
     assert caught.value.finding.code == "AS050"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, ml_dtypes.bfloat16])
+def test_a_transposed_weight_is_written_row_after_row(dtype: Any) -> None:
+    rows = np.arange(15).reshape(5, 3).astype(dtype)
+    assert bytes(bytes_of(ir.Tensor(rows.T))) == np.ascontiguousarray(rows.T).tobytes()
+    rows.flags.writeable = False
+    assert bytes(bytes_of(ir.Tensor(rows.T))) == np.ascontiguousarray(rows.T).tobytes()

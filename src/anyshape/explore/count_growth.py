@@ -61,9 +61,12 @@ def _place(size: int) -> float:
 def next_counted_size(counted: SizeCounts, *, is_long: bool = False) -> int:
     """The next size at which a call is counted; `is_long`: it has many operators.
 
-    Such a call is counted between the first sizes and 64 rather than beyond 64, where the first counts are on no line.
+    Such a call is counted between the first sizes and 64 rather than beyond 64, where the first counts are on no line. Where
+    the first size has the counts of the second, since no call could be counted there, two near sizes follow.
     """
     last = counted[-1][0]
+    if is_long and len(counted) in (2, 3) and counted[0][1] is counted[1][1]:
+        return max(_FIRST_STEP, 2 * last if len(counted) == 2 else 3 * last // 2)
     is_gap = len(counted) >= 3 and counted[-2][0] < _BETWEEN and last >= _FIRST_STEP
     return _BETWEEN if is_long and is_gap else max(_FIRST_STEP, _STEP * last)
 

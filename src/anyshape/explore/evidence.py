@@ -12,9 +12,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from random import Random
 
-from anyshape.domain import Compare, Domain, Number, Ref, Sizes, Undecided, find_point
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Number,
+    Ref,
+    Sizes,
+    Undecided,
+    find_point,
+    negate,
+    smallest_point,
+)
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.rule_grammar import LARGEST_MULTIPLE
 from anyshape.inputs import Declared
@@ -28,12 +40,14 @@ _TOGETHER = (1, 2, 3, 5, 6, 8)
 _MOST_TOGETHER = 200
 
 
-def gather_evidence(domain: Domain, base: Sizes, others: Sequence[Sizes], answers: Answers) -> None:
+def gather_evidence(domain: Domain, base: Sizes, others: Sequence[Sizes], answers: Answers) -> Iterator[None]:
     """Try the module around answered points: thoroughly around `base`, at a few places around the others.
 
-    `answers` keeps what it finds; it is False for points that are outside of the domain or cost too much.
+    `answers` keeps what it finds; it is False for points that are outside of the domain or cost too much. There is a pause
+    after each dim has moved alone: rules about single dims may show by then.
     """
     stuck = [name for name in domain.names if not _move_alone(base, name, answers)]
+    yield
     for other in others:
         for name in stuck:
             for size in _near(other[name]):
@@ -189,3 +203,29 @@ def _steps(end: int) -> Iterator[int]:
     while size <= end:
         yield from (value for value in (size + 1, size + size // 2) if value <= end)
         size *= 2
+
+
+def points_beyond(
+    domain: Domain, rules: Sequence[Condition], captured: Sequence[Condition], allowed: Callable[[Sizes], bool]
+) -> Iterator[Sizes]:
+    """Points that show which conditions of captures are rules.
+
+    Where the rules hold and a condition that is none of them does not: one may have been missed. Then where a rule does
+    not hold, but as many other conditions as can: the module may refuse for another reason.
+    """
+    for condition in captured:
+        needed = [negate(condition), *(rule for rule in rules if rule != condition)]
+        with suppress(Undecided):
+            if condition in rules:
+                needed = _held_together(domain, needed, [each for each in captured if each != condition])
+            point = smallest_point(domain, *needed)
+            if point is not None and allowed(point):
+                yield point
+
+
+def _held_together(domain: Domain, needed: list[Condition], wanted: Sequence[Condition]) -> list[Condition]:
+    """The needed conditions, and one after the other those of the wanted ones that hold somewhere together with them."""
+    for condition in wanted:
+        if condition not in needed and find_point(domain, *needed, condition) is not None:
+            needed = [*needed, condition]
+    return needed

@@ -6,7 +6,6 @@ Nothing is captured here and no file exists yet: this is about the module alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
@@ -15,17 +14,13 @@ from anyshape.domain import (
     Condition,
     Domain,
     Sizes,
-    Undecided,
     choose_sizes,
     dims_of,
-    find_point,
     holds,
-    negate,
-    smallest_point,
 )
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
-from anyshape.explore.evidence import gather_evidence
+from anyshape.explore.evidence import gather_evidence, points_beyond
 from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
 from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims
 from anyshape.explore.trial_allowance import RUNS, TrialAllowance
@@ -193,8 +188,28 @@ def _learn(
             allowed.spend(sizes)
         return is_answered
 
-    if not cost.is_dear or not _ends_explain(trial_log):
-        gather_evidence(domain, trial_log.answered[0], [*small[:1], *small[-1:]], answers)
+    def settle() -> tuple[Condition, ...] | None:
+        return _settle(domain, trial_log, allowed, answers, captured)
+
+    if cost.is_dear and _ends_explain(trial_log):
+        return settle()
+    for _ in gather_evidence(domain, trial_log.answered[0], [*small[:1], *small[-1:]], answers):
+        rules = settle() if cost.is_dear else None
+        is_simple = rules is not None and all(len(dims_of(rule)) == 1 for rule in rules)
+        if rules is not None and is_simple and _holds_at_lowest(domain, rules, trial_log):
+            return rules
+        allowed.expect_refusals(())
+    return settle()
+
+
+def _settle(
+    domain: Domain,
+    trial_log: TrialLog,
+    allowed: TrialAllowance,
+    answers: Callable[[Mapping[str, int]], bool],
+    captured: Sequence[Condition],
+) -> tuple[Condition, ...] | None:
+    """Rules that explain all points so far and predict others; None when there are none."""
     for turn in range(_ROUNDS):
         bisect_bounds(domain, trial_log.answered, trial_log.refused_sizes, answers)
         rules = explain(trial_log.answered, trial_log.refused_sizes, captured)
@@ -202,7 +217,9 @@ def _learn(
             return None
         seen = len(trial_log.refused)
         allowed.expect_refusals(rules)
-        beyond = _beyond(domain, rules, captured, lambda sizes: _is_as_cheap(sizes, trial_log, cost) or allowed(sizes))
+        beyond = points_beyond(
+            domain, rules, captured, lambda sizes: _is_as_cheap(sizes, trial_log, cost) or allowed(sizes)
+        )
         fresh = fresh_points(domain, rules, trial_log.answered, allowed, turn)
         if _predict(rules, chain(beyond, fresh), trial_log):
             is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[seen:])
@@ -210,35 +227,15 @@ def _learn(
     return None
 
 
-def _beyond(
-    domain: Domain, rules: Sequence[Condition], captured: Sequence[Condition], allowed: Callable[[Sizes], bool]
-) -> Iterator[Sizes]:
-    """Points that show which conditions of captures are rules.
-
-    Where the rules hold and a condition that is none of them does not: one may have been missed. Then where a rule does
-    not hold, but as many other conditions as can: the module may refuse for another reason.
-    """
-    for condition in captured:
-        needed = [negate(condition), *(rule for rule in rules if rule != condition)]
-        with suppress(Undecided):
-            if condition in rules:
-                needed = _held_together(domain, needed, [each for each in captured if each != condition])
-            point = smallest_point(domain, *needed)
-            if point is not None and allowed(point):
-                yield point
-
-
-def _held_together(domain: Domain, needed: list[Condition], wanted: Sequence[Condition]) -> list[Condition]:
-    """The needed conditions, and one after the other those of the wanted ones that hold somewhere together with them."""
-    for condition in wanted:
-        if condition not in needed and find_point(domain, *needed, condition) is not None:
-            needed = [*needed, condition]
-    return needed
-
-
 def _is_as_cheap(sizes: Sizes, trial_log: TrialLog, cost: Costing) -> bool:
     """Whether a call takes no more than that at the example's sizes."""
     return cost.operations(sizes) <= cost.operations(trial_log.answered[0])
+
+
+def _holds_at_lowest(domain: Domain, rules: Sequence[Condition], trial_log: TrialLog) -> bool:
+    """Whether the module answers with all dims at their lowest answered sizes together, as rules about single dims say."""
+    lowest = {name: min(sizes[name] for sizes in trial_log.answered) for name in trial_log.answered[0]}
+    return not domain.contains(lowest) or _predict(rules, [lowest], trial_log)
 
 
 def _ends_explain(trial_log: TrialLog) -> bool:

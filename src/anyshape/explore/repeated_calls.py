@@ -24,19 +24,23 @@ def are_repeats_dear(declared: Declared, cost: Costing) -> bool:
 
 
 def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> bool:
-    """Whether two calls at the first of these sizes that the module answers have nothing random and leave no trace.
+    """Whether calls at the first of these sizes that the module answers have nothing random and leave no trace."""
+    found = (is_constant_call(replay, calling(declared, sizes, 0)) for sizes in points)
+    return next((is_alike for is_alike in found if is_alike is not None), False)
 
-    The second call starts from the state that the first one left, under other random numbers: it must read none of them and
-    give the same reply.
+
+def is_constant_call(replay: Replay, call: Call) -> bool | None:
+    """Whether two calls with the same inputs have nothing random and leave no trace; None where the module raises.
+
+    The second call starts from the state that the first one left, under other random numbers: it must give the same reply.
+    Where it reads them, a third call from which they are withheld must do so, too.
     """
-    for sizes in points:
-        call = calling(declared, sizes, 0)
-        before = read_slots(replay.module)
-        first = replay.fresh(call)
-        if first.raised is None:
-            is_unchanged = not changed_slots(before, read_slots(replay.module, before))
-            return is_unchanged and replay.reads_nothing(call, first)
-    return False
+    before = read_slots(replay.module)
+    first = replay.fresh(call)
+    if first.raised is not None:
+        return None
+    is_unchanged = not changed_slots(before, read_slots(replay.module, before))
+    return is_unchanged and replay.stays_alike(call, first)
 
 
 def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:

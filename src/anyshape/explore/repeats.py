@@ -19,7 +19,7 @@ import torch
 from anyshape.domain import Sizes, choose_sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.legal_values import has_drawn_integers
-from anyshape.explore.repeated_calls import call_again, calling, is_constant, own
+from anyshape.explore.repeated_calls import call_again, calling, is_constant, is_constant_call, own
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
@@ -65,8 +65,9 @@ def observe_repeats(
 ) -> Repeated:
     """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with.
 
-    With `few`, two calls at the first sizes that the module answers come before: where these show that it reads no random
-    numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all other sizes.
+    With `few`, two or three calls at the first sizes that the module answers come before: where these show that it depends on
+    no random numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all
+    other sizes.
     A module that writes the same at each call (`self.shift = ...`) is not called forty times more.
     """
     with Replay(module, flatten_outputs) as replay:
@@ -100,10 +101,12 @@ def _observe(replay: Replay, points: Sequence[_Point], numbers: Sequence[int] = 
     )
 
 
-def observe_calls(module: torch.nn.Module, declared: Declared, noted: Sequence[Any]) -> Repeated:
-    """What repeated calls with these inputs and the example show."""
+def observe_calls(module: torch.nn.Module, declared: Declared, noted: Sequence[Any], few: bool = False) -> Repeated:
+    """What repeated calls with these inputs and the example show; with `few`, two or three of each come before, as above."""
     with Replay(module, flatten_outputs) as replay:
         calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *noted)]
+        if few and all(is_constant_call(replay, call) is not False for call in calls[1:]):
+            return Repeated()
         points = [_Point({}, call, replay.fresh(call)) for call in calls]
         return _observe(replay, [point for point in points if point.fresh.raised is None])
 

@@ -54,6 +54,11 @@ class Constant:
     states: tuple[StateInput, ...] = field(default=())
     cost: Costing | None = None  # of the original module under the original declaration
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether many calls of the original module are out of proportion to the export."""
+        return self.cost is not None and not self.options.thorough and are_repeats_dear(self.original[1], self.cost)
+
     def complete(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes with those of the state's own dims, as they are before the first call, where they are not given."""
         first = {dim.name: dim.min for state in self.states for dim in state.own}
@@ -72,7 +77,7 @@ def check_noted(constant: Constant, noted: Sequence[Any]) -> tuple[Finding, ...]
     before = constant.repeated
     if not noted or before.random or before.has_memory:
         return ()
-    repeated = observe_calls(constant.module, constant.declared, noted)
+    repeated = observe_calls(constant.module, constant.declared, noted, few=constant.is_dear)
     return (
         *diagnose_memory(repeated, constant.options.state),
         *diagnose_randomness(repeated, constant.options.random),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 
+_FASTER_IN_TORCH = ("float16", "float32", "float64")
 _RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
@@ -52,4 +53,10 @@ def bytes_of(tensor: ir.TensorProtocol) -> bytes | memoryview:
 
     if tensor.dtype.bitwidth < 8 or sys.byteorder == "big":
         return tensor.tobytes()
-    return raw(tensor.numpy()).data
+    array = tensor.numpy()
+    is_transposed = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
+    if is_transposed and array.flags.writeable and array.dtype in _FASTER_IN_TORCH and "torch" in sys.modules:
+        import torch
+
+        array = torch.from_numpy(array).contiguous().numpy()  # half of numpy's time
+    return raw(array).data

@@ -72,17 +72,18 @@ class Replay:
         read = [source for source in SOURCES if any(start[source] != end[source] for start, end in before)]
         return {source: before[0][1][source] != before[1][1][source] for source in read}
 
-    def reads_nothing(self, call: Call, usual: Reply) -> bool:
-        """Whether a call from the state that the last one left, under other random numbers, replies as usual and reads none.
+    def stays_alike(self, call: Call, usual: Reply) -> bool:
+        """Whether a call from the state that the last one left, under other random numbers, replies as usual.
 
-        The first state is put back afterwards.
+        It must read none of these numbers; where it reads some of torch, it must not depend on them. The first state is put
+        back afterwards.
         """
         self._vary(1, SOURCES)
         start = self._positions()
         reply = self._run(call, 1, SOURCES)
-        is_same = self._positions() == start and reply.is_like(usual)
+        is_read = self._positions() != start
         self.reset()
-        return is_same
+        return reply.is_like(usual) and (not is_read or self.ignores_draws(call, usual))
 
     def ignores_draws(self, call: Call, usual: Reply) -> bool:
         """Whether a call from the first state, from which the random numbers of torch are withheld, replies as usual.

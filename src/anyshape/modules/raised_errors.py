@@ -121,17 +121,26 @@ def reads_values(error: BaseException) -> bool:
 
 
 def find_table_rows(module: torch.nn.Module) -> tuple[int, ...]:
-    """Rows of embeddings, and sizes of the axes of tensors that modules of the user's own hold, in ascending order."""
+    """Rows of embeddings, and sizes of the axes of tensors that modules of the user's own hold, in ascending order.
+
+    A vector as long as torch's own layers beside it are wide is a weight for each feature, and no table.
+    """
     import torch
 
     rows: set[int] = set()
+    widths: set[int] = set()
+    vectors: set[int] = set()
     for each in module.modules():
         if isinstance(each, torch.nn.Embedding):
             rows.add(each.num_embeddings)
-        elif not type(each).__module__.startswith("torch.nn."):
-            own = (*each.parameters(recurse=False), *each.buffers(recurse=False))
-            rows.update(size for tensor in own for size in tensor.shape)
-    return tuple(sorted(rows))
+            continue
+        shapes = [tensor.shape for tensor in (*each.parameters(recurse=False), *each.buffers(recurse=False))]
+        if type(each).__module__.startswith("torch.nn."):
+            widths.update(size for shape in shapes for size in shape)
+        else:
+            vectors.update(shape[0] for shape in shapes if len(shape) == 1)
+            rows.update(size for shape in shapes if len(shape) > 1 for size in shape)
+    return tuple(sorted(rows | (vectors - widths)))
 
 
 _WIDTHS = ("in_features", "in_channels", "num_features", "num_channels", "normalized_shape", "input_size", "embed_dim")
