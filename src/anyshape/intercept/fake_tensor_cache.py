@@ -21,7 +21,7 @@ _KIND = ("dtype", "device", "layout", "requires_grad", "is_quantized", "is_conj"
 
 @contextmanager
 def small_cache_checks() -> Iterator[None]:
-    """Enter around `torch.export.export(..., strict=False)`."""
+    """Enter around `torch.export.export(..., strict=False)` or `make_fx`."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     make, read = (vars(FakeTensorMode).get(name) for name in (_MAKE, _READ))
@@ -53,7 +53,7 @@ def small_cache_checks() -> Iterator[None]:
 
 def _has_unbacked_sizes(mode: Any) -> bool:
     """Whether sizes without a value may be in an entry: torch leaves such an entry out if its result cannot be made."""
-    return bool(mode.shape_env is None or mode.shape_env.unbacked_symint_counter)
+    return bool(mode.shape_env is not None and mode.shape_env.unbacked_symint_counter)
 
 
 def _with_one_element(entry: Any, info: Any) -> Any:
