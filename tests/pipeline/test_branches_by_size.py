@@ -69,3 +69,30 @@ def test_a_rare_size_with_another_dtype_is_not_in_the_contract() -> None:
     with pytest.warns(anyshape.NarrowedWarning):
         result = anyshape.export(CountedFar(), inputs)
     assert not result.contract.domain.contains({"n": 4504})  # 4504 % 7 == 3
+
+
+class FarBranches(torch.nn.Module):
+    """Two branches of the user's: four programs, of which the first is wrong beyond either size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2 if x.shape[0] > 40 else x + 1
+        return x.sin() if x.shape[1] > 50 else x.cos()
+
+
+def test_a_file_of_one_program_is_compared_until_it_is_wrong_where_another_program_is_due(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+
+    def note(stage: str, done: int, total: int) -> None:
+        if stage == "comparing" and total:
+            steps.append((done, total))
+
+    x = torch.randn(3, 5)
+    anyshape.export(FarBranches(), x, tmp_path / "m.onnx", dynamic={"x": "n, m"}, progress=note)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for n, m in ((3, 5), (41, 5), (3, 51), (41, 51)):
+        x = torch.randn(n, m)
+        (found,) = session.run(None, {"x": x.numpy()})
+        np.testing.assert_allclose(found, FarBranches()(x).numpy(), rtol=1e-4, atol=1e-5)
+    ends = [place for place, (done, _) in enumerate(steps) if done == 0][1:]
+    last, total = steps[ends[0] - 1]  # of the comparison of the first file
+    assert last < total // 4

@@ -12,7 +12,9 @@ from tests.learned import learn
 from torch import nn
 
 from anyshape.capture.generalized import capture_generalized
+from anyshape.capture.generalized.generalized_rung import is_settled
 from anyshape.findings import PromiseBroken, Source
+from anyshape.records.captured import Guard, Region
 
 SIZES = [{"batch": 1, "length": 1}, {"batch": 2, "length": 2}, {"batch": 3, "length": 13}, {"batch": 5, "length": 64}]
 
@@ -182,3 +184,17 @@ def test_the_module_is_left_as_it_was() -> None:
     learn(capture_generalized, module, _inputs)
     assert module.last is None
     assert module.calls == 0
+
+
+def _exported(*guards: tuple[str, str]) -> Any:
+    found = tuple(Guard(None, text, None, False, status) for text, status in guards)  # type: ignore[arg-type]
+    return Region(None, {}, found, {})  # type: ignore[arg-type]
+
+
+def test_a_program_is_exported_at_further_sizes_until_it_has_the_same_open_conditions_twice() -> None:
+    proved, one, other = _exported(("n > 0", "proved")), _exported(("n != 1", "refuted")), _exported(("m", "refuted"))
+    assert is_settled([proved])
+    assert is_settled([one, proved])
+    assert not is_settled([one])
+    assert not is_settled([one, other])
+    assert is_settled([one, other, other])

@@ -24,6 +24,7 @@ from anyshape.capture.layout_conditions import LayoutConditions, layout_conditio
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.quiet import quiet_libraries
@@ -181,6 +182,7 @@ def _symbolic_sizes() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(small_constants_known())
+        stack.enter_context(small_cache_checks())
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings

@@ -189,7 +189,7 @@ def _learn(
         return is_answered
 
     def settle() -> tuple[Condition, ...] | None:
-        return _settle(domain, trial_log, allowed, answers, captured)
+        return _settle(domain, trial_log, cost, allowed, answers, captured)
 
     if cost.is_dear and _ends_explain(trial_log):
         return settle()
@@ -205,6 +205,7 @@ def _learn(
 def _settle(
     domain: Domain,
     trial_log: TrialLog,
+    cost: Costing,
     allowed: TrialAllowance,
     answers: Callable[[Mapping[str, int]], bool],
     captured: Sequence[Condition],

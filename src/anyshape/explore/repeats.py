@@ -81,34 +81,33 @@ def observe_repeats(
         for point in made:
             if point not in steady and (point.is_legal or not is_proved):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        return _observe(replay, steady, numbers, few)
+        return _observe(_Memory(replay, steady, numbers, few), steady)
 
 
-def _observe(replay: Replay, points: Sequence[_Point], numbers: Sequence[int] = (), few: bool = False) -> Repeated:
-    if not points:
+def _observe(memory: _Memory, may_be_random: Sequence[_Point]) -> Repeated:
+    if not memory.points:
         return Repeated()
-    random = _Randomness(replay).observe(points)
-    memory = _Memory(replay, points, numbers, few).observe()
-    return Repeated(
-        has_memory=memory.has_memory,
-        state=memory.state,
-        written=memory.written,
-        sizes=memory.sizes or random.sizes,
-        random=random.random,
-        drawn=random.drawn,
-        unsteady=memory.unsteady,
-        differs=memory.differs,
-    )
+    random = _Randomness(memory.replay).observe(may_be_random)
+    found = memory.observe()
+    return replace(found, sizes=found.sizes or random.sizes, random=random.random, drawn=random.drawn)
 
 
-def observe_calls(module: torch.nn.Module, declared: Declared, noted: Sequence[Any], few: bool = False) -> Repeated:
-    """What repeated calls with these inputs and the example show; with `few`, two or three of each come before, as above."""
+def observe_calls(
+    module: torch.nn.Module, declared: Declared, noted: Sequence[Any], drawing: Sequence[Any], few: bool = False
+) -> Repeated:
+    """What repeated calls with these inputs and the example show; `drawing` are those of calls that drew random numbers.
+
+    Calls with the others are not made again without random numbers. With `few`, two or three of each come before, as above.
+    """
     with Replay(module, flatten_outputs) as replay:
-        calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *noted)]
+        calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *drawing, *noted)]
         if few and all(is_constant_call(replay, call) is not False for call in calls[1:]):
             return Repeated()
         points = [_Point({}, call, replay.fresh(call)) for call in calls]
-        return _observe(replay, [point for point in points if point.fresh.raised is None])
+        answered = [point for point in points if point.fresh.raised is None]
+        return _observe(
+            _Memory(replay, answered, ()), [each for each in points[: 1 + len(drawing)] if each in answered]
+        )
 
 
 def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:

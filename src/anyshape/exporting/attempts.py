@@ -21,6 +21,7 @@ from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
 from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
+from anyshape.domain import Condition, all_of
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.elsewhere import Compare, find_compare
@@ -146,6 +147,15 @@ def _verify_for_target(
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)
 
 
+def _condition_of(region: Region) -> Condition:
+    """Where the conditions of the user's code hold under which a program was captured that is taken for the whole domain.
+
+    A failure elsewhere shows that the other programs are needed: then a file of all of them is made and compared.
+    """
+    own = [guard.condition for guard in region.guards if guard.by_user and guard.status != "proved"]
+    return all_of([condition for condition in own if condition is not None])
+
+
 def _find_compare(context: ExportContext) -> Compare | None:
     """How the file is compared by other processes; None where it is compared here.
 
@@ -163,6 +173,8 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         return Verdict(is_skipped=True)
     if not captured.is_symbolic:
         options = replace(options, most_failures=_MOST_FAILURES)
+    elif len(captured.regions) == 1 and not captured.leaves_unseen:
+        options = replace(options, ends_outside=_condition_of(captured.regions[0]))
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
         compare = _find_compare(context)

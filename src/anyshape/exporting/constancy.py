@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyshape.contract.build import state_promises
 from anyshape.diagnose.state_and_randomness import diagnose_memory, diagnose_randomness, diagnose_row, state_not_carried
@@ -35,6 +35,7 @@ from anyshape.records.export import Attempt
 from anyshape.saving import save_model
 from anyshape.verify import VerifyOptions
 from anyshape.verify.in_a_row import RowRequest, verify_in_a_row
+from anyshape.verify.reference import NotedCall
 
 if TYPE_CHECKING:
     import torch
@@ -72,12 +73,14 @@ def ways_of(contract: Contract | None, verify: VerifyOptions) -> Options:
     return Options(state="outputs" if carries else "frozen", random="runtime" if is_random else None, verify=verify)
 
 
-def check_noted(constant: Constant, noted: Sequence[Any]) -> tuple[Finding, ...]:
+def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding, ...]:
     """Findings about state and random numbers that showed only later, for rare values or at far sizes."""
     before = constant.repeated
     if not noted or before.random or before.has_memory:
         return ()
-    repeated = observe_calls(constant.module, constant.declared, noted, few=constant.is_dear)
+    drawing = [call.inputs for call in noted if call.has_drawn]
+    others = [call.inputs for call in noted if not call.has_drawn]
+    repeated = observe_calls(constant.module, constant.declared, others, drawing, few=constant.is_dear)
     return (
         *diagnose_memory(repeated, constant.options.state),
         *diagnose_randomness(repeated, constant.options.random),

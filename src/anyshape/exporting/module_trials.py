@@ -88,7 +88,7 @@ def try_module(
         known.cost = cost
 
         def explore_with(*, several: bool) -> Explored:
-            trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes)
+            trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes, cost=cost)
             try_sizes = counted.try_with(trial)
             candidates = partial(find_candidates, module, declared, known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
@@ -237,13 +237,19 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
 
 
 def trying(
-    declared: Declared, reference: Reference, *, draws: int | None = None, known: Outcomes | None = None
+    declared: Declared,
+    reference: Reference,
+    *,
+    draws: int | None = None,
+    known: Outcomes | None = None,
+    cost: Costing | None = None,
 ) -> Callable[[Sizes], Refusal | None]:
     """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
 
     Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
-    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal. At sizes that
-    `known` has, the module is not called again; what is found is added to it.
+    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal; for one draw at
+    sizes at which a call is dear by `cost`, since that has as many values as many draws at usual sizes. At sizes that `known`
+    has, the module is not called again; what is found is added to it.
     """
     outcomes: Outcomes = {} if known is None else known
 
@@ -254,7 +260,8 @@ def trying(
         return outcomes[key]
 
     def try_once(sizes: Sizes) -> Refusal | None:
-        drawn = [declared.make(sizes, 0)] if draws is None else _drawn(declared, sizes, draws)
+        is_dear = cost is not None and not cost.is_thorough and cost(sizes) > cost.cheap
+        drawn = [declared.make(sizes, 0)] if draws is None else _drawn(declared, sizes, 1 if is_dear else draws)
         tried = (try_inputs(sizes, inputs) for inputs in drawn)
         return next((refusal for refusal in tried if refusal is not None), None)
 

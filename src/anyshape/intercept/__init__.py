@@ -8,6 +8,7 @@ What is replaced, and when:
                                        functions behind `lru_cache`                              patching
                                        the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 small_constants
+                                       a check of new entries of torch's fake tensor cache       fake_tensor_cache
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
@@ -33,6 +34,7 @@ Files, in the order in which data flows:
     real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays            numpy's arrays and functions on open sizes
     small_constants        small tensors of Python numbers keep their values
+    fake_tensor_cache      a cheaper check of new entries in torch's cache of fake tensors
     torch_array_functions  torch functions that take or return numpy arrays
     int_arithmetic         Python's arithmetic of ints and floats, on tensors without axes
     python_numbers         ints and floats that Python read from tensors, kept as tensors

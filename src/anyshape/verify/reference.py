@@ -100,6 +100,14 @@ class Refused:
     layer: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class NotedCall:
+    """The inputs of a call that wrote into the module or drew random numbers, and whether it drew any."""
+
+    inputs: CallInputs
+    has_drawn: bool
+
+
 class Reference:
     """Runs a module in eval mode and without gradients; a context manager that puts everything back.
 
@@ -165,8 +173,18 @@ class Reference:
         return self._example_outputs[0]
 
     @property
-    def noted(self) -> list[CallInputs]:
-        return [inputs for _, inputs in self._noted.values()]
+    def noted(self) -> list[NotedCall]:
+        """One call of each kind; none that drew nothing and wrote only what several others wrote between them."""
+        return [
+            NotedCall(inputs, has_drawn=drawn)
+            for (drawn, written), (_, inputs) in self._noted.items()
+            if drawn or not self._is_union(written)
+        ]
+
+    def _is_union(self, written: Written) -> bool:
+        """Whether other calls wrote each of these places, and nothing else."""
+        parts = [other for _, other in self._noted if other < written]
+        return bool(parts) and frozenset[tuple[int, Any]]().union(*parts) == written
 
     def _note(self, inputs: CallInputs, kind: tuple[bool, Written], has_answered: bool) -> None:
         if not any(kind) or (kind not in self._noted and len(self._noted) >= _MOST_NOTED):

@@ -9,7 +9,7 @@ from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from anyshape.domain import Sizes
+from anyshape.domain import Condition, Sizes
 from anyshape.records.verdict import Untried
 from anyshape.runtime.dtypes import Array
 from anyshape.runtime.runtimes import ONNXRUNTIME
@@ -38,7 +38,8 @@ class VerifyOptions:
     `time_limit_s` is for one run in onnxruntime (more when eager itself is slow). `threads` are those of one operator there:
     1, unless given, or as many as torch has here for a file that is too large for several children.
     `stop_at_failure` ends with the first failure: where only its existence matters. `most_failures` ends
-    with so many. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
+    with so many. `ends_outside` ends with the first failure, for random values, at sizes at which this does not hold: where
+    another file is made then. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
     its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
@@ -60,6 +61,7 @@ class VerifyOptions:
     shrink_tries: int = 40
     stop_at_failure: bool = False
     most_failures: int | None = None
+    ends_outside: Condition | None = None
     locate_s: float = 10.0
     is_random: bool = False
     providers: tuple[str, ...] = (CPU,)

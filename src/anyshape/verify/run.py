@@ -21,7 +21,7 @@ from time import monotonic
 
 import torch
 
-from anyshape.domain import Sizes
+from anyshape.domain import Sizes, holds
 from anyshape.modules.state import RandomState
 from anyshape.records.verdict import Failure, FailureKind, Verdict
 from anyshape.runtime.client import ChildRunner
@@ -145,6 +145,9 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
 
 
 def _has_failed_enough(tally: Tally, options: VerifyOptions) -> bool:
+    inside = options.ends_outside
+    if inside is not None and any(each.values == "random" and not holds(inside, each.sizes) for each in tally.failures):
+        return True
     most = 1 if options.stop_at_failure else options.most_failures
     return most is not None and len(tally.failures) >= most
 

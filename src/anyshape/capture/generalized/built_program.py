@@ -19,6 +19,7 @@ from anyshape.capture.guards import user_lines
 from anyshape.domain import Expr, Number
 from anyshape.graphs.size_places import Place
 from anyshape.inputs import Declared
+from anyshape.intercept.fake_tensor_cache import small_cache_checks
 
 
 def open_axes(declared: Declared) -> tuple[Any, ...]:
@@ -87,6 +88,7 @@ def symbolic_sizes() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
+        stack.enter_context(small_cache_checks())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield

@@ -127,17 +127,26 @@ def build_captured(
         guards = collect_guards(environment, symbols, declared.domain) if environment is not None else ()
         found.append(Region(decomposed, symbols, guards, dict(sizes)))
         outputs = outputs_of(program, template.traces[0].output_paths, symbols, declared.domain)
-        if not _refuted(found[-1]):
+        if is_settled(found):
             break
-    region = min(found, key=_refuted)
+    region = min(found, key=lambda region: len(_refuted(region)))
     inside = tuple(emitter.guards) if emitter is not None else ()
     loops = emitter.loops_of(frame) if emitter is not None else {}
     region = replace(region, guards=(*region.guards, *inside, note_of(lesson)), loops=dict(loops))
     return Captured(strategy, (region,), outputs)
 
 
-def _refuted(region: Region) -> int:
-    return sum(1 for guard in region.guards if guard.status != "proved")
+def is_settled(found: Sequence[Region]) -> bool:
+    """Whether the last of these exports of one program has only proved conditions, or the same others as the one before.
+
+    An export at further sizes would show those again: they do not come from its sizes.
+    """
+    refuted = [_refuted(region) for region in found[-2:]]
+    return not refuted[-1] or (len(refuted) > 1 and refuted[0] == refuted[1])
+
+
+def _refuted(region: Region) -> list[Condition | str]:
+    return [guard.condition or guard.text for guard in region.guards if guard.status != "proved"]
 
 
 def _examples(declared: Declared, traced: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:

@@ -22,6 +22,7 @@ from anyshape.capture.generalized.asked import AskedValues, writes
 from anyshape.capture.generalized.trace import ANSWER, Constant, Input, Result, Step, Tensors, Trace, Weight
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
+from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
 from anyshape.leaves import leaves
@@ -275,6 +276,7 @@ def _quiet_tracing() -> Iterator[None]:
     with ExitStack() as stack:
         # One fused operator for a whole encoder layer: it has no translation, and its parts have.
         stack.enter_context(without_fused_layers())
+        stack.enter_context(small_cache_checks())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
