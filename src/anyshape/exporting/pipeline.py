@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,9 +22,10 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
 from anyshape.explore.left_out import find_left_out
-from anyshape.exporting.constancy import check_noted, check_row, make_constant, with_constancy
+from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
 from anyshape.exporting.elsewhere import comparing_elsewhere
+from anyshape.exporting.empty_ranges import has_empty_sizes, is_cut, with_empty_sizes_of
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _MOST_LESSONS = 3
 _NEARLY_ALL = 0.9
+_HALF = 0.5
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
@@ -86,10 +89,32 @@ def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
 
 
 def _export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell, limit: TimeLimit) -> Export:
-    began = time.monotonic()
     training = diagnose_training(module)
     tell("calling the model again", 0, 0)
     constant = make_constant(module, declared, options)
+    wider = with_empty_sizes_of(constant)
+    opened = None if wider is None else _try_opened(wider, training, tell, limit)
+    if opened is not None and not is_cut(opened, declared):
+        return opened
+    try:
+        result = _export_constant(constant, training, tell, limit)
+    except PromiseBroken:
+        if opened is None:
+            raise
+        return opened
+    return result if opened is None or not is_cut(result, declared) else opened
+
+
+def _try_opened(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export | None:
+    """The export with ranges that begin at 0; None where no file is right there within half of the time."""
+    with suppress(PromiseBroken, OutOfTime), limit.part(_HALF):
+        result = _export_constant(constant, training, tell, limit)
+        return result if has_empty_sizes(result) else None
+    return None
+
+
+def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export:
+    began = time.monotonic()
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
         known = KnownBefore(constant.cost if not constant.states else None)

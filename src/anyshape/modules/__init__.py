@@ -6,6 +6,7 @@ Files, in the order in which data flows:
     frames           which line of the user's code is running, or raised
     user_code        the user's functions behind a module, and the numbers in them
     line_trace       run a call and visit each executed line of the user's code
+    emptiness_tests  conditions of the user's code about empty tensors
     raised_errors    why a call raised: the operation, the tensor, the layer
     state            take a module's state once, restore it before every call
     kept_containers  lists, sets, dicts and `__slots__` among that state
