@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     import torch
 
 
-def with_empty_sizes(module: torch.nn.Module, declared: Declared, cost: Costing) -> Declared | None:
+@dataclass(frozen=True)
+class WithEmptySizes:
+    """A declaration with ranges that begin at 0. `is_tested`: the user's code has conditions about emptiness."""
+
+    declared: Declared
+    is_tested: bool
+
+
+def with_empty_sizes(module: torch.nn.Module, declared: Declared, cost: Costing) -> WithEmptySizes | None:
     """The declaration with 0 in the ranges of such dims, as far as the module answers there; None if there are none."""
     open_dims = [dim for dim in declared.domain.dims if not dim.declared and dim.smallest == 1 and dim.multiple == 1]
     unread = _only_sizes_read(declared, cost)
@@ -34,10 +42,10 @@ def with_empty_sizes(module: torch.nn.Module, declared: Declared, cost: Costing)
         return None
     with Replay(module, flatten_outputs) as replay, control_flow_in_python():
         trial = _Trial(declared, replay, codes)
-        found = [
-            dim for dim in looked_at if trial.answers_at_0(dim.name) and (dim.name in unread or trial.tests(dim.name))
-        ]
-    return _from_zero(declared, found) if found else None
+        answered = [dim for dim in looked_at if trial.answers_at_0(dim.name)]
+        tested = {dim.name for dim in answered if trial.tests(dim.name)}
+    found = [dim for dim in answered if dim.name in unread | tested]
+    return WithEmptySizes(_from_zero(declared, found), bool(tested)) if found else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from anyshape.explore.left_out import find_left_out
 from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
 from anyshape.exporting.elsewhere import comparing_elsewhere
-from anyshape.exporting.empty_ranges import has_empty_sizes, is_cut, with_empty_sizes_of
+from anyshape.exporting.empty_ranges import export_from_zero
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 _MOST_LESSONS = 3
 _NEARLY_ALL = 0.9
-_HALF = 0.5
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
@@ -92,25 +90,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     training = diagnose_training(module)
     tell("calling the model again", 0, 0)
     constant = make_constant(module, declared, options)
-    wider = with_empty_sizes_of(constant)
-    opened = None if wider is None else _try_opened(wider, training, tell, limit)
-    if opened is not None and not is_cut(opened, declared):
-        return opened
-    try:
-        result = _export_constant(constant, training, tell, limit)
-    except PromiseBroken:
-        if opened is None:
-            raise
-        return opened
-    return result if opened is None or not is_cut(result, declared) else opened
-
-
-def _try_opened(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export | None:
-    """The export with ranges that begin at 0; None where no file is right there within half of the time."""
-    with suppress(PromiseBroken, OutOfTime), limit.part(_HALF):
-        result = _export_constant(constant, training, tell, limit)
-        return result if has_empty_sizes(result) else None
-    return None
+    return export_from_zero(constant, lambda made: _export_constant(made, training, tell, limit), limit)
 
 
 def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export:
