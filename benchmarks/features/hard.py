@@ -213,3 +213,26 @@ class Numpy(nn.Module):
         import numpy as np
 
         return x * float(np.log(x.shape[0] + 1))
+
+
+@feature(PYTHON, "a branch for empty inputs, `if x.numel() == 0`: without a declared range, 0 belongs to it")
+def empty_inputs() -> Case:
+    class Empty(nn.Module):
+        def forward(self, x):
+            return torch.ones(6) if x.numel() == 0 else x.amax(0)
+
+    return Case(Empty(), (rows(4, 6),), dynamic={"x": "n 6"}, others=(at(rows(0, 6)), at(rows(1, 6)), at(rows(9, 6))))
+
+
+@feature(PYTHON, "`torch.cond` on a size, with a number among its operands")
+def cond_on_sizes() -> Case:
+    class CondOnSizes(nn.Module):
+        def forward(self, x, offset):
+            return torch.cond(len(x) > 0, lambda x, k: x.sum(0) + k, lambda x, k: torch.ones(6) - k, [x, offset])
+
+    return Case(
+        CondOnSizes(),
+        (rows(4, 6), 7),
+        dynamic={"x": "n 6"},
+        others=(at(rows(0, 6), 7), at(rows(1, 6), 7), at(rows(9, 6), 7)),
+    )

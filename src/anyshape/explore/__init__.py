@@ -16,6 +16,7 @@ Files, in the order in which data flows:
     legal_floats       which floats the module takes
     repeated_calls     repeat calls with equal inputs, few where calls are slow
     repeats            find state and randomness from repeated calls
+    empty_sizes        dims without a declared range that may be 0
     carried            the state of a model as inputs of its file
     comparison_extent  how far comparisons go for a capture without proof
     switches           sizes at which a comparison in the user's code comes out otherwise

@@ -42,11 +42,17 @@ class CallCounter:
         self._module = module
         self._declared = declared
         self._counted: dict[tuple[tuple[str, int], ...], Counted | None] = {}
+        self._unread: frozenset[int] = frozenset()
 
     @cached_property
     def base(self) -> Counted | None:
         """The counts at the example's sizes; None where they cannot be counted."""
         return self._count(self._declared.example_sizes, 1 << 40, lambda: True)
+
+    @property
+    def unread_inputs(self) -> frozenset[int]:
+        """The places of inputs that no operator takes at the example's sizes: only their sizes are read, or nothing."""
+        return frozenset() if self.base is None else self._unread
 
     @property
     def is_long(self) -> bool:
@@ -125,7 +131,12 @@ class CallCounter:
             return None
         values = declared.open_values(inputs)
         with self._put_back(), patched(self._uncached):
-            found = count_real_call(lambda: declared.call(module, inputs), most_operators) if is_quick() else None
+            unread = {id(value) for value in values}
+            found = (
+                count_real_call(lambda: declared.call(module, inputs), most_operators, unread) if is_quick() else None
+            )
+            if found is not None and sizes == declared.example_sizes:
+                self._unread = frozenset(index for index, value in enumerate(values) if id(value) in unread)
             if found is None:
                 found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
         return found

@@ -113,6 +113,11 @@ class Costing:
         """The same with these inputs, which the module may write into."""
         return self._counter.refuses_inputs_early(inputs, _PROBED, _PER_ELEMENT)
 
+    @property
+    def unread_inputs(self) -> frozenset[int]:
+        """The places of inputs that no operator takes at the example's sizes: only their sizes are read, or nothing."""
+        return self._counter.unread_inputs
+
     @cached_property
     def table_rows(self) -> tuple[int, ...]:
         """Rows of the tables that the module holds."""

@@ -21,9 +21,10 @@ from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
 from anyshape.explore.left_out import find_left_out
-from anyshape.exporting.constancy import check_noted, check_row, make_constant, with_constancy
+from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, with_constancy
 from anyshape.exporting.context import ExportContext, Options, Tell
 from anyshape.exporting.elsewhere import comparing_elsewhere
+from anyshape.exporting.empty_ranges import export_from_zero
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -86,10 +87,14 @@ def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
 
 
 def _export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell, limit: TimeLimit) -> Export:
-    began = time.monotonic()
     training = diagnose_training(module)
     tell("calling the model again", 0, 0)
     constant = make_constant(module, declared, options)
+    return export_from_zero(constant, lambda made: _export_constant(made, training, tell, limit), limit)
+
+
+def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export:
+    began = time.monotonic()
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
         known = KnownBefore(constant.cost if not constant.states else None)

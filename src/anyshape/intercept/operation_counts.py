@@ -42,10 +42,11 @@ class Counted:
 
 
 class _Counting(TorchDispatchMode):
-    """Counts operators and the elements of what they return."""
+    """Counts operators and the elements of what they return. Ids of tensors that operators take are removed from `unread`."""
 
-    def __init__(self, most_operators: int) -> None:
+    def __init__(self, most_operators: int, unread: set[int] | None = None) -> None:
         super().__init__()
+        self._unread = set() if unread is None else unread
         self.operators = 0
         self.elements = 0
         self.multiplied = 0
@@ -53,6 +54,8 @@ class _Counting(TorchDispatchMode):
         self._most_operators = most_operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._unread:
+            self._unread.difference_update(map(id, tree_iter((args, kwargs))))
         given = func(*args, **(kwargs or {}))
         if getattr(func, "namespace", "") == "prim":  # the device of a fake tensor, which a real call reads otherwise
             return given
@@ -124,14 +127,17 @@ def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operato
         return _count(lambda: call(faked), most_operators)
 
 
-def count_real_call(call: Callable[[], Any], most_operators: int) -> Counted | None:
-    """The same, counted while the call really runs: faster than on fake tensors, and possible for modules that read values."""
+def count_real_call(call: Callable[[], Any], most_operators: int, unread: set[int] | None = None) -> Counted | None:
+    """The same, counted while the call really runs: faster than on fake tensors, and possible for modules that read values.
+
+    From `unread`, ids of tensors, those that an operator takes are removed: of the others only sizes are read.
+    """
     with without_fused_layers(), torch.no_grad():
-        return _count(call, most_operators)
+        return _count(call, most_operators, unread)
 
 
-def _count(call: Callable[[], Any], most_operators: int) -> Counted | None:
-    counting = _Counting(most_operators)
+def _count(call: Callable[[], Any], most_operators: int, unread: set[int] | None = None) -> Counted | None:
+    counting = _Counting(most_operators, unread)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the user's own code: the user has seen them

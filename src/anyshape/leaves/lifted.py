@@ -42,8 +42,31 @@ def control_flow_kept() -> Iterator[None]:
     from torch._higher_order_ops import associative_scan
 
     space = vars(sys.modules[associative_scan.__module__])
-    with control_flow_by(_keep), patched([(space, "generic_associative_scan", _scan_in_order)]):
+    replaced = [(space, "generic_associative_scan", _scan_in_order), (vars(torch), "cond", _with_numbers(torch.cond))]
+    with control_flow_by(_keep), patched(replaced):
         yield
+
+
+def _with_numbers(own: Function) -> Function:
+    """torch.cond that takes numbers among its operands if a condition on sizes decides, as it does outside of a capture."""
+
+    def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[Any] = ()) -> Any:
+        leaves, structure = tree_flatten(tuple(operands))
+        tensors = tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+        if not isinstance(pred, torch.SymBool) or len(tensors) == len(leaves):
+            return own(pred, true_fn, false_fn, operands)
+
+        def bind(function: Function) -> Function:
+            def bound(*given: torch.Tensor) -> Any:
+                rest = iter(given)
+                values = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+                return function(*tree_unflatten(values, structure))
+
+            return bound
+
+        return own(pred, bind(true_fn), bind(false_fn), tensors)
+
+    return cond
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,7 @@ def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) ->
 
 
 FACTOR = 8.0
+_LOWEST_EXPONENT = 1100  # below that of the smallest double
 _GAP_BITS = 10
 _LEAST_NOISE_IN_ULPS = 16.0
 _LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
@@ -232,11 +233,13 @@ def magnitudes(array: Array) -> Array:
     usable = np.isfinite(size) & (size > 0)
     if not usable.any():
         return np.isfinite(size).astype(np.float64)  # nothing but zeros tells no magnitude: that of the unit is assumed
-    exponents = np.frexp(np.where(usable, size, 1.0))[1]
-    present = np.unique(exponents[usable])
+    exponents = np.frexp(size if usable.all() else np.where(usable, size, 1.0))[1]
+    present = np.flatnonzero(np.bincount(exponents[usable] + _LOWEST_EXPONENT)) - _LOWEST_EXPONENT
     group_of = np.concatenate(
         [[0], np.cumsum(np.diff(present) > _GAP_BITS)]
     )  # exponents ascend: a wide step parts them
+    if group_of[-1] == 0:  # one group, whose largest element is no less than the unit
+        return np.where(np.isfinite(size), float(size[usable].max()), 0.0)
     groups = group_of[np.searchsorted(present, np.where(usable, exponents, present[0]))]
     largest = np.zeros(group_of[-1] + 1)
     np.maximum.at(largest, groups[usable], size[usable])
