@@ -93,7 +93,7 @@ def test_a_model_that_draws_numbers_without_need_is_called_three_times() -> None
     assert not (found.random or found.has_memory or found.unsteady)
     declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
     calls.clear()
-    assert not observe_calls(module, declared, [declared.make({"n": 2}, 0)], few=True).random
+    assert not observe_calls(module, declared, (), [declared.make({"n": 2}, 0)], few=True).random
     assert len(calls) == 3
 
 
@@ -105,7 +105,7 @@ class RarelyRandom(nn.Module):
 def test_few_calls_of_noted_inputs_show_what_many_show() -> None:
     declared = declare(RarelyRandom(), lambda n=3: {"x": torch.randn(n, 4)})
     noted = [declared.make({"n": 2}, 0)]
-    few, many = (observe_calls(RarelyRandom(), declared, noted, few=each) for each in (True, False))
+    few, many = (observe_calls(RarelyRandom(), declared, (), noted, few=each) for each in (True, False))
     assert few.random == many.random != ()
 
 
