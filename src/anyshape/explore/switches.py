@@ -86,9 +86,10 @@ class _Line:
         """
         self._follow(place, apart)
         first = next(_around(apart), None)
-        for step in _BEYOND if first is not None else ():
-            self._call(place, apart, first + step)
-        self._follow(place, apart)
+        if first is not None:
+            for step in _BEYOND:
+                self._call(place, apart, first + step)
+            self._follow(place, apart)
 
     def _follow(self, place: Comparison, apart: dict[int, float]) -> None:
         for _ in range(_MOST_STEPS):
