@@ -7,6 +7,7 @@ What is replaced, and when:
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
                                        values of small tensors of Python numbers                 small_constants
+                                       stacks and results that torch keeps of each operator      quick_tracing
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
@@ -28,6 +29,7 @@ Files, in the order in which data flows:
     open_numbers           `int`, `len`, `math` in the user's code on open sizes
     real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays            numpy's arrays and functions on open sizes
+    quick_tracing          less of what torch keeps of each operator of a trace
     small_constants        small tensors of Python numbers keep their values
     torch_array_functions  torch functions that take or return numpy arrays
     int_arithmetic         Python's arithmetic of ints and floats, on tensors without axes

@@ -24,6 +24,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
+from anyshape.intercept.quick_tracing import lines_read_late
 from anyshape.leaves import leaves
 from anyshape.leaves.transformer_layers import masks_as_in_eager
 from anyshape.modules.state import kept
@@ -275,6 +276,7 @@ def _quiet_tracing() -> Iterator[None]:
     with ExitStack() as stack:
         # One fused operator for a whole encoder layer: it has no translation, and its parts have.
         stack.enter_context(without_fused_layers())
+        stack.enter_context(lines_read_late())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
