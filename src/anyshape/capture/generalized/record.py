@@ -203,6 +203,11 @@ class Recorder:
             self._traces[key] = self._record(sizes)
         return self._traces[key]
 
+    @property
+    def traced_at(self) -> list[dict[str, int]]:
+        """The sizes of all traces so far."""
+        return [dict(trace.sizes) for trace in self._traces.values()]
+
     def count(self, sizes: Mapping[str, int]) -> int | None:
         """How many operators a call at these sizes runs, counted while it really runs; None where it raises."""
         inputs = self._declared.make(sizes, 0)
