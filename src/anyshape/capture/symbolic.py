@@ -26,7 +26,7 @@ from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
-from anyshape.intercept.quick_tracing import lines_read_late, no_fake_results_kept
+from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.intercept.small_constants import small_constants_known
 from anyshape.leaves import leaves
@@ -183,7 +183,7 @@ def _symbolic_sizes() -> Iterator[None]:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(small_constants_known())
         stack.enter_context(lines_read_late())
-        stack.enter_context(no_fake_results_kept())
+        stack.enter_context(results_kept_when_repeated())
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings

@@ -60,7 +60,9 @@ class RowLoops:
     def __init__(self) -> None:
         self._masks = WeakTensorKeyDictionary()
         self._bodies: list[_Body] = []
-        self._over: dict[int, Tensor] = {}  # made in a body that is over; kept, so that no other tensor gets the same id
+        self._over: dict[
+            int, Tensor
+        ] = {}  # made in a body that is over; kept, so that no other tensor gets the same id
         self._rows: Tensor | None = None  # of the last loop
         self._left: Tensor | None = None  # those of a loop that was left before its end
 
