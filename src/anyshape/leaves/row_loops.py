@@ -43,7 +43,7 @@ class _Mask:
         return list(itertools.product(*map(range, self.shape)))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Body:
     """One run of a loop's body. `is_dead`: the module itself raises where this place is hit."""
 
@@ -53,6 +53,10 @@ class _Body:
     given: dict[int, Tensor] = field(default_factory=dict)
     is_dead: bool = False
 
+    def is_outside(self, tensor: Tensor) -> bool:
+        """Whether a tensor is from outside of this body, or a view of one that is."""
+        return id(tensor) not in self.made or any(torch._C._is_alias_of(tensor, each) for each in self.given.values())
+
 
 class RowLoops:
     """The loops of one capture."""
@@ -60,9 +64,7 @@ class RowLoops:
     def __init__(self) -> None:
         self._masks = WeakTensorKeyDictionary()
         self._bodies: list[_Body] = []
-        self._over: dict[
-            int, Tensor
-        ] = {}  # made in a body that is over; kept, so that no other tensor gets the same id
+        self._over: dict[int, Tensor] = {}  # made in bodies that are over; kept, so that no other gets the same id
         self._rows: Tensor | None = None  # of the last loop
         self._left: Tensor | None = None  # those of a loop that was left before its end
 
@@ -84,14 +86,26 @@ class RowLoops:
             _refuse(self._rows)
         if not self._bodies:
             return run(func, args, kwargs)
-        body = self._bodies[-1]
-        body.given |= {id(tensor): tensor for tensor in used if id(tensor) not in body.made}
-        if not _writes(func, kwargs):
-            result = run(func, _at_a_place_it_has(body, func, args), kwargs)
-            made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor) and id(leaf) not in body.given]
+        for body in self._bodies:
+            body.given |= {id(tensor): tensor for tensor in used if id(tensor) not in body.made}
+        if _writes(func, kwargs):
+            return self._write(func, args, kwargs, run)
+        inner = self._bodies[-1]
+        result = run(func, _at_a_place_it_has(inner, func, args), kwargs)
+        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor) and id(leaf) not in inner.given]
+        for body in self._bodies:
             body.made |= {id(tensor): tensor for tensor in made}
-            return result
-        return _write(body, func, args, kwargs, run)
+        return result
+
+    def _write(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], run: Function) -> Any:
+        """A write into a tensor; into one from outside of a body only if the place of that body is hit."""
+        target = kwargs["out"] if kwargs.get("out") is not None else args[0]
+        if not isinstance(target, Tensor):
+            _refuse(self._bodies[-1].rows)
+        around = [body for body in self._bodies if body.is_outside(target)]
+        if not around:
+            return run(func, args, kwargs)
+        return _write_if_hit(around, target, func, args, kwargs, run)
 
     def _note(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         rows = func(*args, **kwargs)
@@ -113,7 +127,7 @@ class RowLoops:
         before, self._rows = _numbers(frame), rows
         for number, place in enumerate(mask.places):
             hit, row = mask.hits[number], torch.tensor(place)
-            body = _Body(rows, hit)
+            body = _Body(rows, hit, {id(row): row})
             self._bodies.append(body)
             try:
                 yield row
@@ -145,25 +159,22 @@ def _at_a_place_it_has(body: _Body, func: Function, args: tuple[Any, ...]) -> tu
     return args
 
 
-def _write(body: _Body, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], run: Function) -> Any:
-    """A write into a tensor; into one from outside of the body only if its place is hit."""
-    target = kwargs["out"] if kwargs.get("out") is not None else args[0]
-    if not isinstance(target, Tensor):
-        _refuse(body.rows)
-    if id(target) in body.made:
-        if any(torch._C._is_alias_of(target, tensor) for tensor in body.given.values()):
-            _refuse(body.rows)
-        return run(func, args, kwargs)
+def _write_if_hit(
+    bodies: list[_Body], target: Tensor, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], run: Function
+) -> Any:
     name = getattr(func, "__name__", "")
-    if body.is_dead:
+    if any(body.is_dead for body in bodies):
         return None if name == "__setitem__" else target
+    hit = bodies[0].hit
+    for body in bodies[1:]:
+        hit = hit & body.hit
     added = _ADDING.get(name)
     if added is not None and len(args) > added and isinstance(args[added], Tensor):
-        gated = torch.where(body.hit, args[added], torch.zeros_like(args[added]))
+        gated = torch.where(hit, args[added], torch.zeros_like(args[added]))
         return run(func, (*args[:added], gated, *args[added + 1 :]), kwargs)
     before = target.clone()
     result = run(func, args, kwargs)
-    target.copy_(torch.where(body.hit, target, before))
+    target.copy_(torch.where(hit, target, before))
     return result
 
 
