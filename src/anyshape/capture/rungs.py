@@ -18,7 +18,7 @@ from anyshape.capture.rerolled.growth import check_growth, find_growing, may_gro
 from anyshape.capture.rerolled.strides import find_stride
 from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
-from anyshape.domain import Compare, Condition, dims_of, negate
+from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 
@@ -182,11 +182,25 @@ def _reroll_inside(context: CaptureContext, condition: Condition, apart: tuple[G
 def _reroll_both(context: CaptureContext, condition: Condition, apart: tuple[Guard, ...]) -> Captured | None:
     """Loops on both sides of a condition; None where these have not as many outputs."""
     others = [other for other in context.sides if other != condition]
+    strides = {**_moduli(condition), **context.strides}
 
     def side(declared: Declared) -> Captured:
-        return _rerolled(replace(context, declared=declared, sides=others), apart)
+        return _rerolled(replace(context, declared=declared, sides=others, strides=strides), apart)
 
     return capture_both(context.declared, condition, side, side)
+
+
+def _moduli(condition: Condition) -> dict[str, int]:
+    """`seq % 4 == 0` -> seq: 4. On its sides sizes lie that far apart, and few small ones show no rule."""
+    todo: list[Expr] = [condition.left, condition.right] if isinstance(condition, Compare) else []
+    found: dict[str, int] = {}
+    while todo:
+        expr = todo.pop()
+        if isinstance(expr, Op):
+            todo.extend(expr.args)
+            if expr.symbol == "%" and isinstance(expr.args[0], Ref) and isinstance(expr.args[1], Number):
+                found[expr.args[0].name] = expr.args[1].value
+    return found
 
 
 def _capture_beside(context: CaptureContext, condition: Condition) -> Captured | None:

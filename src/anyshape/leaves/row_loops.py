@@ -55,7 +55,8 @@ class _Body:
 
     def is_outside(self, tensor: Tensor) -> bool:
         """Whether a tensor is from outside of this body, or a view of one that is."""
-        return id(tensor) not in self.made or any(torch._C._is_alias_of(tensor, each) for each in self.given.values())
+        is_alias = torch._C._is_alias_of  # type: ignore[attr-defined]
+        return id(tensor) not in self.made or any(is_alias(tensor, each) for each in self.given.values())
 
 
 class RowLoops:
