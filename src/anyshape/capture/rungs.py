@@ -18,7 +18,7 @@ from anyshape.capture.rerolled.growth import check_growth, find_growing, may_gro
 from anyshape.capture.rerolled.strides import find_stride
 from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
-from anyshape.domain import Compare, Condition, dims_of, negate
+from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Answers = Callable[[Mapping[str, int]], bool]
 Suspects = Callable[[], Sequence[Mapping[str, int]]]
 CaptureKey = tuple[bool, tuple[tuple[str, int], ...]]
+_MOST_SIDES = 4
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class CaptureContext:
     """By how much a dim grows for one more step of a loop over parts of it, as conditions on sizes have shown."""
     branches: list[Condition] = field(default_factory=list, hash=False)
     """Conditions of the user's code under which such a loop was captured."""
+    sides: list[Condition] = field(default_factory=list, hash=False)
+    """The same for a loop over all of a dim, without conditions on that dim."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
@@ -116,6 +119,7 @@ def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard,
     }
     growing = find_growing(context.recorder(), context.declared, context.answers, by_dim) if by_dim else None
     if growing is not None:
+        context.sides.extend(each for each in dict.fromkeys(_branches(first)) if growing not in dims_of(each))
         raise EndlessRegions(by_dim[growing])
 
 
@@ -146,9 +150,17 @@ def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
 
 
 def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
-    """Loops from traces. The other side of a branch beside a loop is captured symbolically, where it has no loop."""
+    """Loops from traces. The other side of a branch beside a loop is captured symbolically, where it has no loop.
+
+    A branch on another dim than that of the loop has the loop on both sides, and each is learned by itself.
+    """
     for condition in context.branches:
         captured = _reroll_inside(context, condition, apart) if cuts(context.declared, condition) else None
+        if captured is not None:
+            return captured
+    sides = [condition for condition in context.sides if cuts(context.declared, condition)]
+    if sides and len(context.sides) <= _MOST_SIDES:
+        captured = _reroll_both(context, sides[0], apart)
         if captured is not None:
             return captured
     return _from_traces(partial(capture_rerolled, strides=context.strides), context)
@@ -165,6 +177,30 @@ def _reroll_inside(context: CaptureContext, condition: Condition, apart: tuple[G
         return _rerolled(replace(context, declared=declared, branches=others), apart)
 
     return capture_both(context.declared, condition, inside, lambda _: beside)
+
+
+def _reroll_both(context: CaptureContext, condition: Condition, apart: tuple[Guard, ...]) -> Captured | None:
+    """Loops on both sides of a condition; None where these have not as many outputs."""
+    others = [other for other in context.sides if other != condition]
+    strides = {**_moduli(condition), **context.strides}
+
+    def side(declared: Declared) -> Captured:
+        return _rerolled(replace(context, declared=declared, sides=others, strides=strides), apart)
+
+    return capture_both(context.declared, condition, side, side)
+
+
+def _moduli(condition: Condition) -> dict[str, int]:
+    """`seq % 4 == 0` -> seq: 4. On its sides sizes lie that far apart, and few small ones show no rule."""
+    todo: list[Expr] = [condition.left, condition.right] if isinstance(condition, Compare) else []
+    found: dict[str, int] = {}
+    while todo:
+        expr = todo.pop()
+        if isinstance(expr, Op):
+            todo.extend(expr.args)
+            if expr.symbol == "%" and isinstance(expr.args[0], Ref) and isinstance(expr.args[1], Number):
+                found[expr.args[0].name] = expr.args[1].value
+    return found
 
 
 def _capture_beside(context: CaptureContext, condition: Condition) -> Captured | None:

@@ -27,6 +27,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
+from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated
 from anyshape.intercept.quiet import quiet_libraries
 from anyshape.intercept.small_constants import small_constants_known
 from anyshape.leaves import leaves
@@ -183,6 +184,8 @@ def _symbolic_sizes() -> Iterator[None]:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(small_constants_known())
         stack.enter_context(small_cache_checks())
+        stack.enter_context(lines_read_late())
+        stack.enter_context(results_kept_when_repeated())
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings

@@ -9,6 +9,7 @@ What is replaced, and when:
                                        the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 small_constants
                                        a check of new entries of torch's fake tensor cache       fake_tensor_cache
+                                       stacks and results that torch keeps of each operator      quick_tracing
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
@@ -33,6 +34,7 @@ Files, in the order in which data flows:
     open_numbers           `int`, `len`, `math` in the user's code on open sizes
     real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays            numpy's arrays and functions on open sizes
+    quick_tracing          less of what torch keeps of each operator of a trace
     small_constants        small tensors of Python numbers keep their values
     fake_tensor_cache      a cheaper check of new entries in torch's cache of fake tensors
     torch_array_functions  torch functions that take or return numpy arrays

@@ -9,6 +9,7 @@ operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/
 
 Files, in the order in which data flows:
 
+    row_loops           loops over the rows of nonzero(), as loops over all places of the mask
     define              register one operator of ours; the torch function mode that calls leaves
     open_splits         chunk, split, tensor_split of an open axis
     sized               functions that torch traces at the traced sizes only
@@ -62,14 +63,16 @@ _ONLY_FLAT_WEIGHTS = (
 def leaves() -> Iterator[None]:
     """Enter around `torch.export.export(..., strict=False)`. Each entry starts afresh and leaves nothing behind."""
     from anyshape.leaves.define import LeafMode
+    from anyshape.leaves.row_loops import RowLoops
 
+    row_loops = RowLoops()
     replacements = {
         function: replacement for leaf in _modules() for function, replacement in leaf.replacements().items()
     }
     with warnings.catch_warnings():
         # torch.nn rebuilds this list whenever its weights are others, and in a capture they are symbolic ones.
         warnings.filterwarnings("ignore", message=_ONLY_FLAT_WEIGHTS, category=UserWarning)
-        with LeafMode(replacements):
+        with LeafMode({**replacements, **row_loops.replacements()}, row_loops):
             yield
 
 

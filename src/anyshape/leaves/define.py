@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch._ops import OpOverload
@@ -26,12 +26,22 @@ def without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: translation(*args, **kwargs)
 
 
+class Watch(Protocol):
+    """Makes the calls of a capture in its own way, from when `is_met` is true: `call(func, args, kwargs, run)`."""
+
+    @property
+    def is_met(self) -> bool: ...
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], run: Replacement) -> Any: ...
+
+
 class LeafMode(TorchFunctionMode):
     """One capture's worth of leaves."""
 
-    def __init__(self, replacements: Mapping[Any, Replacement]) -> None:
+    def __init__(self, replacements: Mapping[Any, Replacement], watch: Watch) -> None:
         super().__init__()
         self._replacements = replacements
+        self._watch = watch
 
     def __torch_function__(
         self,
@@ -40,7 +50,12 @@ class LeafMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        if self._watch.is_met and not torch.compiler.is_dynamo_compiling():
+            return self._watch.call(func, args, kwargs or {}, self._run)
+        return self._run(func, args, kwargs or {})
+
+    def _run(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         replacement = self._replacements.get(func)
         if replacement is None or torch.compiler.is_dynamo_compiling():
-            return func(*args, **(kwargs or {}))
-        return replacement(func, args, kwargs or {})
+            return func(*args, **kwargs)
+        return replacement(func, args, kwargs)

@@ -213,8 +213,7 @@ class Learner:
     def learn(self) -> Lesson:
         """Rules that held on unseen traces. Raises CaptureRefused."""
         plan, began = self._plan, time.monotonic()
-        points = first_sizes(self._declared, self._answers, plan.largest, plan.first, plan.strides)
-        traces = [self._trace(sizes) for sizes in points]
+        traces = [self._trace(sizes) for sizes in self._first_sizes()]
         for turn in range(_ROUNDS):
             try:
                 explained = explain(self._laid(traces))
@@ -247,6 +246,18 @@ class Learner:
             if turn + 1 >= _FEWEST_ROUNDS and time.monotonic() - began > plan.seconds:
                 break
         raise not_predicted(None, _ROUNDS)
+
+    def _first_sizes(self) -> list[dict[str, int]]:
+        """Where to begin. For a loop over parts of a dim also at the ends of parts, at which the rules of its numbers change,
+        and wherever the module has been traced already: there few others are needed."""
+        plan = self._plan
+        if not plan.strides:
+            return first_sizes(self._declared, self._answers, plan.largest, plan.first)
+        known = [sizes for sizes in self._recorder.traced_at if self._declared.domain.contains(sizes)]
+        known += [sizes for sizes in self._suspects() if sizes not in known]
+        count = plan.first if len(known) < plan.first else (plan.first + 1) // 2
+        drawn = first_sizes(self._declared, self._answers, plan.largest, count, plan.strides)
+        return [*drawn, *(sizes for sizes in known if sizes not in drawn)]
 
     def _more_traces(self, traces: Sequence[Trace]) -> list[Trace]:
         """Further traces for a number that few do not explain: `max(1, seq // 3)` is 1 at all small sizes."""

@@ -25,6 +25,7 @@ from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
+from anyshape.intercept.quick_tracing import lines_read_late
 from anyshape.leaves import leaves
 from anyshape.leaves.transformer_layers import masks_as_in_eager
 from anyshape.modules.state import kept
@@ -203,6 +204,11 @@ class Recorder:
             self._traces[key] = self._record(sizes)
         return self._traces[key]
 
+    @property
+    def traced_at(self) -> list[dict[str, int]]:
+        """The sizes of all traces so far."""
+        return [dict(trace.sizes) for trace in self._traces.values()]
+
     def count(self, sizes: Mapping[str, int]) -> int | None:
         """How many operators a call at these sizes runs, counted while it really runs; None where it raises."""
         inputs = self._declared.make(sizes, 0)
@@ -277,6 +283,7 @@ def _quiet_tracing() -> Iterator[None]:
         # One fused operator for a whole encoder layer: it has no translation, and its parts have.
         stack.enter_context(without_fused_layers())
         stack.enter_context(small_cache_checks())
+        stack.enter_context(lines_read_late())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield

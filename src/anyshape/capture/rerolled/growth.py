@@ -225,11 +225,14 @@ def _rank(sizes: Sizes, suspects: Sequence[Sizes], example: Sizes) -> int:
 
 def _growth(recorder: Recorder, declared: Declared, answers: Answers, name: str, step: int) -> float:
     """By how many operations a trace is longer for one more of this dim; 0 where it is not, or cannot be traced."""
+    points = list(_two(declared, answers, name, step))
+    if len(points) < 2 or not _runs_more(recorder, *points):
+        return 0
     try:
-        lengths = [len(recorder.trace(sizes).steps) for sizes in _two(declared, answers, name, step)]
+        lengths = [len(recorder.trace(sizes).steps) for sizes in points]
     except Exception:  # the learner traces too, and says what is wrong
         return 0
-    return max(lengths[1] - lengths[0], 0) / step if len(lengths) == 2 else 0
+    return max(lengths[1] - lengths[0], 0) / step
 
 
 def _two(declared: Declared, answers: Answers, name: str, step: int) -> Iterator[Sizes]:

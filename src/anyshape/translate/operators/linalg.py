@@ -94,23 +94,28 @@ def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTy
 
 def substitute(triangle: ir.Value, right: ir.Value, of_rank: int, *, upper: bool) -> ir.Value:
     """Solve triangle @ x = right, in float64, column by column as BLAS's trsm: with 0 on the diagonal the same elements are
-    infinite or NaN. Only the named triangle is read; both have the same batch axes."""
+    infinite or NaN. Only the named triangle is read; both have the same batch axes.
+
+    A round solves one row, and takes it off all rows of `right`. Those that are solved already are not read again: no
+    round has to leave them as they are, which would take a choice for each element.
+    """
     row_axis, column_axis = of_rank - 2, of_rank - 1
     table = op.Cast(triangle, to=_DOUBLE)
     size = as_scalar(op.Shape(table, start=row_axis, end=row_axis + 1))
-    rows = count_up(size)
-    tall = op.Unsqueeze(rows, ints(1))
+    last = op.Sub(size, as_scalar(1))
 
-    def step(k: ir.Value, current: ir.Value) -> Values:
-        place = op.Sub(op.Sub(size, as_scalar(1)), k) if upper else k
+    def step(k: ir.Value, rest: ir.Value) -> Values:
+        place = op.Sub(last, k) if upper else k
         column = op.Gather(table, place, axis=column_axis)
         pivot = op.Gather(column, op.Reshape(place, ints(1)), axis=row_axis)
-        solved = op.Unsqueeze(op.Div(op.Gather(current, place, axis=row_axis), pivot), ints(row_axis))
-        is_open = op.Less(tall, place) if upper else op.Greater(tall, place)
-        rest = op.Sub(current, op.Mul(op.Unsqueeze(column, ints(column_axis)), solved))
-        return [op.Where(op.Equal(tall, place), solved, op.Where(is_open, rest, current))]
+        solved = op.Div(op.Gather(rest, place, axis=row_axis), pivot)
+        taken = op.Mul(op.Unsqueeze(column, ints(column_axis)), op.Unsqueeze(solved, ints(row_axis)))
+        return [op.Sub(rest, taken), solved]
 
-    return repeat(size, [(op.Cast(right, to=_DOUBLE), _DOUBLE)], step)[0]
+    _, rows = repeat(size, [(op.Cast(right, to=_DOUBLE), _DOUBLE)], step, collected=1)
+    in_order = op.Gather(rows, op.Sub(last, count_up(size)), axis=0) if upper else rows
+    solved = op.Transpose(in_order, perm=[*range(1, row_axis + 1), 0, column_axis])
+    return op.Reshape(solved, op.Shape(right), allowzero=1)  # no rounds at all: what is collected has no axes to read
 
 
 def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:
