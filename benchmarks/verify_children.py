@@ -26,7 +26,7 @@ import anyshape
 from anyshape.inputs import declare, flatten_outputs
 from anyshape.runtime.process import usable_cores
 from anyshape.verify import Reference, VerifyOptions, run, verify
-from anyshape.verify.asking import request_for
+from anyshape.verify.request import request_for
 
 RESULTS = Path(__file__).parent / "results" / "verify_children.json"
 REPEATS = 3

@@ -29,7 +29,7 @@ from torch import nn
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.runtime import Session
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.asking import request_for
+from anyshape.verify.request import request_for
 
 RESULTS = Path(__file__).parent / "results" / "verify_cost.json"
 SIZES = [

@@ -193,7 +193,7 @@ def blamed(case: Case, module: torch.nn.Module, path: Path, error: anyshape.Anys
 def agrees(case: Case, module: torch.nn.Module, path: Path) -> bool:
     from anyshape.inputs import declare, flatten_outputs
     from anyshape.runtime import RunError, Session
-    from anyshape.verify.bfloat16_copy import copy_bfloat16_file
+    from anyshape.verify.file_copies import copy_bfloat16_file
     from anyshape.verify.tensors import to_array
 
     declared = declare(module, case.inputs, where=case.where)

@@ -20,7 +20,7 @@ from google.protobuf import text_format
 
 import anyshape
 from anyshape.contract.metadata import read_contract
-from anyshape.deploying.ort_web import find_ort_web
+from anyshape.deploying.web_target import find_ort_web
 from anyshape.findings import UsageError
 
 

@@ -86,7 +86,7 @@ def test_documents_and_examples_use_public_names_alone() -> None:
         "from anyshape.domain import Dim",
         "from anyshape.batch.many import export_many",
         "from anyshape.batch import Job",
-        "def f():\n    from anyshape.cli.arguments import read_sizes",
+        "def f():\n    from anyshape.cli.options import read_sizes",
         'mock.patch("anyshape.runtime.client.Pending.result")',
     ],
 )

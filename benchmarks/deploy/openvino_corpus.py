@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import anyshape
-from anyshape.checking.outside_runs import run_outside
+from anyshape.checking.contract_inputs import run_outside
 from anyshape.contract.metadata import read_contract
 from anyshape.findings import AnyshapeError
 from anyshape.runtime.openvino_session import openvino_version

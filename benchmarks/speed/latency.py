@@ -24,7 +24,7 @@ from one_export import quiet
 from torch import nn
 from zoo_models import Case, Sizes, find_case
 
-from anyshape.runtime.offline_optimizer import optimize_file
+from anyshape.runtime.child import optimize_file
 
 _MOST_CALLS, _FEWEST_CALLS, _SECONDS = 200, 8, 12.0
 

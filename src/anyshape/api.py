@@ -17,18 +17,23 @@ from anyshape.exporting.report_files import PageReporter, write_refusal
 from anyshape.exporting.source_repair import export_repaired, write_repair
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.choices import check_numbers, nearest_choice, nothing_to_enforce, nothing_to_force
-from anyshape.findings.errors import warns_where_narrowed
+from anyshape.findings.errors import (
+    check_numbers,
+    nearest_choice,
+    nothing_to_enforce,
+    nothing_to_force,
+    warns_where_narrowed,
+)
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
 from anyshape.modules.registered import collect_translations
 from anyshape.records.export import Export
-from anyshape.records.stripping import strip_export
+from anyshape.records.runs import strip_export
 from anyshape.report.progress_line import shows_progress, telling
 from anyshape.saving import check_writable, save_model
-from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
+from anyshape.translate.opsets import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
 
 __is_entrance__ = True

@@ -187,9 +187,8 @@ def compare(
     and `report("out.html")` writes it as a page.
     Raises UsageError where a file cannot be read, or has other inputs than the model.
     """
-    from anyshape.checking.benching import BenchOptions
-    from anyshape.checking.comparison_pages import with_page
-    from anyshape.checking.two_files import ComparingOptions, compare_files
+    from anyshape.checking.checks import BenchOptions
+    from anyshape.checking.two_files import ComparingOptions, compare_files, with_page
 
     module = as_module(model)
     rules = [where] if isinstance(where, str) else where

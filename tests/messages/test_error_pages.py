@@ -14,8 +14,8 @@ import pytest
 from page_scripts import Page, Said, Workshop, parse_page, with_text
 from source_codes import codes_spoken_of, names_by_code
 
+from anyshape.cli.commands import read_page
 from anyshape.findings import UsageError
-from anyshape.findings.pages import read_page
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "anyshape"

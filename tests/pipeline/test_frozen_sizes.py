@@ -10,7 +10,7 @@ from torch import nn
 import anyshape
 from anyshape.capture.guards import decide_guard
 from anyshape.domain import All, AnyOf, Compare, Dim, Domain, Number, Ref
-from anyshape.leaves import pooled
+from anyshape.leaves import open_splits
 from anyshape.records.captured import Captured, Guard, Region
 
 
@@ -29,12 +29,12 @@ def inputs(batch=2, length=11):
 @pytest.fixture
 def torchs_own_pooling(monkeypatch: pytest.MonkeyPatch) -> None:
     """max_pool1d as torch captures it, with a plain int for the length."""
-    ours = pooled.replacements
+    ours = open_splits._of_pooling
 
     def without_max_pool1d():
         return {name: value for name, value in ours().items() if name not in (F.max_pool1d, torch.max_pool1d)}
 
-    monkeypatch.setattr(pooled, "replacements", without_max_pool1d)
+    monkeypatch.setattr(open_splits, "_of_pooling", without_max_pool1d)
 
 
 def test_the_length_of_max_pool1d_stays_open(tmp_path) -> None:

@@ -13,8 +13,7 @@ import torch
 
 import anyshape
 import anyshape.compat
-from anyshape.records.export import Export
-from anyshape.records.untried_text import describe_untried
+from anyshape.records.export import Export, describe_untried
 from anyshape.records.verdict import Untried
 
 pytestmark = pytest.mark.filterwarnings("error::anyshape.NarrowedWarning")

@@ -17,8 +17,8 @@ from anyshape.findings import Finding, Severity
 from anyshape.inputs import declare
 from anyshape.records.explored import Repeated
 from anyshape.records.verdict import Mismatch
-from anyshape.runtime.dtypes import Array
-from anyshape.verify.distribution import compare_samples
+from anyshape.runtime.child_messages import Array
+from anyshape.verify.changing_outputs import compare_samples
 
 
 def refused(module: torch.nn.Module, **options: Any) -> Finding:

@@ -17,9 +17,9 @@ from reported_models import KINDS
 import anyshape
 from anyshape import files
 from anyshape.domain import evaluate
-from anyshape.records.stripping import Benched, BenchRow
-from anyshape.report.page.many_page import render_many
-from anyshape.runtime.timing import Timing
+from anyshape.records.runs import Benched, BenchRow
+from anyshape.report.page.render_page import render_many
+from anyshape.runtime.child import Timing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open the pages of reports")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.pages import Reader
 
-from anyshape.batch import ray_shares
-from anyshape.batch.travelling_files import Travelling
+from anyshape.batch import ray_cluster
+from anyshape.batch.model_files import Travelling
 
 MODEL = """
 import torch
@@ -60,7 +60,7 @@ def spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         verdicts.extend(made)
         return made
 
-    monkeypatch.setattr(ray_shares, "spread", run)
+    monkeypatch.setattr(ray_cluster, "spread", run)
     return verdicts
 
 
@@ -82,7 +82,7 @@ def test_an_export_is_compared_in_shares_with_the_weights_that_it_has(reader: Re
 def test_a_worker_that_has_another_model_decides_nothing(
     reader: Reader, spread: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anyshape.cli.ray_comparisons._put_weights", lambda module, path: None)
+    monkeypatch.setattr("anyshape.cli.late_options._put_weights", lambda module, path: None)
     there = export(reader, "--ray local")
     assert reader.status == 0 and there["kept"]
     assert spread and not any(share.passed for share in spread)

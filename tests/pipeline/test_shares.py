@@ -14,7 +14,7 @@ from anyshape.checking.compare_file import compare_file
 from anyshape.inputs import declare
 from anyshape.records.verdict import Verdict
 from anyshape.verify import VerifyOptions, VerifyRequest, verify
-from anyshape.verify.joining import join_verdicts
+from anyshape.verify.tally import join_verdicts
 
 
 class Head(torch.nn.Module):

@@ -21,7 +21,7 @@ from anyshape.explore import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.asking import Cost, plan_check, request_for
+from anyshape.verify.request import Cost, plan_check, request_for
 
 EXAMPLE = {"b": 2, "s": 5}
 WHERE = ("1 <= b <= 16", "1 <= s <= 16")

@@ -14,8 +14,8 @@ import pytest
 from exported import SUBJECTS, check
 from judged import OPTIONS, Row, broken
 
+from anyshape.verify.file_copies import Given, load_named, show
 from anyshape.verify.locate.opened import list_nodes, open_branches
-from anyshape.verify.locate.shown import Given, load_named, show
 from anyshape.verify.locate.size_facts import Told
 from anyshape.verify.tensors import to_array
 

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.batch.failures import judge
 from anyshape.batch.jobs import Job
-from anyshape.batch.model_digest import digests_of, files_to_watch, is_unchanged, key_of
+from anyshape.batch.keeping import judge
+from anyshape.batch.model_files import digests_of, files_to_watch, is_unchanged, key_of, pack, returned
 from anyshape.batch.model_process import Ended
 from anyshape.batch.output_folder import OutputFolder, Stored, opened
 from anyshape.batch.process_tree import ProcessTable, find_tree, identity_of, is_gone, kill_tree, list_processes
-from anyshape.batch.rows import Row
-from anyshape.batch.summary import as_markdown, as_text, count_outcomes, rows_as_records
-from anyshape.batch.travelling_files import pack, returned
+from anyshape.batch.rows import Row, as_markdown, as_text, count_outcomes, rows_as_records
 from anyshape.findings import UsageError
 
 JOB = Job(source="net.py", name="net")

@@ -7,14 +7,22 @@ from pathlib import Path
 import pytest
 
 from anyshape.batch import Batch, Row
-from anyshape.batch.export_options import EXPORT_OPTIONS, NOT_FOR_MANIFESTS, as_arguments
-from anyshape.batch.jobs import Job, readable_name, split_source, with_names
+from anyshape.batch.jobs import (
+    EXPORT_OPTIONS,
+    NOT_FOR_MANIFESTS,
+    Job,
+    as_arguments,
+    parse_bytes,
+    parse_duration,
+    readable_name,
+    split_source,
+    with_names,
+)
 from anyshape.batch.manifest import jobs_of, read_manifest
-from anyshape.batch.model_limits import parse_bytes, parse_duration
-from anyshape.cli.ray_address import with_ray_address
-from anyshape.cli.reports import write_batch
+from anyshape.cli.late_options import write_batch
+from anyshape.cli.options import with_ray_address
 from anyshape.findings import UsageError
-from anyshape.report.amounts import format_bytes
+from anyshape.report.formats import format_bytes
 
 
 def written(folder: Path, text: str) -> Path:

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from anyshape.contract.foreign import contract_of_foreign
+from anyshape.contract.graph_rules import contract_of_foreign
 from anyshape.findings import UsageError
 
 

@@ -12,7 +12,7 @@ import torch
 from tests.deployed import export_decoder, find_runtime_or_skip, opened_page, served, started_browser
 
 import anyshape
-from anyshape.deploying.ort_web import FILES, VERSION, cache_folder, digest_of, find_ort_web, unpack
+from anyshape.deploying.web_target import FILES, VERSION, cache_folder, digest_of, find_ort_web, unpack
 from anyshape.findings import UsageError
 
 pytestmark = pytest.mark.slow
@@ -166,7 +166,7 @@ def test_half_precision_and_weights_in_a_second_file(browser: Any, runtime: Path
 
 def test_without_the_files_of_the_runtime_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("anyshape.deploying.ort_web.shutil.which", lambda name: None)
+    monkeypatch.setattr("anyshape.deploying.web_target.shutil.which", lambda name: None)
     with pytest.raises(UsageError, match="AS561 no-onnxruntime-web"):
         find_ort_web(None, lambda *_: None)
     with pytest.raises(UsageError, match=r"has no ort\.wasm\.min\.mjs"):

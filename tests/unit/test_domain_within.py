@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anyshape.domain import Dim, Domain, Expr, Number, Op, Ref, evaluate, format_expr, parse_condition, parse_expr
 from anyshape.domain.expr import Undefined
-from anyshape.domain.within import simplify_within
+from anyshape.domain.solver_questions import simplify_within
 
 DOMAIN = Domain((Dim("h", 32, 448, 32), Dim("w", 1, None, 8), Dim("n", 1, None), Dim("past", 0, 99)))
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.optimize.folded_norms import fold_norms
+from anyshape.optimize.fold import fold_norms
 from anyshape.runtime.session import Session
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from anyshape.intercept.collector import fewer_collections, no_collections
+from anyshape.intercept.turns import fewer_collections, no_collections
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers
+from anyshape.modules.reach import NOTHING, WRITTEN, KeptContainers
 from anyshape.modules.state import ModuleState
 
 OLD = [1]

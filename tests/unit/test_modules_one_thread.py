@@ -20,7 +20,7 @@ from torch import nn
 from anyshape.intercept.call_sites import redirect
 from anyshape.intercept.open_numbers import open_numbers
 from anyshape.intercept.patching import ByThread, thread_builtins, without_fused_layers
-from anyshape.intercept.quiet import quiet_libraries, thread_warnings
+from anyshape.intercept.turns import quiet_libraries, thread_warnings
 from anyshape.verify.float64_copy import double_by_default
 
 

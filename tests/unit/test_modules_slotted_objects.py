@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.modules.kept_containers import put_slot_values, slot_values
+from anyshape.modules.reach import put_slot_values, slot_values
 from anyshape.modules.slots import changed_slots, putting, read_slots
 from anyshape.modules.state import ModuleState
 

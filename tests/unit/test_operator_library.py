@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.onnx._internal.exporter import _registration
 
-from anyshape.intercept.quiet import quiet_libraries
-from anyshape.translate.operator_library import OperatorLibrary, load_library
+from anyshape.intercept.turns import quiet_libraries
+from anyshape.translate.legacy import OperatorLibrary, load_library
 
 RELU = torch.ops.aten.relu.default
 

@@ -12,11 +12,9 @@ import torch
 from anyshape.domain import declare_domain
 from anyshape.domain.dims import Dim
 from anyshape.repair.source.axis_readings import Size, read_number
-from anyshape.repair.source.inlined_tables import inlined_texts, read_definitions
-from anyshape.repair.source.repair_probes import probe_sizes
-from anyshape.repair.source.source_patch import unified_diff
+from anyshape.repair.source.source_patch import probe_sizes, unified_diff
 from anyshape.repair.source.source_sites import Site, read_sources
-from anyshape.repair.source.table_texts import table_texts
+from anyshape.repair.source.source_tables import inlined_texts, read_definitions, table_texts
 
 
 class Sites(torch.nn.Module):

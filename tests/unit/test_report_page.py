@@ -30,12 +30,17 @@ from anyshape.records.verdict import (
     Verdict,
 )
 from anyshape.report.page.graph_map import map_graph
-from anyshape.report.page.many_page import render_many
-from anyshape.report.page.page_facts import PageFacts, facts_of_check, facts_of_refusal
-from anyshape.report.page.render_page import check_report_packages, render_page, render_summary
-from anyshape.report.page.shown_text import shown, shown_lines
+from anyshape.report.page.page_facts import (
+    PageFacts,
+    excerpt_of,
+    facts_of_check,
+    facts_of_refusal,
+    fix_as_diff,
+    shown,
+    shown_lines,
+)
+from anyshape.report.page.render_page import check_report_packages, render_many, render_page, render_summary
 from anyshape.report.page.size_cells import Pair, map_errors, map_regions, pairs_of
-from anyshape.report.page.source_excerpts import excerpt_of, fix_as_diff
 
 HOSTILE = (
     "<script>alert(1)</script>",

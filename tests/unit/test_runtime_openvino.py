@@ -16,7 +16,7 @@ from onnx import numpy_helper, parser
 from tests.deployed import read_ir_shapes
 
 import anyshape
-from anyshape.checking.outside_runs import AnswersOutside, run_outside
+from anyshape.checking.contract_inputs import AnswersOutside, run_outside
 from anyshape.contract.metadata import read_contract
 from anyshape.findings import UsageError
 from anyshape.runtime import ChildRunner, RuntimeFailed, RuntimeRejected
@@ -138,7 +138,7 @@ def test_a_file_is_compared_in_openvino(file: Path) -> None:
     assert verdict.passed and verdict.runtime == "openvino" and len(verdict.tried) > 10
 
 
-@pytest.mark.filterwarnings("ignore::anyshape.checking.outside_runs.AnswersOutside")
+@pytest.mark.filterwarnings("ignore::anyshape.checking.contract_inputs.AnswersOutside")
 def test_another_answer_in_openvino_is_a_finding(file: Path) -> None:
     class Shifted(Scaled):
         def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:

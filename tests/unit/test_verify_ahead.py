@@ -15,7 +15,8 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict, as_plain
 from anyshape.runtime import ChildRunner
-from anyshape.verify import Reference, VerifyOptions, VerifyRequest, prefetch, run, verify
+from anyshape.verify import Reference, VerifyOptions, VerifyRequest, run, verify
+from anyshape.verify import run as prefetch
 
 RIGHT = "y = Add(x, x)"
 WRONG_FROM_FIVE = """n = Shape<start = 0, end = 1>(x) five = Constant<value_ints = [5]>() long = GreaterOrEqual(n, five)

@@ -14,7 +14,7 @@ from tests.verify_calls import Call, request_of
 from anyshape.records.verdict import Mismatch, Verdict
 from anyshape.runtime import Session
 from anyshape.verify import Reference, VerifyOptions, verify
-from anyshape.verify.bfloat16_copy import NOTE, copy_bfloat16_file
+from anyshape.verify.file_copies import NOTE, copy_bfloat16_file
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'

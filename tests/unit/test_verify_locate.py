@@ -17,10 +17,10 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Failure, Fault, Located
 from anyshape.verify import Answer, Reference, VerifyOptions, annotate_sizes, verify
+from anyshape.verify.file_copies import Given, Stopped, load_named, show
 from anyshape.verify.locate.find import judge
 from anyshape.verify.locate.module_values import KnownValues, Step, watch
 from anyshape.verify.locate.opened import FileNode
-from anyshape.verify.locate.shown import Given, Stopped, load_named, show
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'

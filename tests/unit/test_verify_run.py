@@ -17,7 +17,7 @@ from torch import nn
 
 from anyshape.records.verdict import FailureKind, Mismatch, Verdict, as_plain
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
-from anyshape.verify.asking import chooses_among_values
+from anyshape.verify.request import chooses_among_values
 from anyshape.verify.tensors import to_array
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'

@@ -16,7 +16,7 @@ import torch
 
 import anyshape
 from anyshape.records.export import Exported
-from anyshape.translate.wider_types import widen_types
+from anyshape.translate.lacking_forms import widen_types
 
 BYTES = ("uint8", "int8", "int16")
 X = {

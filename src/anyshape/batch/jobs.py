@@ -1,4 +1,7 @@
-"""A job is one model of a batch: its source, its options, its limits, and the name of the folder with its results."""
+"""A job is one model of a batch: its source, its folder's name, its options for `export`, and its limits (`10m`, `4GB`).
+
+An option that `export` gains gets one line here; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,21 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anyshape.batch.model_limits import DEFAULT_TIME_S
 from anyshape.findings import Finding, UsageError
+from anyshape.runtime.process import physical_memory
 
 _PYTHON = re.compile(r"(.+\.py)(:[^\W\d]\w*)?", re.DOTALL)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+:)(.+)", re.DOTALL)  # two letters at least: not the C: of a path
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # no names of files on Windows
 _LONGEST_NAME = 80
+
+DEFAULT_TIME_S = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,3 +149,131 @@ def _check_names(jobs: Iterable[Job]) -> None:
                 fix="leave one of them out." if is_same else f"give one of them another name, such as '{job.name}-2'.",
             )
         )
+
+
+TEXT, NUMBER, WHOLE, FLAG, TEXTS, DURATION = (
+    "a text",
+    "a number",
+    "a whole number",
+    "true or false",
+    "texts",
+    "duration",
+)
+
+EXPORT_OPTIONS: Mapping[str, str] = {
+    "where": TEXTS,
+    "opset": WHOLE,
+    "force": FLAG,
+    "enforce": TEXT,
+    "enforce_values": FLAG,
+    "target": TEXT,
+    "strip_source": FLAG,
+    "budget": DURATION,
+    "verify": TEXT,
+    "rtol": NUMBER,
+    "atol": NUMBER,
+    "seed": WHOLE,
+    "values": TEXT,
+    "strategy": TEXT,
+    "accept_narrower": FLAG,
+    "thorough": FLAG,
+    "state": TEXT,
+    "random": TEXT,
+    "repair": FLAG,
+    "task": TEXT,
+    "config_only": FLAG,
+    "one_file": FLAG,
+    "trust_remote_code": FLAG,
+}
+
+NOT_FOR_MANIFESTS = ("output", "write_diff", "report", "json", "verbose", "quiet", "time_limit", "ray")
+"""Options of `export` that a batch sets by itself, or that belong to one run on a terminal."""
+
+_CHOICES = {"enforce": ("graph", "load"), "verify": ("quick", "none"), "state": ("outputs", "frozen")}
+
+
+def read_option(name: str, value: Any) -> Any:
+    """The value in its plain form. Raises ValueError, in words that follow the option's name."""
+    kind = EXPORT_OPTIONS[name]
+    if kind == TEXTS:
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(each, str) for each in texts):
+            raise ValueError(f"{value!r} is no list of texts")
+        return list(texts)
+    if kind == DURATION:
+        parse_duration(value)
+        return str(value)
+    is_right = {
+        FLAG: isinstance(value, bool),
+        TEXT: isinstance(value, str),
+        WHOLE: isinstance(value, int) and not isinstance(value, bool),
+        NUMBER: isinstance(value, (int, float)) and not isinstance(value, bool),
+    }[kind]
+    if not is_right:
+        raise ValueError(f"{value!r} is not {kind}")
+    if value not in _CHOICES.get(name, (value,)):
+        raise ValueError(f"{value!r} is none of {', '.join(map(repr, _CHOICES[name]))}")
+    return value
+
+
+def as_arguments(options: Mapping[str, Any]) -> Iterator[str]:
+    """The options as words of a command line: `--opset=18`, `--where=1 <= batch`."""
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            yield option
+        elif value is not False:
+            yield from (f"{option}={each}" for each in (value if isinstance(value, list) else [value]))
+
+
+GRACE_S = 5.0  # an export ends by itself at its time limit; a process that does not is killed so much later
+_USED_BY_MODELS = 0.9
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i)?)?(?:b|bytes?)?", re.IGNORECASE)
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of `60s`, `5m`, `1.5h` or a number of seconds. Raises ValueError for anything else."""
+    match = _DURATION.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError(f"{value!r} is no duration, such as '60s' or '10m'")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def parse_bytes(value: object) -> int:
+    """Bytes of `4GB`, `500 MiB` or a number of bytes. Raises ValueError for anything else."""
+    match = _BYTES.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError(f"{value!r} is no amount of memory, such as '4GB' or '500MB'")
+    power = _POWERS[match[2].lower()] if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory that processes may have here: the machine's, or the container's where that is less."""
+    machine = physical_memory()
+    try:
+        container = int(_CGROUP.read_text())
+    except (OSError, ValueError):
+        return machine
+    return container if machine is None else min(machine, container)
+
+
+def share_of_memory(jobs: int) -> int | None:
+    """The memory limit of a model that has none of its own: nine tenths of the machine, divided by the workers."""
+    memory = machine_memory()
+    return None if memory is None else int(memory * _USED_BY_MODELS / jobs)
+
+
+def memory_not_measured() -> Finding:
+    """A limit is asked for on a system that lists no processes."""
+    return Finding(
+        code="AS544",
+        name="memory-not-measured",
+        what="memory_limit cannot be kept here: this system lists no processes under /proc.",
+        why="the memory of a model is that of its process and of all processes that it starts.",
+        fix="pip install psutil",
+    )

@@ -18,9 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anyshape.batch.export_options import EXPORT_OPTIONS, read_option
-from anyshape.batch.jobs import Job, check_name, path_from_here, seen_from_here, with_names
-from anyshape.batch.model_limits import DEFAULT_TIME_S, parse_bytes, parse_duration
+from anyshape.batch.jobs import (
+    DEFAULT_TIME_S,
+    EXPORT_OPTIONS,
+    Job,
+    check_name,
+    parse_bytes,
+    parse_duration,
+    path_from_here,
+    read_option,
+    seen_from_here,
+    with_names,
+)
 from anyshape.findings import Finding, UsageError
 
 _TOP = ("output", "jobs", "defaults", "model")

@@ -11,13 +11,11 @@ from typing import Any, Protocol
 
 from anyshape.batch.jobs import Job
 from anyshape.batch.keeping import keep_model
-from anyshape.batch.local_pool import Finished, LocalPool, Report
 from anyshape.batch.manifest import Manifest, jobs_of, read_manifest
-from anyshape.batch.model_digest import is_unchanged, key_of, versions
-from anyshape.batch.model_process import Running
+from anyshape.batch.model_files import is_unchanged, key_of, versions
+from anyshape.batch.model_process import Finished, LocalPool, ReportRunning, Running
 from anyshape.batch.output_folder import OutputFolder, opened
-from anyshape.batch.rows import LOST, Row, worst_status
-from anyshape.batch.summary import as_markdown, as_text, count_outcomes, rows_as_records
+from anyshape.batch.rows import LOST, Row, as_markdown, as_text, count_outcomes, rows_as_records, worst_status
 
 
 class Watcher(Protocol):
@@ -40,7 +38,7 @@ class Pool(Protocol):
     """Where models run: this machine, or a cluster."""
 
     def limited(self, job: Job) -> Job: ...
-    def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]: ...
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: ReportRunning) -> Generator[Finished]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,7 @@ class Batch:
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the rows as one HTML file, complete in itself, and return its path. Needs `anyshape[report]`."""
-        from anyshape.batch.batch_page import write_rows_page
+        from anyshape.batch.rows import write_rows_page
 
         write_rows_page(Path(path), self.path.name, self.rows, self.total)
         return Path(path)

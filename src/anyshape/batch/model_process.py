@@ -1,34 +1,133 @@
-"""Start the process of one model, watch its time and the memory of its tree, and say how it ended."""
+"""Run models on this machine: a pool of threads, and the process of one model that each of them starts and watches."""
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Literal
 
-from anyshape.batch.export_options import as_arguments
-from anyshape.batch.jobs import Job, is_python_file
-from anyshape.batch.model_limits import GRACE_S
-from anyshape.batch.process_tree import ProcessTable, identity_of, kill_tree
-from anyshape.runtime.process import child_search_path
+from anyshape.batch.jobs import GRACE_S, Job, as_arguments, is_python_file, memory_not_measured, share_of_memory
+from anyshape.batch.output_folder import EXPORTED, IDENTITY, LOG, MODEL, NOTED, PRINTED, OutputFolder
+from anyshape.batch.process_tree import ProcessTable, can_list_processes, identity_of, kill_tree
+from anyshape.findings import UsageError
+from anyshape.runtime.process import child_search_path, usable_cores
+
+_WAIT_S = 0.2  # a wait that nothing can interrupt
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A model whose process has ended. `lost` is why there is none, where its machine was gone at each attempt."""
+
+    job: Job
+    folder: Path
+    ended: Ended | None
+    lost: str = ""
+
+
+@dataclass
+class Running:
+    """What a progress line shows of a model that runs."""
+
+    name: str
+    began: float = field(default_factory=monotonic)
+    stage: str = "starting"
+    resident: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.began
+
+
+ReportRunning = Callable[[int, Running | None], None]
+"""Called by a worker with its number and what it is at; None when it is at nothing."""
+
+
+class LocalPool:
+    """`workers` models at a time. Memory limits that nobody gave are a share of the machine's memory."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._threads = max(1, usable_cores() // workers) if workers > 1 else None
+
+    def limited(self, job: Job) -> Job:
+        """The job with the memory limit that holds for it here. Raises UsageError if its own cannot be kept."""
+        if can_list_processes():
+            return job if job.memory_limit is not None else replace(job, memory_limit=share_of_memory(self.workers))
+        if job.memory_limit is not None:
+            raise UsageError(memory_not_measured())
+        return job
+
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: ReportRunning) -> Generator[Finished]:
+        """Each model as it ends. When the iteration is given up, every process is ended before this returns."""
+        waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        for job in jobs:
+            waiting.put(job)
+        done: queue.SimpleQueue[Finished | BaseException] = queue.SimpleQueue()
+        stop, table = threading.Event(), ProcessTable()
+
+        def work(number: int) -> None:
+            while not stop.is_set():
+                try:
+                    job = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    folder = output.new_folder(job)
+                    ended = run_model(
+                        job,
+                        folder,
+                        Surroundings(threads=self._threads),
+                        table=table,
+                        stop=stop,
+                        report=lambda running: report(number, running),
+                    )
+                    report(number, None)
+                    done.put(Finished(job, folder, ended))
+                except BaseException as error:
+                    done.put(error)
+                    return
+
+        threads = [threading.Thread(target=work, args=(each,)) for each in range(min(self.workers, len(jobs)))]
+        try:
+            for thread in threads:
+                thread.start()
+            for _ in jobs:
+                finished = _take(done)
+                if isinstance(finished, BaseException):
+                    raise finished
+                yield finished
+        finally:
+            stop.set()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+
+
+def _take(done: queue.SimpleQueue[Finished | BaseException]) -> Finished | BaseException:
+    while True:
+        try:
+            return done.get(timeout=_WAIT_S)
+        except queue.Empty:
+            continue
+
 
 _START = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
-    "from anyshape.batch.model_child import main; main(spec)"
+    "from anyshape.batch.process_tree import main; main(spec)"
 )
 _SLICE_S = 0.1
 _LATER_S = 1.0  # the child ends by itself at the limit, and writes where it stands; we wait so much longer
 _TAIL = 4000
-EXPORTED = "exported"
-MODEL, PRINTED, LOG, NOTED, IDENTITY = "model.onnx", ".printed.json", "log.txt", ".files.txt", ".process"
 
 Ending = Literal["itself", "time", "memory", "stopped"]
 
@@ -46,20 +145,6 @@ class Ended:
     began: float
     peak_memory: int | None = None
     where: str = ""
-
-
-@dataclass
-class Running:
-    """What a progress line shows of a model that runs."""
-
-    name: str
-    began: float = field(default_factory=monotonic)
-    stage: str = "starting"
-    resident: int = 0
-
-    @property
-    def seconds(self) -> float:
-        return monotonic() - self.began
 
 
 Report = Callable[[Running], None]

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.batch.jobs import Job
-from anyshape.batch.model_digest import file_digest
-from anyshape.batch.model_process import IDENTITY
+from anyshape.batch.model_files import file_digest
 from anyshape.batch.process_tree import kill_if_still
 from anyshape.batch.rows import Row, row_from_plain
 from anyshape.findings import Finding, UsageError
@@ -181,3 +180,7 @@ def _in_the_way(place: Path, job: Job) -> Finding:
         why="the results of a model replace what is in its folder.",
         fix="give the batch another folder with -o, or the model another name.",
     )
+
+
+EXPORTED = "exported"
+MODEL, PRINTED, LOG, NOTED, IDENTITY = "model.onnx", ".printed.json", "log.txt", ".files.txt", ".process"

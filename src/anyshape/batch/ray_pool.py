@@ -15,21 +15,21 @@ from time import time
 from typing import Any
 
 from anyshape.batch.jobs import Job, local_path
-from anyshape.batch.local_pool import Finished, Report
-from anyshape.batch.model_digest import versions
-from anyshape.batch.model_process import LOG, NOTED, PRINTED, Running
-from anyshape.batch.output_folder import OutputFolder
+from anyshape.batch.model_files import Travelling, pack, returned, versions
+from anyshape.batch.model_process import Finished, ReportRunning, Running
+from anyshape.batch.output_folder import LOG, NOTED, PRINTED, OutputFolder
 from anyshape.batch.ray_cluster import (
+    Header,
     alive_nodes,
     check_worker,
     connected,
     first_line,
     memory_to_reserve,
     no_cluster,
+    read_pieces,
+    run_on_worker,
     sweep_nodes,
 )
-from anyshape.batch.ray_task import Header, read_pieces, run_on_worker
-from anyshape.batch.travelling_files import Travelling, pack, returned
 from anyshape.findings import UsageError
 
 _RETRIES = 3
@@ -50,7 +50,7 @@ class RayPool:
         """The job as it is: a model without a limit of its own may have nine tenths of its node."""
         return job
 
-    def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: ReportRunning) -> Generator[Finished]:
         """Each model as it ends. When the iteration is given up, its tasks are cancelled."""
         with connected(self._address) as ray:
             cluster = _Cluster(ray)
@@ -71,7 +71,7 @@ class _Cluster:
         self._versions = versions()
         self.clear_up()
 
-    def run(self, jobs: Sequence[Job], output: OutputFolder, report: Report) -> Generator[Finished]:
+    def run(self, jobs: Sequence[Job], output: OutputFolder, report: ReportRunning) -> Generator[Finished]:
         waiting, shown = deque(jobs), Running("on the cluster")
         while waiting or self._running:
             # Two for each processor: the object store holds the files of those that wait.

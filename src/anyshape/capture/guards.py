@@ -18,7 +18,13 @@ from anyshape.capture.sympy_terms import condition_of, sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, decide, dims_of, find_bound, find_point
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
-from anyshape.modules.frames import is_users, make_source, only_passes_on, source_of_running_code, source_of_stack_text
+from anyshape.modules.user_code import (
+    is_users,
+    make_source,
+    only_passes_on,
+    source_of_running_code,
+    source_of_stack_text,
+)
 from anyshape.records.captured import Guard
 
 __only_passes_on__ = True

@@ -15,7 +15,7 @@ from anyshape.capture.generalized.traced_regions import capture_both, cuts
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
-from anyshape.capture.rerolled.strides import find_stride
+from anyshape.capture.rerolled.rerolled_rung import find_stride
 from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
 from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate

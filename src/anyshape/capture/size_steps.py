@@ -19,8 +19,8 @@ from anyshape.domain.intervals import INT64, Limits
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.findings import Source
-from anyshape.leaves.whole import FUNCTIONS, number, whole
-from anyshape.modules.frames import source_of_stack_text
+from anyshape.leaves.own_operators import FUNCTIONS, number, whole
+from anyshape.modules.user_code import source_of_stack_text
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

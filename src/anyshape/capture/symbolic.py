@@ -27,12 +27,12 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
+from anyshape.intercept.patching import small_constants_known
 from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated
-from anyshape.intercept.quiet import quiet_libraries
-from anyshape.intercept.small_constants import small_constants_known
+from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
+from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.leaves.lifted import control_flow_kept
-from anyshape.leaves.transformer_layers import masks_as_in_eager
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Region

@@ -33,7 +33,7 @@ from anyshape.domain import (
     find_point,
     simplify,
 )
-from anyshape.domain.within import simplify_within
+from anyshape.domain.solver_questions import simplify_within
 from anyshape.records.captured import OutputTensor
 
 if TYPE_CHECKING:

@@ -1,34 +1,51 @@
-"""`anyshape.check`: an ONNX file of any exporter beside its model."""
+"""One file of any exporter: `anyshape.check` compares it with its model, `bench` measures latency and memory over its
+sizes.
+
+declared -> sizes, from small to large -> [ file timed in a child, module timed here ] -> rows
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape.checking.check_pages import check_reporter, check_result
-from anyshape.checking.compare_file import check_engine, check_file, compare_file
-from anyshape.checking.outside_runs import AnswersOutside
-from anyshape.contract.digest import FileChanged
+from anyshape.checking.compare_file import Checked, check_engine, check_file, compare_file
+from anyshape.checking.contract_inputs import AnswersOutside
+from anyshape.contract.build import describe_run
+from anyshape.contract.digest import FileChanged, open_model
+from anyshape.contract.metadata import find_contract, match_file
+from anyshape.domain import Sizes
+from anyshape.explore import costing
+from anyshape.exporting.context import Tell
+from anyshape.exporting.report_files import write_page
 from anyshape.findings import Finding, PromiseBroken
-from anyshape.findings.choices import check_numbers
-from anyshape.findings.errors import warn_caller
-from anyshape.inputs import declare
+from anyshape.findings.errors import check_numbers, warn_caller
+from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
+from anyshape.records.contract import Contract
+from anyshape.records.runs import Benched, BenchRow, Reportable, Reporter, Run
+from anyshape.records.verdict import Verdict
+from anyshape.report.page.page_facts import PageFacts, facts_of_check
+from anyshape.report.page.render_page import render_summary
 from anyshape.report.progress_line import shows_progress, telling
-from anyshape.verify import VerifyOptions
+from anyshape.runtime.child import TimingRequest, time_calls
+from anyshape.runtime.child_messages import RuntimeFailed
+from anyshape.verify import Reference, VerifyOptions
+from anyshape.verify.reference import Answer, CallInputs
+from anyshape.verify.request import Cost, plan_sizes
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
     import torch
 
-    from anyshape.inputs import Declared
-    from anyshape.records.file_verdict import FileVerdict
-    from anyshape.records.verdict import Verdict
-
     Model = torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any]
+
 
 __is_entrance__ = True
 
@@ -91,3 +108,133 @@ def check(
     for answered in checked.outside:
         warn_caller(AnswersOutside(str(answered)))
     return result
+
+
+@dataclass(frozen=True)
+class CheckReporter:
+    """The reporter of a check: what was declared, and the contract that the file had when it was checked."""
+
+    run: Run
+    contract: Contract | None
+
+    def write(self, result: FileVerdict, path: Path, bench: Benched | None = None, *, command: str = "") -> None:
+        """Write the page of a check. Raises UsageError where it cannot be written, or a package is missing."""
+        write_page(self._facts(result, open_model(result.path), bench, command), path)
+
+    def summarize(self, result: FileVerdict) -> str | None:
+        """Verdict and contract as HTML."""
+        return render_summary(self._facts(result))
+
+    def _facts(
+        self,
+        result: FileVerdict,
+        model: ir.Model | None = None,
+        bench: Benched | None = None,
+        command: str = "",
+    ) -> PageFacts:
+        return facts_of_check(
+            str(result.path), self.contract, self.run, result, result.findings, model, command=command, bench=bench
+        )
+
+
+def check_reporter(path: Path, declared: Declared, model: str, seed: int) -> CheckReporter:
+    """The reporter of a check that is done; `model` is the name of the model."""
+    return CheckReporter(describe_run(model, declared, seed), find_contract(path))
+
+
+def check_result(path: Path, checked: Checked, reporter: CheckReporter) -> FileVerdict:
+    """What the user gets of a check."""
+    return about_file(checked.verdict, path, checked.findings, reporter, signed=checked.signed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileVerdict(Verdict, Reportable):
+    """A verdict with the file that it is about, and all findings, warnings and notes among them.
+
+    `signed`: the contract in the file is about the file as it is now.
+    """
+
+    path: Path = field(default_factory=Path)
+    findings: tuple[Finding, ...] = ()
+    signed: bool = False
+
+
+def about_file(
+    verdict: Verdict, path: Path, findings: tuple[Finding, ...], reporter: Reporter, *, signed: bool = False
+) -> FileVerdict:
+    """The verdict as one about a file."""
+    facts = {each.name: getattr(verdict, each.name) for each in fields(Verdict)}
+    return FileVerdict(**facts, path=path, findings=findings, signed=signed, reporter=reporter)
+
+
+_EAGER_CALLS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """`sizes` are measured instead of chosen ones; `seconds` is the time of the calls at one of them."""
+
+    sizes: Sequence[Sizes] = ()
+    count: int = 5
+    providers: tuple[str, ...] = ()
+    threads: int = 1
+    seconds: float = 1.0
+    seed: int = 0
+
+
+def bench_file(path: Path, module: torch.nn.Module, declared: Declared, options: BenchOptions, tell: Tell) -> Benched:
+    """Measure the file beside its module."""
+    chosen = list(options.sizes) or choose_bench_sizes(path, module, declared, options)
+    rows = []
+    with Reference(module, flatten_outputs) as reference:
+        for done, sizes in enumerate(chosen):
+            tell("measuring", done, len(chosen))
+            rows.append(_measure(path, reference, declared, sizes, options))
+    return Benched(path=str(path), rows=tuple(rows), providers=options.providers, threads=options.threads)
+
+
+def choose_bench_sizes(
+    path: Path, module: torch.nn.Module, declared: Declared, options: BenchOptions
+) -> list[dict[str, int]]:
+    """Sizes of the contract from the least work to the most, at about equal steps among those that take little time."""
+    cost = costing(module, declared)
+    plan = plan_sizes(declared, (), Cost(cost, cost.cheap, cost.affordable), options.seed)
+    contract = find_contract(path)
+    inside = [sizes for sizes in plan.sizes if contract is None or contract.domain.contains(sizes)]
+    ordered = sorted(inside or [dict(declared.example_sizes)], key=lambda sizes: (cost(sizes), tuple(sizes.values())))
+    last = len(ordered) - 1
+    places = sorted({round(last * step / max(1, options.count - 1)) for step in range(options.count)})
+    return [dict(ordered[place]) for place in places]
+
+
+def _measure(
+    path: Path, reference: Reference, declared: Declared, sizes: Mapping[str, int], options: BenchOptions
+) -> BenchRow:
+    inputs = declared.make(sizes, options.seed)
+    feeds = match_file(path, declared).rename(declared.feeds(inputs))
+    elements = sum(math.prod(array.shape) for array in feeds.values())
+    request = TimingRequest(
+        path=str(path.absolute()),
+        feeds=feeds,
+        providers=options.providers,
+        threads=options.threads,
+        seconds=options.seconds,
+    )
+    eager_ms = _eager_ms(reference, inputs, options.threads)
+    try:
+        return BenchRow(sizes=dict(sizes), elements=elements, eager_ms=eager_ms, timing=time_calls(request))
+    except RuntimeFailed as error:
+        return BenchRow(sizes=dict(sizes), elements=elements, eager_ms=eager_ms, error=error.message)
+
+
+def _eager_ms(reference: Reference, inputs: CallInputs, threads: int) -> float:
+    """The least time of a few calls of the module, with as many threads as the file has."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads or before)
+        runs = [reference.run(inputs) for _ in range(_EAGER_CALLS)]
+    finally:
+        torch.set_num_threads(before)
+    return 1000 * min((run.seconds for run in runs if isinstance(run, Answer)), default=math.nan)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.checking.outside_runs import diagnose_outside
+from anyshape.checking.contract_inputs import diagnose_outside
 from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
@@ -30,8 +30,8 @@ from anyshape.runtime.runtimes import ONNXRUNTIME, check_runtime
 from anyshape.runtime.session import check_providers
 from anyshape.saving import model_bytes, write_atomically
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
-from anyshape.verify.asking import Cost, SizePlan, plan_check, request_for
-from anyshape.verify.shared_plan import SharedPlan
+from anyshape.verify.plan import SharedPlan
+from anyshape.verify.request import Cost, SizePlan, plan_check, request_for
 
 if TYPE_CHECKING:
     import torch

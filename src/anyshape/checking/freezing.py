@@ -17,15 +17,15 @@ import onnx_ir as ir
 from anyshape.checking.file_evidence import FilePair, kinds_of
 from anyshape.contract.digest import digest_model
 from anyshape.contract.file_messages import outside_contract, runtime_rejects
-from anyshape.contract.foreign import contract_of_foreign
+from anyshape.contract.graph_rules import contract_of_foreign
 from anyshape.contract.metadata import find_contract, write_contract
 from anyshape.domain import Domain, Expr, Number, dims_of, format_sizes, simplify, smallest_point, substitute
 from anyshape.findings import PromiseBroken, UsageError
-from anyshape.intercept.quiet import quiet_libraries
+from anyshape.intercept.turns import quiet_libraries
 from anyshape.records.contract import Contract, StatePromise, TensorPromise, Tested
 from anyshape.repair.repair_findings import repair_differs
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.runtime.dtypes import dtype_called
+from anyshape.runtime.child_messages import dtype_called
 from anyshape.saving.models import save_to_run
 
 _TRIED = ((1, 1), (2, 3), (7, 11), (32, 64))

@@ -13,30 +13,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.checking.benching import BenchOptions, bench_file, choose_bench_sizes
+from anyshape.checking.checks import BenchOptions, bench_file, choose_bench_sizes
 from anyshape.checking.compare_file import Checked, check_file, compare_file
+from anyshape.contract.build import describe_run
 from anyshape.contract.metadata import Matched, find_contract, match_file, read_model
 from anyshape.domain import Sizes
 from anyshape.exporting.context import Tell
 from anyshape.findings import Finding
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.making import promised_values
-from anyshape.records.stripping import Benched
+from anyshape.records.runs import Benched
 from anyshape.records.verdict import Difference, Mismatch, Verdict
 from anyshape.report.file_comparison import LETTERS, ErrorsAt, FilesCompared, FileSide
+from anyshape.report.page.comparison_page import render_comparison, render_comparison_summary
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
+from anyshape.saving import write_atomically
 from anyshape.verify import Reference, VerifyOptions
-from anyshape.verify.asking import file_bytes, graphs_of
 from anyshape.verify.compare import Comparison, OutputRule, compare_in_full
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import spread
 from anyshape.verify.reference import Answer
+from anyshape.verify.request import file_bytes, graphs_of
 from anyshape.verify.tensors import total_elements
 from anyshape.verify.tolerance import Tolerance
 
 if TYPE_CHECKING:
     import torch
+
 
 _EACH = 2.0  # tolerances: each file may be one off, in either direction
 Paths = tuple[Path, Path]
@@ -256,3 +260,23 @@ def _error(compared: Comparison | None, rules: Sequence[OutputRule]) -> float:
     return max(
         (excess * rule.tolerance.allowed for excess, rule in zip(compared.excess, rules, strict=False)), default=0.0
     )
+
+
+class ComparisonReporter:
+    """The reporter of a comparison of two files."""
+
+    def write(self, result: FilesCompared, path: Path, bench: Benched | None = None, *, command: str = "") -> None:
+        """Write the page. Raises UsageError where it cannot be written, or a package is missing."""
+        if bench is not None:
+            raise TypeError("report() of a comparison takes no bench: both files are measured by compare(measure=4)")
+        page = render_comparison(result, command=command).encode("utf-8")
+        write_atomically(path, lambda stream: stream.write(page))
+
+    def summarize(self, result: FilesCompared) -> str | None:
+        """The two files side by side as HTML."""
+        return render_comparison_summary(result)
+
+
+def with_page(compared: FilesCompared, declared: Declared, model: str, seed: int) -> FilesCompared:
+    """The comparison as the user gets it: with what was declared, and with a page; `model` is the name of the model."""
+    return replace(compared, run=describe_run(model, declared, seed), reporter=ComparisonReporter())

@@ -1,4 +1,4 @@
-"""`anyshape batch`: many models, from a manifest or from sources on the command line."""
+"""`anyshape batch`: many models, from a manifest or from sources on the command line, with progress on stderr."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli.options import Quiet
-from anyshape.cli.output import Outcome
-from anyshape.cli.ray_address import RayAddress
+from anyshape.cli.options import Outcome, Quiet, RayAddress
 from anyshape.findings import Finding, UsageError
+from anyshape.report.formats import format_bytes
 
 if TYPE_CHECKING:
     from anyshape.batch.manifest import Manifest
+    from anyshape.batch.model_process import Running
+    from anyshape.batch.rows import Row
 
 
 def batch(
@@ -76,8 +78,7 @@ def batch(
     as they come) and summary.md. The exit status is that of the worst model.
     """
     from anyshape.batch.many import make_pool, run_batch
-    from anyshape.cli.batch_progress import BatchProgress
-    from anyshape.cli.reports import check_report, write_batch
+    from anyshape.cli.late_options import check_report, write_batch
 
     given = {"time_limit": time_limit, "memory_limit": memory_limit}
     manifest = _read(models, {key: value for key, value in given.items() if value is not None}, option)
@@ -147,3 +148,75 @@ def _ending_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_EVERY_SECONDS = 30.0
+
+
+class BatchProgress:
+    """A watcher of a batch, and a context manager: what it draws, it takes away."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._live: Any = None
+        self._lock = threading.Lock()
+        self._workers: dict[int, Running] = {}
+        self._total = self._done = 0
+        self._said_at = time.monotonic()
+
+    def begin(self, total: int, done: int) -> None:
+        """Show how much there is to do."""
+        self._total, self._done = total, done
+        if done:
+            self._say(f"{done} of {total} models are done and unchanged")
+
+    def work(self, worker: int, running: Running | None) -> None:
+        """Show what a worker is at."""
+        with self._lock:
+            if running is None:
+                self._workers.pop(worker, None)
+            else:
+                self._workers[worker] = running
+            if self._live is not None:
+                self._live.update(self._lines())
+            elif self._workers and time.monotonic() - self._said_at > _EVERY_SECONDS:
+                self._say("; ".join(line.strip() for line in self._lines().splitlines()))
+
+    def finish(self, row: Row) -> None:
+        """A line for a model that is done."""
+        self._done += 1
+        finding = str((row.finding or {}).get("text", "")).partition("\n")[0]
+        self._say(f"[{self._done}/{self._total}] {row.outcome}: {row.name}, in {row.seconds:.1f} s  {finding}".rstrip())
+
+    def _say(self, text: str) -> None:
+        if self._quiet:
+            return
+        if self._live is not None:
+            self._live.console.print(text, highlight=False, markup=False)
+        else:
+            sys.stderr.write(f"anyshape: {text}\n")
+            sys.stderr.flush()
+            self._said_at = time.monotonic()
+
+    def _lines(self) -> str:
+        lines = [f"{self._done} of {self._total} models"]
+        for _worker, running in sorted(self._workers.items()):
+            memory = f"  {format_bytes(running.resident)}" if running.resident else ""
+            lines.append(f"  {running.name}  {running.seconds:.0f} s  {running.stage}{memory}")
+        return "\n".join(lines)
+
+    def __enter__(self) -> BatchProgress:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None

@@ -1,15 +1,19 @@
-"""`anyshape check`, `inspect` and `explain`: each reads its arguments, calls the API, and returns what is printed."""
+"""`anyshape axes`, `check`, `inspect` and `explain`: each reads its arguments, calls the API, and returns what is printed.
+
+The pages are docs/errors of the project; a wheel carries them as anyshape/pages.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from anyshape.cli.arguments import load_part_showing, parse_seconds, parse_sizes
 from anyshape.cli.options import (
     AsJson,
     Atol,
@@ -17,21 +21,83 @@ from anyshape.cli.options import (
     ConfigOnly,
     Measure,
     ModelSource,
+    Outcome,
+    ProgressLine,
     Provider,
     Quiet,
+    RayForComparisons,
     Report,
     Rtol,
     Seed,
     Task,
     TrustRemoteCode,
     Values,
+    Verbose,
     Where,
+    load_part_showing,
+    parse_seconds,
+    parse_sizes,
+    show_details,
 )
-from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
-from anyshape.cli.ray_address import RayForComparisons
 from anyshape.findings import Finding
+from anyshape.findings.errors import UsageError
+from anyshape.findings.finding import PACKAGE_FOLDER
 
 __is_entrance__ = True
+
+
+def axes(
+    model: Annotated[
+        str, typer.Argument(help="FILE.py, or FILE.py:NAME for NAME() and NAME_inputs().", show_default=False)
+    ],
+    where: Annotated[
+        list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given several times.")
+    ] = [],  # noqa: B006
+    every_axis: Annotated[
+        bool, typer.Option("--every-axis", help="Try each axis of the example, whatever the file declares.")
+    ] = False,
+    time_limit: Annotated[str, typer.Option(help="Time for the whole search, such as 60s or 5m.")] = "60s",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> Outcome:
+    """Show which axes of which inputs can vary, and under which rules. Nothing is written.
+
+    The model is called at other sizes. With an example and no declaration each axis is tried, and what it found is printed as
+    text to paste; with inputs(batch=3, …) the axes are the declared ones, and the rules are those that an export would learn.
+
+    anyshape axes model.py
+
+    anyshape axes model.py --every-axis
+
+    The status is 1 where an export would be refused, or where no rule describes what the model refuses.
+    """
+    import anyshape
+    from anyshape.sources import resolve
+
+    with ProgressLine(quiet=quiet) as progress:
+        progress(f"loading {model}", 0, 0)
+        found = {
+            part.name: anyshape.axes(
+                part.model,
+                part.inputs,
+                dynamic=part.dynamic,
+                where=[*part.where, *where],
+                values=part.values,
+                every_axis=every_axis,
+                time_limit=parse_seconds(time_limit, "--time-limit"),
+                seed=seed,
+                progress=progress,
+            )
+            for part in resolve(model).parts
+        }
+    status = 0 if all(each.is_kept for each in found.values()) else 1
+    if len(found) == 1:
+        only = next(iter(found.values()))
+        return Outcome(only.as_plain() if as_json else str(only), status)
+    if as_json:
+        return Outcome({"models": {name: each.as_plain() for name, each in found.items()}}, status)
+    return Outcome("\n\n".join(f"{name}\n{each}" for name, each in found.items()), status)
 
 
 def check(
@@ -71,13 +137,11 @@ def check(
     anyshape check m.onnx --model model.py --runtime openvino
     """
     from anyshape.checking.compare_file import check_engine, check_file, compare_file
-    from anyshape.cli.ray_comparisons import ShareCall, comparing_on_ray
-    from anyshape.cli.reports import check_report, measure_file, write_check
+    from anyshape.cli.late_options import ShareCall, check_report, comparing_on_ray, measure_file, write_check
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
-    from anyshape.report.github import tell_github
-    from anyshape.report.plain import check_as_plain
+    from anyshape.report.formats import check_as_plain, tell_github
     from anyshape.report.text import describe_check
     from anyshape.sources import SourceOptions
     from anyshape.verify import VerifyOptions, verify
@@ -140,7 +204,7 @@ def inspect(
     from anyshape.contract.digest import find_change
     from anyshape.contract.metadata import read_contract
     from anyshape.contract.to_json import contract_as_plain
-    from anyshape.report.plain import findings_as_plain
+    from anyshape.report.formats import findings_as_plain
     from anyshape.report.text import describe_inspection
 
     contract, is_own = read_contract(file)
@@ -161,6 +225,49 @@ def explain(
 
     anyshape explain size-baked-in
     """
-    from anyshape.findings.pages import read_page
 
     return Outcome(read_page(code))
+
+
+def read_page(wanted: str) -> str:
+    """The page of a code (`AS102`) or of a name (`size-baked-in`); all pages where several codes share the name.
+
+    Raises UsageError for what is neither, with the code or name that was probably meant.
+    """
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in sorted(_folder().glob("AS*.md"))}
+    code = wanted.strip().upper()
+    if code in pages:
+        return pages[code]
+    name = "-".join(wanted.strip().lower().replace("_", " ").split())
+    named = [text for text in pages.values() if _name(text) == name]
+    if named:
+        return "\n\n".join(text.rstrip() for text in named) + "\n"
+    raise UsageError(
+        Finding(
+            code="AS036",
+            name="argument",
+            what=f"there is no finding {wanted!r}.",
+            fix=f"did you mean {_nearest(code, name, pages)}?",
+        )
+    )
+
+
+def _name(page: str) -> str:
+    """`# AS102 size-baked-in` -> `size-baked-in`."""
+    return page.partition("\n")[0].split()[-1]
+
+
+def _nearest(code: str, name: str, pages: Mapping[str, str]) -> str:
+    """The code whose number is nearest; without digits, the name that is spelt most alike, with its code."""
+    digits = "".join(char for char in code if char.isdecimal())
+    if digits:
+        return min(pages, key=lambda each: abs(int(each[2:]) - int(digits)))
+    names = {_name(text): each for each, text in sorted(pages.items(), reverse=True)}
+    parts = [each for each in names if len(name) > 2 and name in each]
+    near = parts[0] if len(parts) == 1 else difflib.get_close_matches(name, list(names), n=1, cutoff=0)[0]
+    return f"{names[near]} {near}"
+
+
+def _folder() -> Path:
+    shipped = PACKAGE_FOLDER / "pages"
+    return shipped if shipped.is_dir() else PACKAGE_FOLDER.parent.parent / "docs" / "errors"

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyshape.cli.arguments import read_sizes
-from anyshape.cli.options import AsJson, Quiet
-from anyshape.cli.output import Outcome, ProgressLine
+from anyshape.cli.options import AsJson, Outcome, ProgressLine, Quiet, read_sizes
 from anyshape.findings import Finding, UsageError
 
 __is_entrance__ = True
@@ -49,7 +47,7 @@ def deploy(
     anyshape deploy m.onnx --to web -o page
     """
     from anyshape.deploying.deploy_file import deploy as deploy_file
-    from anyshape.report.plain import findings_as_plain
+    from anyshape.report.formats import findings_as_plain
 
     given = None if model is None else _given_model(model, file)
     with ProgressLine(quiet=quiet) as progress:
@@ -71,7 +69,7 @@ def deploy(
 
 
 def _given_model(spelled: str, file: Path) -> Any:
-    from anyshape.deploying.with_model import GivenModel
+    from anyshape.deploying.deploy_file import GivenModel
     from anyshape.sources import load_part
 
     loaded = load_part(spelled, file)

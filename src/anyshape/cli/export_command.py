@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli.arguments import parse_seconds
 from anyshape.cli.options import (
     AsJson,
     Atol,
     ConfigOnly,
     OneFile,
+    Outcome,
+    ProgressLine,
     Quiet,
+    RayForComparisons,
     Report,
     Rtol,
     Seed,
@@ -25,10 +27,11 @@ from anyshape.cli.options import (
     Task,
     TrustRemoteCode,
     Values,
+    Verbose,
     Where,
+    parse_seconds,
+    show_details,
 )
-from anyshape.cli.output import Outcome, ProgressLine, Verbose, show_details
-from anyshape.cli.ray_address import RayForComparisons
 
 if TYPE_CHECKING:
     from anyshape.records.export import Export
@@ -132,9 +135,8 @@ def export(
     """
     import anyshape
     from anyshape import sources
-    from anyshape.cli.ray_comparisons import ShareCall, exporting_on_ray
-    from anyshape.cli.reports import check_report, write_result, write_results
-    from anyshape.report.github import tell_github
+    from anyshape.cli.late_options import ShareCall, check_report, exporting_on_ray, write_result, write_results
+    from anyshape.report.formats import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
 
@@ -217,7 +219,7 @@ def _write_diffs(path: Path, files: Sequence[Export]) -> None:
 def _as_plain(result: SourceExport) -> dict[str, Any]:
     """One export as it is; of several, a list under `files`."""
     from anyshape.contract.to_json import contract_as_plain
-    from anyshape.report.plain import export_as_plain, findings_as_plain
+    from anyshape.report.formats import export_as_plain, findings_as_plain
 
     files = [export_as_plain(each, contract_as_plain(each.contract)) for each in result.files]
     if len(files) == 1:

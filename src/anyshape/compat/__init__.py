@@ -3,12 +3,10 @@
 Files, in the order in which data flows:
 
     export_call   export() with torch's arguments
-    onnx_program  what it returns
-    artifacts     report, profile and captured program
+    onnx_program  what it returns, and the files beside it: report, profile, captured program
 """
 
-from anyshape.compat.artifacts import NotHonoured
 from anyshape.compat.export_call import export
-from anyshape.compat.onnx_program import ONNXProgram
+from anyshape.compat.onnx_program import NotHonoured, ONNXProgram
 
 __all__ = ["NotHonoured", "ONNXProgram", "export"]

@@ -12,13 +12,19 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, TypeGuard
 
 from anyshape.api import export as export_model
-from anyshape.compat.artifacts import WEIGHTS_ARE_VERIFIED, Artifacts, NotHonoured, StageTimes, not_honoured
-from anyshape.compat.onnx_program import ONNXProgram
+from anyshape.compat.onnx_program import (
+    WEIGHTS_ARE_VERIFIED,
+    Artifacts,
+    NotHonoured,
+    ONNXProgram,
+    StageTimes,
+    not_honoured,
+)
 from anyshape.findings import UsageError
 from anyshape.inputs import Inputs
 from anyshape.inputs.torch_forms import inputs_of_program, name_labels
 from anyshape.report.text import describe_export
-from anyshape.translate.opset_choice import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, sizes_not_enforced
+from anyshape.translate.opsets import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, sizes_not_enforced
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from anyshape.contract.digest import digest_model
 from anyshape.domain import Condition, Number, Ref, dims_of, holds
 from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Severity
-from anyshape.graphs.needs import find_needs
+from anyshape.graphs.size_places import find_needs
 from anyshape.inputs import Declared, StateInput
 from anyshape.inputs.calls import as_array
 from anyshape.records.captured import Captured
@@ -25,7 +25,7 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Exported
 from anyshape.records.runs import Run
 from anyshape.records.verdict import Verdict
-from anyshape.runtime.dtypes import Array, dtype_called
+from anyshape.runtime.child_messages import Array, dtype_called
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from anyshape.contract.file_messages import cut_short, missing_file, not_a_file, not_onnx, unreadable_file
-from anyshape.contract.foreign import contract_of_foreign
 from anyshape.contract.from_json import parse_contract
+from anyshape.contract.graph_rules import contract_of_foreign
 from anyshape.contract.to_json import format_contract
 from anyshape.findings import Finding, UsageError
-from anyshape.graphs.needs import find_needs_of_proto
+from anyshape.graphs.size_places import find_needs_of_proto
 from anyshape.records.contract import Contract
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from anyshape.inputs import Declared  # loads torch, which `anyshape.load` does without
-    from anyshape.runtime.dtypes import Array
+    from anyshape.runtime.child_messages import Array
 
     Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 

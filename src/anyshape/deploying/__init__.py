@@ -2,17 +2,13 @@
 
 Files, in the order in which data flows:
 
-    deploy_file      deploy(), and TARGETS
-    deployment       the records: what a target gets, what it gives
+    deploy_file      deploy(), TARGETS, and the comparison with a PyTorch model
+    deployment       the records of a deployment, and its folder, whole or not at all
     served_sizes     the sizes of a deployment
     profiles         TensorRT's profiles
-    with_model       compare a deployment with its PyTorch model
     tensorrt_target  TensorRT
     triton_target    Triton
     openvino_target  OpenVINO
-    web_target       a page in a browser
-    ort_web          the files of onnxruntime-web
-    assets_of        files that are copied as they are
-    whole_folder     the folder, whole or not at all
+    web_target       a page in a browser, with the files of onnxruntime-web
     deploy_messages  findings
 """

@@ -1,31 +1,49 @@
-"""A file with its contract, written for one of the targets. A target is one file, and one entry of TARGETS."""
+"""`deploy`: a file with its contract, written for one of the TARGETS, and compared with its PyTorch model where it is
+given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from anyshape.checking.compare_file import compare_file
 from anyshape.contract.digest import find_change
-from anyshape.contract.file_messages import no_contract
+from anyshape.contract.file_messages import no_contract, other_dims
 from anyshape.contract.metadata import find_contract
 from anyshape.contract.to_json import contract_as_plain
 from anyshape.deploying.deploy_messages import broken_profile, cannot_take, option_elsewhere
-from anyshape.deploying.deployment import Deployment, DeployOptions, DeployRequest, DimRanges, Target, Tell
+from anyshape.deploying.deployment import (
+    CompareIr,
+    Deployment,
+    DeployOptions,
+    DeployRequest,
+    DimRanges,
+    Target,
+    Tell,
+    check_folder,
+    weights_beside,
+    whole_folder,
+    write_json,
+    write_mark,
+)
 from anyshape.deploying.openvino_target import OPENVINO
 from anyshape.deploying.tensorrt_target import TENSORRT
 from anyshape.deploying.triton_target import TRITON
 from anyshape.deploying.web_target import WEB
-from anyshape.deploying.whole_folder import check_folder, weights_beside, whole_folder, write_json, write_mark
-from anyshape.deploying.with_model import GivenModel, comparison
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, find_point
-from anyshape.findings import ContractBroken, Finding, UsageError, check_choice
+from anyshape.findings import ContractBroken, Finding, PromiseBroken, Severity, UsageError, check_choice
+from anyshape.inputs import declare
+from anyshape.intercept.turns import exporting
 from anyshape.loading.broken_calls import broken_contract, unverified_contract
+from anyshape.modules.callables import as_module
 from anyshape.records.contract import Contract
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
 from anyshape.saving.atomic import reporting
+from anyshape.verify import VerifyOptions
 
 __is_entrance__ = True
 
@@ -135,3 +153,33 @@ def _cut(domain: Domain, options: DeployOptions) -> Domain:
 
 def _silent(stage: str, done: int, total: int) -> None:
     """Ignores progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenModel:
+    """A PyTorch model with its inputs, as for `anyshape.export`; `spelled` is how the user named it."""
+
+    model: Any
+    inputs: Any
+    dynamic: Any = None
+    values: Any = None
+    spelled: str = "model.py"
+
+
+def comparison(path: Path, domain: Domain, given: GivenModel, runtime: str, tell: Tell) -> CompareIr:
+    """The function that compares a form of the file, run by this runtime, with the model over the domain."""
+
+    def compare(form: Path) -> int:
+        with exporting(as_module(given.model), tell) as module:
+            declared = declare(module, given.inputs, dynamic=given.dynamic, values=given.values)
+            if set(declared.domain.names) != set(domain.names):
+                raise UsageError(other_dims(str(path), domain.names, declared.domain.names))
+            options = VerifyOptions(runtime=runtime, runs=str(form))
+            over = replace(declared, domain=domain)
+            verdict, findings = compare_file(path, module, over, options, None, tell, given.spelled)
+        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+        if errors:
+            raise PromiseBroken(*errors)
+        return len(verdict.tried)
+
+    return compare

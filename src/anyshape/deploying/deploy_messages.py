@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anyshape.domain import Condition, Domain, Sizes, find_contradiction, format_condition, format_sizes
 from anyshape.findings import Finding, Severity
-from anyshape.findings.choices import counted
+from anyshape.findings.errors import counted
 from anyshape.findings.finding import quoted
 
 

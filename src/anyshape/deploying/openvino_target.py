@@ -9,8 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from anyshape.checking.contract_inputs import bytes_at, make_inputs
-from anyshape.checking.outside_runs import any_answered, not_refused, run_outside
+from anyshape.checking.contract_inputs import any_answered, bytes_at, make_inputs, not_refused, run_outside
 from anyshape.deploying.deploy_messages import cannot_take, differs_from_file, nothing_compared
 from anyshape.deploying.deployment import Built, DeployRequest, Target
 from anyshape.deploying.served_sizes import served_domain, table_rows
@@ -18,7 +17,7 @@ from anyshape.domain import Sizes, choose_sizes, range_of
 from anyshape.findings import Finding, PromiseBroken, UsageError
 from anyshape.records.contract import TensorPromise
 from anyshape.runtime import ChildRunner, RunError, RuntimeRejected
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.runtime.openvino_session import AxisRange, openvino_version, save_ir
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
 from anyshape.runtime.runtimes import check_runtime

@@ -20,7 +20,7 @@ from anyshape.deploying.profiles import ProfileSearch
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, choose_sizes, dims_of, find_point, range_of
 from anyshape.records.contract import Contract
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import OutputRule, compare_outputs
 
 _MOST_BYTES = 1 << 24

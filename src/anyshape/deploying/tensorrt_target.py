@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anyshape.deploying.assets_of import read_asset
 from anyshape.deploying.deploy_messages import cannot_take, defence_not_measured, no_upper_end, sizes_left_out
-from anyshape.deploying.deployment import Built, DeployRequest, Target
+from anyshape.deploying.deployment import Built, DeployRequest, Target, copy_model, read_asset, write_json
 from anyshape.deploying.profiles import Profile, ProfileSearch, Shape, find_endless
-from anyshape.deploying.whole_folder import copy_model, write_json
 from anyshape.domain import Expr, Number, dims_of, format_sizes
 from anyshape.findings import Finding, UsageError
 from anyshape.records.contract import Contract

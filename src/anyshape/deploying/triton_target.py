@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from anyshape.checking.outside_runs import any_answered, not_refused, run_outside
+from anyshape.checking.contract_inputs import any_answered, not_refused, run_outside
 from anyshape.deploying.deploy_messages import cannot_take
-from anyshape.deploying.deployment import Built, DeployRequest, Target
+from anyshape.deploying.deployment import Built, DeployRequest, Target, copy_model
 from anyshape.deploying.served_sizes import Batching, boundary_sizes, find_batching, run_requests, served_domain
-from anyshape.deploying.whole_folder import copy_model
 from anyshape.domain import Expr, Number
 from anyshape.findings import UsageError
 from anyshape.records.contract import TensorPromise
-from anyshape.runtime.dtypes import Array, raw
+from anyshape.runtime.child_messages import Array, raw
 
 _TYPES = {
     "bool": "TYPE_BOOL",

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 
 from anyshape.diagnose.comparison_notes import diagnose_clock
 from anyshape.diagnose.differences import diagnose_differences
-from anyshape.diagnose.outputs import diagnose_outputs
 from anyshape.diagnose.refusals import diagnose_refused_inside
-from anyshape.diagnose.value_findings import diagnose_cond_sides
+from anyshape.diagnose.value_findings import diagnose_cond_sides, diagnose_outputs
 from anyshape.findings import Finding
 from anyshape.records.export import Judged
 

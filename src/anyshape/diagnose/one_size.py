@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anyshape.diagnose.consent import may_stay
-from anyshape.diagnose.outputs import outputs_vary
+from anyshape.diagnose.value_findings import outputs_vary
 from anyshape.diagnose.wording import first_line, say_promise, say_sizes
 from anyshape.domain import Ref, dims_of
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from anyshape.diagnose.consent import accept_refusals, declared_dims, is_cut, may_stay
 from anyshape.diagnose.one_size import diagnose_one_size, follow_dim, say_held
-from anyshape.diagnose.outputs import find_smallest_varying, narrowed_to_outputs, outputs_vary
+from anyshape.diagnose.value_findings import find_smallest_varying, narrowed_to_outputs, outputs_vary
 from anyshape.diagnose.wording import first_line, say_range, say_sizes
 from anyshape.domain import (
     Condition,

@@ -8,19 +8,15 @@ Files, in the order in which data flows:
     polynomial        polynomials over atoms, with which simplify computes
     simplify          the canonical form of an expression
     condition         comparisons of expressions, joined by and, or, not
-    parse             text -> expressions and conditions
+    parse             text -> expressions, conditions, domains; Domain -> text
     dims              the records Dim and Domain
-    domain_text       where=[...] -> Domain, and Domain -> text
-    bound             what one condition implies for one dim
+    bound             what one condition implies for one dim; what z3 found: Truth, Decision, Range, Undecided
     bounded_values    bounds of an input's values: `1 <= lengths <= seq`
-    solve             conditions -> z3; the only file that imports it
-    solver_results    what z3 found: Truth, Decision, Range, Undecided
-    solver_questions  is the domain empty, does it imply this, a point in it, its smallest point, the range of a value
-    within            the shortest form of an expression under the rules of a domain
+    solve             conditions -> z3, the only file that imports it; wished sizes -> points that keep the relations
+    solver_questions  is the domain empty, does it imply this, a point, a range, the shortest form of an expression
     intervals         bounds of expressions in 64-bit integers
     sizes             choose the sizes at which a file is compared
     telling_points    which of several points to prefer
-    completion        wished sizes -> points that keep the relations and the budget
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from anyshape.domain.bound import Bound, find_bound
+from anyshape.domain.bound import Bound, Decision, Range, Truth, Undecided, find_bound
 from anyshape.domain.condition import (
     FALSE,
     TRUE,
@@ -49,11 +45,9 @@ from anyshape.domain.condition import (
     substitute,
 )
 from anyshape.domain.dims import Dim, Domain, Sizes, describe_dim, format_sizes, unknown_dim
-from anyshape.domain.domain_text import declare_domain, format_domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, as_expr, evaluate, format_expr, is_readable
-from anyshape.domain.parse import caret, parse_condition, parse_expr
+from anyshape.domain.parse import caret, declare_domain, format_domain, parse_condition, parse_expr
 from anyshape.domain.simplify import simplify
-from anyshape.domain.solver_results import Decision, Range, Truth, Undecided
 from anyshape.domain.telling_points import sizes_near
 
 if TYPE_CHECKING:

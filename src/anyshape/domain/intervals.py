@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from anyshape.domain.bound import Undecided
 from anyshape.domain.condition import Compare, dims_of
 from anyshape.domain.dims import Domain
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, Undefined, apply, evaluate
 from anyshape.domain.polynomial import Monomial, Polynomial
 from anyshape.domain.simplify import polynomial_of
-from anyshape.domain.solver_results import Undecided
 
 MOST_ELEMENTS = 2**48
 INT64 = (-(2**63), 2**63 - 1)
@@ -87,7 +87,7 @@ def _end_in_memory(name: str, smallest: Mapping[str, int], counts: Iterable[Expr
 
 def _with_relations(domain: Domain, ends: dict[str, Interval]) -> dict[str, Interval]:
     """Ends that relations give to single dims: `past + seq <= 4096` ends both."""
-    from anyshape.domain.completion import EFFORT, PATIENCE_MS  # these load z3
+    from anyshape.domain.solve import EFFORT, PATIENCE_MS  # these load z3
     from anyshape.domain.solver_questions import range_of
 
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):

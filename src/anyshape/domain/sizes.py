@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from random import Random
 
-from anyshape.domain.completion import EFFORT, PATIENCE_MS, Budget, Completion
+from anyshape.domain.bound import Truth, Undecided
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
 from anyshape.domain.dims import Domain, Point, all_points, empty_domain, is_small
 from anyshape.domain.expr import Number, Ref
+from anyshape.domain.solve import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.solver_questions import find_point, range_of, smallest_point
-from anyshape.domain.solver_results import Truth, Undecided
 from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
 

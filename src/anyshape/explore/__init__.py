@@ -4,30 +4,25 @@ Files, in the order in which data flows:
 
     explore_module     explore(): try the module, learn the rules under which it answers
     cost_estimates     estimate the work of a call at given sizes
-    call_counter       count the operators of calls at a few sizes
-    count_growth       predict those counts at larger sizes
+    call_counter       count the operators of calls, and predict the counts at larger sizes
     limits             climb to large sizes, and bisect where the module begins to raise
-    evidence           which points to try next
-    trial_allowance    how many further points may be tried
+    evidence           which points to try next, and how many
     rule_grammar       the kinds of rules there are
     rules              points at which it answered or raised -> rules
-    left_out           static axes that have to follow a dim
     legal_values       which integers the module takes
     legal_floats       which floats the module takes
-    repeated_calls     repeat calls with equal inputs, few where calls are slow
+    carried            repeat calls with equal inputs; the state of a model as inputs of its file
     repeats            find state and randomness from repeated calls
     empty_sizes        dims without a declared range that may be 0
-    carried            the state of a model as inputs of its file
     comparison_extent  how far comparisons go for a capture without proof
     switches           sizes at which a comparison in the user's code comes out otherwise
 """
 
-from anyshape.explore.carried import NotCarriedError, plan_state
+from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state
 from anyshape.explore.comparison_extent import find_extent
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
-from anyshape.explore.repeated_calls import are_repeats_dear
 from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
 from anyshape.explore.switches import find_switches
 

@@ -21,8 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.domain import Sizes
-from anyshape.explore.call_counter import CallCounter
-from anyshape.explore.count_growth import STEEPEST, Count, Scaling, next_counted_size, predict_counts
+from anyshape.explore.call_counter import STEEPEST, CallCounter, Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
 from anyshape.intercept.operation_counts import Counted
 from anyshape.modules.raised_errors import find_table_rows

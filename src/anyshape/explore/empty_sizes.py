@@ -13,8 +13,8 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from anyshape.domain import Dim, dims_of
+from anyshape.explore.carried import calling
 from anyshape.explore.cost_estimates import Costing
-from anyshape.explore.repeated_calls import calling
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.replay import Call, Replay

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from anyshape.domain import Sizes, choose_sizes
+from anyshape.explore.carried import call_again, calling, is_constant, is_constant_call, own
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.legal_values import has_drawn_integers
-from anyshape.explore.repeated_calls import call_again, calling, is_constant, is_constant_call, own
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply

@@ -3,24 +3,19 @@
 Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
-    context           ExportContext: what every rung works with
-    stage_clock       time of each stage
+    context           ExportContext: what every rung works with; time of stages; comparisons made by other processes
     module_trials     explore the module, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows that 0 is meant
     ladder            RUNGS: all rungs in order, until one gives a file that is right
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify
-    elsewhere         comparisons that other processes make
-    output_axes       output axes of captures that are not proved, checked against the module
     decided           the rung for models that decide by values
     bounded           smaller domains: 64 bits, captures without proof
-    targets           target="onnxruntime"
-    fix_trials        fixes are tried before they are shown
-    source_repair     repair=True: export a copy with edited source
-    module_repair     find these edits
-    module_evidence   evidence that edits are right
-    repair_checks     checks that reject edits
+    targets           target="onnxruntime": its optimizer's file, with names and metadata put back
+    fix_trials        fixes are tried before they are shown; static axes that have to follow a dim
+    source_repair     repair=True: find edits, export a copy with edited source
+    module_evidence   evidence that edits are right, and checks that reject them
     dry_run           `anyshape.axes`: explore, and write nothing
     report_files      write the HTML page
 """

@@ -1,14 +1,18 @@
-"""One attempt of a rung, from a capture to a verdict.
+"""One attempt of a rung, from a capture to a verdict; output axes of captures without proof are checked first.
 
 captured -> translated -> finished -> verified
 
 What every file gets, whichever rung made it, is in `finish` and `judge`.
+
+a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
+
+The file computes each size itself. An untrue expression would be a false promise of the contract, and of the file's output.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,33 +20,38 @@ from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.contract.metadata import write_contract
-from anyshape.diagnose.captures import QUESTIONS, diagnose_translation_error, name_exporting_question
+from anyshape.diagnose.captures import (
+    QUESTIONS,
+    check_runnable,
+    diagnose_translation_error,
+    diagnose_unknown,
+    diagnose_untranslatable,
+    name_exporting_question,
+)
 from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
 from anyshape.diagnose.file_rules import diagnose_file
-from anyshape.diagnose.operators import check_runnable, diagnose_unknown, diagnose_untranslatable
-from anyshape.domain import Condition, all_of
+from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
-from anyshape.exporting.context import ExportContext
-from anyshape.exporting.elsewhere import Compare, find_compare
-from anyshape.exporting.output_axes import leave_false_axes_open
+from anyshape.exporting.context import Compare, ExportContext, find_compare
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
-from anyshape.graphs.needs import find_needs
+from anyshape.graphs.size_places import find_needs
 from anyshape.modules.registered import collect_operators
 from anyshape.modules.user_code import find_line_of
 from anyshape.optimize import fold_norms, optimize
-from anyshape.records.captured import Captured, Region
+from anyshape.records.captured import Captured, OutputTensor, Region
 from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
 from anyshape.translate.floats import round_inside
+from anyshape.translate.lacking_forms import widen_types
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import join_regions, translate
-from anyshape.translate.wider_types import widen_types
 from anyshape.verify import annotate_sizes
-from anyshape.verify.asking import request_for
 from anyshape.verify.cond_sides import verify_cond_sides
+from anyshape.verify.reference import Answer
+from anyshape.verify.request import request_for
 from anyshape.verify.run import verify_from_lowest
 
 _MOST_FAILURES = 4
@@ -199,3 +208,62 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         if verdict.passed and captured.is_symbolic:
             return replace(verdict, sides=verify_cond_sides(request))
         return verdict
+
+
+_POINTS = 6
+Seen = list[tuple[Sizes, Answer]]
+
+
+def leave_false_axes_open(captured: Captured, context: ExportContext) -> Captured:
+    """The capture with None for each output axis that has another size in the module's outputs."""
+    if captured.is_proved or not captured.outputs:
+        return captured
+    seen = list(_outputs_at(_telling_points(captured, context), context))
+    regions = tuple(_checked_region(region, seen) for region in captured.regions)
+    return replace(captured, outputs=_checked(captured.outputs, seen), regions=regions)
+
+
+def _telling_points(captured: Captured, context: ExportContext) -> list[Sizes]:
+    """Affordable sizes at which the module answered, those first that differ from the traced sizes in most dims."""
+    traced = [region.traced_at for region in captured.regions]
+    domain = context.declared.domain
+    inside = [sizes for sizes in context.explored.answered if domain.contains(sizes) and not context.cost.excess(sizes)]
+
+    def count_alike(sizes: Sizes) -> int:
+        return sum(sizes[name] == at.get(name) for at in traced for name in sizes)
+
+    return sorted(inside, key=count_alike)[:_POINTS]
+
+
+def _outputs_at(points: Iterable[Sizes], context: ExportContext) -> Iterable[tuple[Sizes, Answer]]:
+    for sizes in points:
+        answer = context.reference.recall(context.declared.make(sizes, context.options.verify.seed))
+        if isinstance(answer, Answer):
+            yield sizes, answer
+
+
+def _checked_region(region: Region, seen: Seen) -> Region:
+    inside = [(sizes, answer) for sizes, answer in seen if holds(region.condition, sizes)]
+    return replace(region, outputs=_checked(region.outputs, inside))
+
+
+def _checked(outputs: Sequence[OutputTensor], seen: Seen) -> tuple[OutputTensor, ...]:
+    shapes = [(sizes, dict(zip(answer.paths, (a.shape for a in answer.arrays), strict=True))) for sizes, answer in seen]
+
+    def is_true(path: str, place: int, axis: Expr) -> bool:
+        known = [(sizes, at[path]) for sizes, at in shapes if path in at and place < len(at[path])]
+        try:
+            return all(evaluate(axis, sizes) == shape[place] for sizes, shape in known)
+        except Undefined:  # a division by 0 at these sizes
+            return False
+
+    return tuple(
+        replace(
+            output,
+            axes=tuple(
+                axis if axis is None or is_true(output.path, place, axis) else None
+                for place, axis in enumerate(output.axes)
+            ),
+        )
+        for output in outputs
+    )

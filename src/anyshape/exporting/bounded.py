@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from anyshape.capture.overflow import Overflow, find_overflows
 from anyshape.diagnose.comparison_notes import diagnose_ends
-from anyshape.diagnose.limits_reached import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
+from anyshape.diagnose.consent import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
 from anyshape.domain import Compare, Condition, Number, Ref, Sizes, dims_of, is_about
 from anyshape.domain.intervals import MOST_ELEMENTS, limits_of
 from anyshape.domain.telling_points import choose_telling, find_corner
@@ -17,7 +17,7 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Extent
-from anyshape.verify.asking import Cost, SizePlan, plan_sizes
+from anyshape.verify.request import Cost, SizePlan, plan_sizes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from anyshape.diagnose.captures import (
     diagnose_capture_error,
     diagnose_endless_regions,
     diagnose_translation_error,
+    find_missing_fake,
     find_scripted,
 )
-from anyshape.diagnose.operators import find_missing_fake
 from anyshape.exporting.attempts import judge, judge_capture
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import AnyshapeError, Reason

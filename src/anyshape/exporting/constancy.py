@@ -34,7 +34,7 @@ from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt
 from anyshape.saving import save_model
 from anyshape.verify import VerifyOptions
-from anyshape.verify.in_a_row import RowRequest, verify_in_a_row
+from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
 from anyshape.verify.reference import NotedCall
 
 if TYPE_CHECKING:

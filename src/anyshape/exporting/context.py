@@ -1,8 +1,15 @@
-"""What every rung of the ladder works with: the options of an export, and the facts that are known before capture."""
+"""What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and who
+compares.
+
+It is a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords are for users.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -21,12 +28,15 @@ from anyshape.modules.watched_comparisons import Comparison, watch_comparisons
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
+from anyshape.records.runs import StageTime
+from anyshape.records.verdict import Verdict
 from anyshape.translate.registry import Translator
-from anyshape.verify import Reference, VerifyOptions
+from anyshape.verify import Reference, VerifyOptions, VerifyRequest
 from anyshape.verify.request import Allowance
 
 if TYPE_CHECKING:
     import torch
+
 
 Tell = Callable[[str, int, int], None]
 _SHARE_OF_SWITCHES = 2  # of the comparisons that are in proportion: calls that look for switches
@@ -139,3 +149,49 @@ class ExportContext:
         affordable = (sizes for sizes in self.suspects if not self.cost.excess(sizes))
         most = self.cost.most_traces
         return list(affordable if most is None else islice(affordable, len(self.counterexamples) + most))
+
+
+_BEFORE = "reading the inputs"
+
+
+class StageClock:
+    """Call `enter` where a stage begins or goes on; `times` has what each took so far, in the order of first turns."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._stage, self._since = _BEFORE, time.monotonic()
+
+    def enter(self, stage: str) -> None:
+        """End the turn of the stage before."""
+        if stage == self._stage:
+            return
+        now = time.monotonic()
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = stage, now
+
+    @property
+    def times(self) -> tuple[StageTime, ...]:
+        """The seconds of each stage, the one that runs included."""
+        running = {self._stage: self._seconds.get(self._stage, 0.0) + time.monotonic() - self._since}
+        return tuple(StageTime(stage, seconds) for stage, seconds in {**self._seconds, **running}.items())
+
+
+Compare = Callable[[VerifyRequest, "torch.nn.Module"], Verdict]
+"""Compares the file of a request, which has a draft of its contract, with the module."""
+
+_COMPARE: ContextVar[Compare | None] = ContextVar("compare", default=None)
+
+
+@contextmanager
+def comparing_elsewhere(compare: Compare | None) -> Iterator[None]:
+    """Files of exports inside are compared by `compare`; None: here, as always."""
+    token = _COMPARE.set(compare)
+    try:
+        yield
+    finally:
+        _COMPARE.reset(token)
+
+
+def find_compare() -> Compare | None:
+    """How files are to be compared; None: here."""
+    return _COMPARE.get()

@@ -15,7 +15,7 @@ from anyshape.exporting.context import Options, Tell
 from anyshape.exporting.module_trials import Tried, diagnose_declared_values, try_module
 from anyshape.exporting.pipeline import explain_refusals
 from anyshape.findings import Finding, PromiseBroken
-from anyshape.findings.choices import check_number
+from anyshape.findings.errors import check_number
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.inputs.declare import is_sizes_function, makes_one_example
 from anyshape.intercept.turns import taking_turns

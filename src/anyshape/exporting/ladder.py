@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
-from anyshape.diagnose.consent import narrowed_by_consent, narrower_condition, with_need_of_comparing
-from anyshape.diagnose.limits_reached import diagnose_time
+from anyshape.diagnose.consent import diagnose_time, narrowed_by_consent, narrower_condition, with_need_of_comparing
 from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values

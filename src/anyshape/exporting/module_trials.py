@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.capture.symbolic import Traces
-from anyshape.diagnose.limits_reached import diagnose_memory
-from anyshape.diagnose.outputs import describe_outputs, find_smallest_varying
-from anyshape.diagnose.value_findings import diagnose_refused_value
+from anyshape.diagnose.consent import diagnose_memory
+from anyshape.diagnose.value_findings import describe_outputs, diagnose_refused_value, find_smallest_varying
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats

@@ -14,21 +14,17 @@ from typing import TYPE_CHECKING
 from anyshape.contract.build import build_contract, describe_run
 from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_training
-from anyshape.diagnose.consent import accept_refusals, pinned_condition
-from anyshape.diagnose.limits_reached import diagnose_out_of_time
+from anyshape.diagnose.consent import accept_refusals, diagnose_out_of_time, pinned_condition
 from anyshape.diagnose.one_size import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
-from anyshape.explore.left_out import find_left_out
 from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, with_constancy
-from anyshape.exporting.context import ExportContext, Options, Tell
-from anyshape.exporting.elsewhere import comparing_elsewhere
+from anyshape.exporting.context import ExportContext, Options, StageClock, Tell, comparing_elsewhere
 from anyshape.exporting.empty_ranges import export_from_zero
-from anyshape.exporting.fix_trials import Exporting, try_fixes
+from anyshape.exporting.fix_trials import Exporting, find_left_out, try_fixes
 from anyshape.exporting.ladder import climb
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
-from anyshape.exporting.stage_clock import StageClock
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.modules.call_limits import OutOfTime, TimeLimit

@@ -12,7 +12,7 @@ from anyshape.report.page.render_page import render_page, render_summary
 from anyshape.saving import write_atomically
 
 if TYPE_CHECKING:
-    from anyshape.records.stripping import Benched
+    from anyshape.records.runs import Benched
 
 
 class PageReporter:

@@ -3,12 +3,9 @@
 Files, in the order in which data flows:
 
     finding  the record Finding: code, what, where, why, fix; and its one renderer
-    errors   the exceptions, each with the findings that explain it
-    choices  the finding for an option that is none of its words, or no number in range
-    pages    the page of a finding, for `anyshape explain`
+    errors   the exceptions, each with its findings; options that are none of their words, or no number in range
 """
 
-from anyshape.findings.choices import check_choice
 from anyshape.findings.errors import (
     AnyshapeError,
     ContractBroken,
@@ -17,6 +14,7 @@ from anyshape.findings.errors import (
     NarrowedWarning,
     PromiseBroken,
     UsageError,
+    check_choice,
 )
 from anyshape.findings.finding import REFUSED_SIZES, Finding, Reason, Remedy, Severity, Source, render, render_all
 

@@ -2,7 +2,6 @@
 
 Files, in the order in which data flows:
 
-    size_places  from which axes of the inputs the dims can be read
+    size_places  from which axes of the inputs the dims can be read; custom nodes, bytes of tensors
     arithmetic   expressions and conditions -> ONNX nodes
-    needs        custom nodes of a model, and the bytes of its tensors
 """

@@ -1,4 +1,4 @@
-"""Where sizes can be read: each axis of an input that is an expression of the dims, and how the dims follow from them.
+"""What can be read from a graph: dims from the axes of its inputs, its custom nodes, and the bytes of its tensors.
 
 Equations are solved once for a contract, not once for a call: a dim is found as an expression of axes, `past` as
 `mask[1] - ids[1]`. Whether all axes agree with what was read is for the caller to check.
@@ -6,14 +6,20 @@ Equations are solved once for a contract, not once for a call: a dim is found as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from typing import TYPE_CHECKING
 
 from anyshape.domain import Compare, Domain, Expr, Number, Ref, conjuncts, dims_of, simplify, substitute
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
 
 
 @dataclass(frozen=True)
@@ -163,3 +169,55 @@ def _split_by(poly: Polynomial, dim: Ref) -> tuple[Polynomial, Polynomial] | Non
             return None
         target[tuple(others)] = number
     return (Polynomial(factor), Polynomial(rest)) if factor else None
+
+
+_FASTER_IN_TORCH = ("float16", "float32", "float64")
+_RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
+
+def find_needs(model: ir.Model) -> tuple[str, ...]:
+    """`mylib::Scale` for each, in the order of their names; functions that the file itself has are not among them."""
+    import onnx_ir as ir
+
+    own = {(function.domain, function.name) for function in model.functions.values()}
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    nodes = (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph))
+    needed = {
+        f"{node.domain}::{node.op_type}"
+        for node in nodes
+        if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own
+    }
+    return tuple(sorted(needed))
+
+
+def find_needs_of_proto(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The same of a file's own form, which onnx-ir may refuse: torch writes outputs that are named like inputs."""
+    own = {(function.domain, function.name) for function in model.functions}
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    needed = set()
+    while nodes:
+        node = nodes.pop()
+        nodes += [
+            inner for attribute in node.attribute for graph in (attribute.g, *attribute.graphs) for inner in graph.node
+        ]
+        if node.domain not in _RUNTIMES_OWN and (node.domain, node.op_type) not in own:
+            needed.add(f"{node.domain}::{node.op_type}")
+    return tuple(sorted(needed))
+
+
+def bytes_of(tensor: ir.TensorProtocol) -> bytes | memoryview:
+    """Little-endian, row after row: a view of the tensor's own memory if it is contiguous. Not for strings.
+
+    Elements of less than a byte are packed, which takes a copy.
+    """
+    from anyshape.runtime.child_messages import raw  # loads numpy, which reading a contract does without
+
+    if tensor.dtype.bitwidth < 8 or sys.byteorder == "big":
+        return tensor.tobytes()
+    array = tensor.numpy()
+    is_transposed = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
+    if is_transposed and array.flags.writeable and array.dtype in _FASTER_IN_TORCH and "torch" in sys.modules:
+        import torch
+
+        array = torch.from_numpy(array).contiguous().numpy()  # half of numpy's time
+    return raw(array).data

@@ -2,33 +2,29 @@
 
 Files, in the order in which data flows:
 
-    declare           any form of declaration -> one record Declared
-    structure         nested values without their leaves, caches of transformers among them
-    tree              nested inputs and outputs -> a flat list of leaves with paths
-    calls             inputs bound to the parameters of forward
-    places            what a user's key means in a call: a path, its beginning, a name
-    words             `batch past+seq 64` -> axes
-    torch_forms       dynamic_axes, dynamic_shapes, Dim, caches by layer
-    forms             every form of declaring axes -> {path: {axis: expression}}
-    read_declaration  dynamic, names and input_names, read against the call
-    sizes_function    a function of sizes: its parameters and their ranges
-    by_function       first way to declare: a function of sizes
-    probe_sizes       the sizes at which that function is called
-    probing           observed sizes of every axis at those sizes
-    fit               observed sizes -> the expression of an axis
-    fit_one           an integer function of one size, from its values
-    by_examples       second and third way: an example with words, or several examples
-    from_examples     which axes vary together in several examples
-    by_trying         call the module at other sizes than the example's
-    axis_moves        which axes can change, and which only together
-    open_axes         those moves -> an expression for each axis
-    kinds             which kind of values an example has
-    making            inputs at other sizes, drawn in that kind
-    assemble          names, domain and checks -> Declared: the last step of all ways
-    declared          the record Declared, which everything downstream reads
-    added_inputs      a declaration with further inputs: lengths, the model's state
-    axis_messages     findings about axes and sizes
-    call_messages     findings about calls and names
+    declare         any form of declaration -> one record Declared; first way: a function of sizes
+    structure       nested values without their leaves, caches of transformers among them
+    tree            nested inputs and outputs -> a flat list of leaves with paths
+    calls           inputs bound to the parameters of forward
+    words           `batch past+seq 64` -> axes; what a user's key means in a call
+    torch_forms     dynamic_axes, dynamic_shapes, Dim, caches by layer
+    forms           every form of declaring axes -> {path: {axis: expression}}
+    assemble        dynamic, names and domain, read and checked -> Declared: the last step of all ways
+    sizes_function  a function of sizes: its parameters and their ranges
+    probe_sizes     the sizes at which that function is called
+    probing         observed sizes of every axis at those sizes
+    fit             observed sizes -> the expression of an axis
+    fit_one         an integer function of one size, from its values
+    by_examples     second and third way: an example with words, or several examples
+    from_examples   which axes vary together in several examples
+    by_trying       call the module at other sizes; an expression for each axis that can vary
+    axis_moves      which axes can change, and which only together
+    kinds           which kind of values an example has
+    making          inputs at other sizes, drawn in that kind
+    declared        the record Declared, which everything downstream reads
+    added_inputs    a declaration with further inputs: lengths, the model's state
+    axis_messages   findings about axes and sizes
+    call_messages   findings about calls and names
 """
 
 from anyshape.inputs.added_inputs import StateInput, state_parameter, with_state

@@ -1,6 +1,8 @@
-"""The last step that all ways of declaring share: names, domain and checks, into one Declared.
+"""Names, words, domain and checks -> Declared: the steps that all ways of declaring share.
 
 The domain is canonical here: dims in the order in which the inputs show them, whichever way they were declared.
+
+An entry of `names` for an input counts as one of `dynamic`; any other entry renames a dim whose name was made up.
 """
 
 from __future__ import annotations
@@ -8,7 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
+
+import torch
 
 from anyshape.domain import (
     Compare,
@@ -24,12 +29,15 @@ from anyshape.domain import (
     dims_of,
     format_condition,
     holds,
+    unknown_dim,
 )
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import outside_domain
 from anyshape.inputs.call_messages import duplicate_name, too_many_names, unknown_input
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import Declared, InputLeaf, Make, ValueParameter, Way
+from anyshape.inputs.forms import Forms, read_forms
+from anyshape.inputs.words import call_place, find_place
 
 Rule = str | Condition
 
@@ -154,3 +162,55 @@ def _check_names(leaves: Sequence[InputLeaf], output_names: Sequence[str] | None
         if name in owners:
             raise DeclarationError(duplicate_name(name, owners[name], owner))
         owners[name] = owner
+
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The axes as declared, and new names for names that were made up."""
+
+    forms: Forms
+    renames: Mapping[str, str]
+
+
+def read_written(options: Options, bound: BoundCall) -> Written:
+    """Everything that mentions axes, in one form."""
+    root = call_place(bound)
+    names = options.names or {}
+    words = {key: text for key, text in names.items() if find_place(root, key, {}) is not None}
+    renames = {key: text for key, text in names.items() if key not in words}
+    dynamic = None if is_auto(options) else options.dynamic
+    forms = read_forms(_merged(dynamic, words), bound, _aliases(options, bound), options.output_names)
+    return Written(forms, renames)
+
+
+def is_auto(options: Options) -> bool:
+    """Whether the user leaves it to us which axes vary."""
+    return isinstance(options.dynamic, str) and options.dynamic == AUTO
+
+
+def _merged(dynamic: Any, words: Mapping[str, str]) -> Any:
+    if not words:
+        return dynamic
+    return {**words, **dynamic} if isinstance(dynamic, Mapping) else words
+
+
+def _aliases(options: Options, bound: BoundCall) -> dict[str, str]:
+    """Names given to inputs -> their paths, so that a declaration can use either."""
+    if isinstance(options.input_names, Mapping):
+        return {name: path for path, name in options.input_names.items()}
+    names = options.input_names or ()
+    tensors = [path for path, value in bound.leaves if isinstance(value, torch.Tensor)]
+    numbers = [path for path, value in bound.leaves if isinstance(value, torch.Tensor) or type(value) in (int, float)]
+    return dict(zip(names, tensors if len(names) <= len(tensors) else numbers, strict=False))
+
+
+def check_output_dims(outputs: Mapping[str, Mapping[int, Expr]], dims: Sequence[str]) -> None:
+    """Raise DeclarationError on a slip of the pen; any other new name is a size that the model computes."""
+    for output, axes in outputs.items():
+        for name in (name for expr in axes.values() for name in dims_of(expr)):
+            if name not in dims and get_close_matches(name, dims, n=1, cutoff=0.8):
+                what = f"output {output!r} uses dim {name!r}, which no input has."
+                raise DeclarationError(replace(unknown_dim(name, list(dims)), what=what))

@@ -14,19 +14,17 @@ import torch
 
 from anyshape.domain import Dim, Expr, Number, Ref, dims_of, simplify, substitute, unknown_dim
 from anyshape.findings import DeclarationError, Finding
-from anyshape.inputs.assemble import Options, Parts, assemble
+from anyshape.inputs.assemble import Options, Parts, assemble, check_output_dims, is_auto, read_written
 from anyshape.inputs.axis_messages import cannot_vary, found_by_trying, value_varies
 from anyshape.inputs.axis_moves import Place
-from anyshape.inputs.by_trying import Trial
+from anyshape.inputs.by_trying import Trial, find_open_axes, name_of
 from anyshape.inputs.call_messages import nothing_dynamic
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.inputs.declared import Declared, InputLeaf, Way, dtype_of
 from anyshape.inputs.forms import Forms
 from anyshape.inputs.from_examples import Column, Equation, infer_columns, solve_sizes
 from anyshape.inputs.making import make_from
-from anyshape.inputs.open_axes import find_open_axes, name_of
 from anyshape.inputs.probing import check_alike
-from anyshape.inputs.read_declaration import check_output_dims, is_auto, read_written
 from anyshape.inputs.words import AsItIs, AxisWord, Open
 
 _VALUE = -1  # the "axis" of a Python number: its value

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyshape.findings import Finding, Severity, Source
-from anyshape.findings.choices import counted, nearest
+from anyshape.findings.errors import counted, nearest
 
 
 def unknown_container(path: str, value: Any) -> Finding:

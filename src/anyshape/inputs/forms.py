@@ -15,11 +15,10 @@ import torch
 
 from anyshape.domain import Dim, Expr, Number
 from anyshape.findings import DeclarationError
-from anyshape.findings.choices import counted
+from anyshape.findings.errors import counted
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.places import Place, call_place, find_place
 from anyshape.inputs.torch_forms import (
     Pairs,
     collected_shapes,
@@ -32,8 +31,11 @@ from anyshape.inputs.words import (
     AsItIs,
     AxisWord,
     Open,
+    Place,
+    call_place,
     check_number,
     find_axis,
+    find_place,
     read_output_words,
     read_word,
     read_words,

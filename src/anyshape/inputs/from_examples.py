@@ -15,8 +15,8 @@ from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, dims_of, ev
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import inconsistent_sizes, undetermined_dim, unsolvable_size
 from anyshape.inputs.axis_moves import Place
+from anyshape.inputs.by_trying import name_of
 from anyshape.inputs.fit_one import affine
-from anyshape.inputs.open_axes import name_of
 
 
 @dataclass(frozen=True)

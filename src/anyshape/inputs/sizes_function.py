@@ -17,7 +17,7 @@ from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
 from anyshape.inputs.call_messages import function_refuses, unknown_parameter, unreadable_range
 from anyshape.inputs.calls import BoundCall, bind_inputs
-from anyshape.modules.frames import source_of_error
+from anyshape.modules.user_code import source_of_error
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from anyshape.domain import Dim, Expr, Number, Ref, is_about, parse_expr
 from anyshape.findings import DeclarationError
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.fit_one import affine
-from anyshape.inputs.places import KINDS, Place
-from anyshape.inputs.words import AsItIs, AxisWord, Open
+from anyshape.inputs.words import KINDS, AsItIs, AxisWord, Open, Place
 
 Axes = Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]]
 

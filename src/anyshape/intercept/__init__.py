@@ -2,12 +2,12 @@
 
 What is replaced, and when:
 
-    while any export runs              warnings, logging and stderr of libraries                 quiet
+    while any export runs              warnings, logging and stderr of libraries                 turns
                                        torch's own `min`, `max`, `math.pow`, in our thread alone  patching
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
                                        the order of steps in torch's associative_scan            leaves/lifted
-                                       values of small tensors of Python numbers                 small_constants
+                                       values of small tensors of Python numbers                 patching
                                        a check of new entries of torch's fake tensor cache       fake_tensor_cache
                                        stacks and results that torch keeps of each operator      quick_tracing
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
@@ -23,28 +23,21 @@ thread gets the original at all times (docs/explanation/threads.md).
 
 Files, in the order in which data flows:
 
-    turns                  one export at a time, on a copy of the user's module
-    patching               replace names for the exporting thread, restore them afterwards: the one patch manager
-    call_sites             redirect calls of builtins inside given functions, by other code objects
-    quiet                  keep what libraries log, print and warn away from stderr
-    collector              run Python's garbage collector less often
-    replay                 calls of a module from its first state, under chosen random numbers
-    withheld_draws         calls without torch's random numbers: does the result depend on them?
-    operation_counts       count the operators and elements of a call on fake tensors
-    open_numbers           `int`, `len`, `math` in the user's code on open sizes
-    real_numbers           floats that stay open: functions of math on sizes, floats read from tensors
-    open_arrays            numpy's arrays and functions on open sizes
-    quick_tracing          less of what torch keeps of each operator of a trace
-    small_constants        small tensors of Python numbers keep their values
-    fake_tensor_cache      a cheaper check of new entries in torch's cache of fake tensors
-    torch_array_functions  torch functions that take or return numpy arrays
-    int_arithmetic         Python's arithmetic of ints and floats, on tensors without axes
-    python_numbers         ints and floats that Python read from tensors, kept as tensors
-    selections             tensors whose length depends on values: what `nonzero` or a mask selects
-    masked_slices          slices between ends that are tensors, as masks
-    questions              values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
-    fixed_decisions        a module with these decisions fixed, and its next question as a module
-    needless_conditions    conditions on sizes whose truth changes nothing
-    control_flow           torch.cond, while_loop, scan and map as plain Python
-    foreseen_refusals      refusals of those that are found without dynamo
+    turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
+    patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
+    call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
+    replay               calls of a module from its first state, under chosen random numbers or without any
+    operation_counts     count the operators and elements of a call on fake tensors
+    open_numbers         `int`, `len`, `math` in the user's code on open sizes
+    real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
+    open_arrays          numpy's arrays and functions on open sizes
+    quick_tracing        less of what torch keeps of each operator of a trace
+    fake_tensor_cache    a cheaper check of new entries in torch's cache of fake tensors
+    int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
+    python_numbers       ints and floats that Python read from tensors, kept as tensors
+    selections           tensors whose length depends on values: what a mask selects, slices between tensors
+    questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
+    fixed_decisions      a module with these decisions fixed, and its next question as a module
+    needless_conditions  conditions on sizes whose truth changes nothing
+    control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse
 """

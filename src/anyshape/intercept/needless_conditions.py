@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from anyshape.intercept.patching import patched
-from anyshape.modules.frames import is_users
+from anyshape.modules.user_code import is_users
 
 __only_passes_on__ = True
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
-from anyshape.intercept.call_sites import redirected_calls
+from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.patching import (
     Patch,
@@ -41,7 +41,6 @@ from anyshape.intercept.real_numbers import (
     smaller,
     whole_number,
 )
-from anyshape.intercept.torch_array_functions import ArraysAsTensors, open_torch
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")

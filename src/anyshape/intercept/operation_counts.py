@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from anyshape.intercept.control_flow import eager_under_modes
 from anyshape.intercept.patching import without_fused_layers
-from anyshape.intercept.quiet import quiet_libraries
+from anyshape.intercept.turns import quiet_libraries
 
 
 @dataclass(frozen=True)

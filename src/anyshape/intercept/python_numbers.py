@@ -34,7 +34,7 @@ from anyshape.intercept.int_arithmetic import (
 )
 from anyshape.intercept.patching import patched
 from anyshape.intercept.real_numbers import RealNumbers, dtype_beside, is_python_number, larger, smaller
-from anyshape.modules.frames import is_users
+from anyshape.modules.user_code import is_users
 
 
 def map_slices(index: Any, change: Callable[[Any], Any]) -> Any:

@@ -23,7 +23,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES
-from anyshape.intercept.masked_slices import call_with_mask, find_open_slice
 from anyshape.intercept.python_numbers import (
     PythonNumbers,
     at_numbers,
@@ -33,8 +32,8 @@ from anyshape.intercept.python_numbers import (
     slice_ends,
 )
 from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
-from anyshape.intercept.selections import Selections
-from anyshape.modules.frames import source_of_running_code
+from anyshape.intercept.selections import Selections, call_with_mask, find_open_slice
+from anyshape.modules.user_code import source_of_running_code
 
 Kind = Literal["truth", "number"]
 Ints = Literal["tensors", "masks", "sizes"]

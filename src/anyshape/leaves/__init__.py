@@ -9,24 +9,17 @@ operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/
 
 Files, in the order in which data flows:
 
-    row_loops           loops over the rows of nonzero(), as loops over all places of the mask
-    define              register one operator of ours; the torch function mode that calls leaves
-    open_splits         chunk, split, tensor_split of an open axis
-    sized               functions that torch traces at the traced sizes only
-    signal_windows      hann_window and its like at an open length
-    squeezed            squeeze of an open axis
-    checked             functions that check values first
-    grouped             grouped_mm on fake tensors
-    hinted              a check in nn.Transformer that only chooses a kernel
-    pooled              pooling over a whole open axis
-    ranged              arange between tensors
-    spectra             istft to a computed length
-    recurrent/          LSTM, GRU, RNN, padded or packed
-    transformer_layers  nn.Transformer's layers with their masks
-    lifted              torch.cond, while_loop, scan and map, kept whole
-    reading             values that a function reads besides its arguments
-    loop                the operators of programs with loops: `anyshape::loop`, pick, cut, put
-    whole               a number computed through floats, in one piece
+    row_loops       loops over the rows of nonzero(), as loops over all places of the mask
+    define          register one operator of ours; the torch function mode that calls leaves
+    open_splits     chunk, split, tensor_split and pooling over an open axis
+    sized           functions that torch traces at the traced sizes only
+    signal_windows  arange between tensors, hann_window and its like, istft
+    squeezed        squeeze of an open axis
+    checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
+    own_operators   operators of ours: `anyshape::loop`, pick, cut, put; numbers through floats; grouped_mm
+    recurrent/      LSTM, GRU, RNN, padded or packed
+    lifted          torch.cond, while_loop, scan and map, kept whole
+    reading         values that a function reads besides its arguments
 """
 
 from __future__ import annotations
@@ -46,11 +39,7 @@ LEAVES = (
     "signal_windows",
     "squeezed",
     "checked",
-    "grouped",
-    "hinted",
-    "pooled",
-    "ranged",
-    "spectra",
+    "own_operators",
     "recurrent",
 )
 

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from anyshape.intercept.control_flow import control_flow_by
 from anyshape.intercept.patching import patched
 from anyshape.leaves.reading import Reading, Recorded, Replacing
-from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.user_code import source_of_running_code
 
 Function = Callable[..., Any]
 

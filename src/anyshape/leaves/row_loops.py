@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from anyshape.modules.frames import is_ours
+from anyshape.modules.user_code import is_ours
 
 Function = Callable[..., Any]
 

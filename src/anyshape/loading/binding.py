@@ -19,7 +19,7 @@ from anyshape.contract.to_json import as_opaque
 from anyshape.findings import ContractBroken
 from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise
-from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called
+from anyshape.runtime.child_messages import EXTENDED, Array, dtype_called
 
 _CARRIERS = {1: "uint8", 2: "int16"}
 

@@ -64,7 +64,7 @@ class Outputs(tuple[Any, ...]):
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from anyshape.runtime.dtypes import Array
+    from anyshape.runtime.child_messages import Array
 
     Source = str | PathLike[str] | bytes
 

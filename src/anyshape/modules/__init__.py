@@ -2,19 +2,17 @@
 
 Files, in the order in which data flows:
 
-    callables        whatever the user passes as a model -> torch.nn.Module
-    frames           which line of the user's code is running, or raised
-    user_code        the user's functions behind a module, and the numbers in them
-    line_trace       run a call and visit each executed line of the user's code
+    callables            whatever the user passes as a model -> torch.nn.Module
+    user_code            the user's functions behind a module, the numbers in them, which line is running or raised
+    line_trace           run a call and visit each executed line of the user's code
     watched_comparisons  the comparisons of numbers in the user's code, with the numbers of one call
-    emptiness_tests  conditions of the user's code about empty tensors
-    raised_errors    why a call raised: the operation, the tensor, the layer
-    state            take a module's state once, restore it before every call
-    kept_containers  lists, sets, dicts and `__slots__` among that state
-    slots            the values that a module keeps between calls, each with a path
-    reach            what the user's code can keep outside its module: globals, class attributes, closures
-    structural_copy  the copy of the module on which an export works
-    module_forms     the module on a flat list of tensors, with its state as an argument, with another line
-    call_limits      limits on calls of the user's code: time, memory, signals
-    registered       `anyshape.translation`: the user's operators in ONNX
+    emptiness_tests      conditions of the user's code about empty tensors
+    raised_errors        why a call raised: the operation, the tensor, the layer
+    state                take a module's state once, restore it before every call
+    reach                what the user's code can keep outside its module, and in lists, sets, dicts and `__slots__`
+    slots                the values that a module keeps between calls, each with a path
+    structural_copy      the copy of the module on which an export works
+    module_forms         the module on a flat list of tensors, with its state as an argument, with another line
+    call_limits          limits on calls of the user's code: time, memory, signals
+    registered           `anyshape.translation`: the user's operators in ONNX
 """

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from anyshape.findings import Source
-from anyshape.modules.frames import is_users, make_source
 from anyshape.modules.slots import Slot, is_same, tensor_bytes
+from anyshape.modules.user_code import is_users, make_source
 
 _MOST_LINES = 20_000
 _MOST_ITEMS = 64

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import Source
-from anyshape.modules.frames import is_users, make_source
+from anyshape.modules.user_code import is_users, make_source
 
 if TYPE_CHECKING:
     import torch

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.modules.kept_containers import put_slot_values, slot_values, slots_of
-from anyshape.modules.reach import GENERATORS, MISSING, Place, outside_places
+from anyshape.modules.reach import GENERATORS, MISSING, Place, outside_places, put_slot_values, slot_values, slots_of
 
 _DEPTH = 6
 _LARGE = 64 * 2**20

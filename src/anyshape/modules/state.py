@@ -18,8 +18,16 @@ import numpy as np
 import torch
 
 from anyshape.findings import Finding, UsageError
-from anyshape.modules.kept_containers import NOTHING, WRITTEN, KeptContainers, put_slot_values, slot_values, slots_of
-from anyshape.modules.reach import GENERATORS, outside_places
+from anyshape.modules.reach import (
+    GENERATORS,
+    NOTHING,
+    WRITTEN,
+    KeptContainers,
+    outside_places,
+    put_slot_values,
+    slot_values,
+    slots_of,
+)
 
 _ALWAYS_COPIED_BYTES = 256 * 2**20
 _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")

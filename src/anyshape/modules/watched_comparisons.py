@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.frames import is_users
 from anyshape.modules.line_trace import run_traced
+from anyshape.modules.user_code import is_users
 
 _MOST_LINES = 20_000
 _FUNCTIONS = frozenset(

@@ -2,13 +2,10 @@
 
 Files, in the order in which data flows:
 
-    fold          fold constants, drop repeated and dead nodes
-    folded_norms  batch norms -> weights of the layer before
-    plain_nodes   needless moves and reshapes
-    fused_model   the file of onnxruntime's optimizer, with names and metadata put back
+    fold         fold constants and batch norms, drop repeated and dead nodes
+    plain_nodes  needless moves and reshapes
 """
 
-from anyshape.optimize.fold import optimize
-from anyshape.optimize.folded_norms import fold_norms
+from anyshape.optimize.fold import fold_norms, optimize
 
 __all__ = ["fold_norms", "optimize"]

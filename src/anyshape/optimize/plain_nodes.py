@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 
 
 def add_integers(model: ir.Model, prefix: str, numbers: Iterable[int]) -> ir.Value:

@@ -1,21 +1,20 @@
-"""What translation gives, an ONNX model in the user's names, and what the user gets: contract, verdict and findings with it."""
+"""What translation gives, an ONNX model in the user's names, and what the user gets: contract, verdict and findings with
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.domain import Sizes
+from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import Finding, Reason, Severity, Source
 from anyshape.records.captured import Captured, Guard, OutputTensor, RefusedPart, Region
 from anyshape.records.contract import Contract, Rule
-from anyshape.records.repaired import SourceRepair
-from anyshape.records.reportable import Reportable
-from anyshape.records.runs import Run
-from anyshape.records.untried_text import describe_untried, describe_untried_values
-from anyshape.records.verdict import FailureKind, Verdict
+from anyshape.records.runs import Reportable, Run, SourceRepair
+from anyshape.records.verdict import FailureKind, Untried, Verdict
 
 if TYPE_CHECKING:
     import onnx
@@ -217,3 +216,30 @@ class Judged:
     explored: Explored
     regions: Sequence[Region] = ()
     is_part: bool = False
+
+
+_SHOWN = 3
+
+
+def describe_untried(untried: Iterable[Untried]) -> list[str]:
+    """One line for each reason: the three largest sizes that were not compared for it, and how many others there are."""
+    by_reason: dict[str, list[Sizes]] = {}
+    for each in untried:
+        by_reason.setdefault(each.why, []).append(each.sizes)
+    return [f"untried {_some_of(sizes)}: {why}" for why, sizes in by_reason.items()]
+
+
+def describe_untried_values(names: Sequence[str]) -> list[str]:
+    """One line with the edge values that were left out; none if there are none."""
+    if not names:
+        return []
+    shown = ", ".join(names[:_SHOWN])
+    others = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return [f"untried values {shown}{others}: left out to keep the comparisons in proportion to the export"]
+
+
+def _some_of(left_out: list[Sizes]) -> str:
+    largest = sorted(left_out, key=lambda sizes: sum(sizes.values()), reverse=True)
+    shown = "; ".join(format_sizes(sizes) for sizes in largest[:_SHOWN])
+    others = len(largest) - _SHOWN
+    return f"{shown} and {others} more" if others > 0 else shown

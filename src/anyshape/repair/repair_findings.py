@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.domain import Expr, Number
-from anyshape.domain.domain_text import list_quoted
+from anyshape.domain.parse import list_quoted
 from anyshape.findings import Finding
 from anyshape.repair.followed_graph import Follower
 from anyshape.repair.known_constants import varying_axes

@@ -3,11 +3,8 @@
 Files, in the order in which data flows:
 
     text             results as text
-    plain            results as JSON
-    columns          tables of 80 columns
-    amounts          amounts of bytes
+    formats          tables of 80 columns, amounts of bytes, JSON, GitHub Actions
     progress_line    progress while something runs
-    github           findings on GitHub Actions
     axes_found       the result of `anyshape axes`
     benches          the result of `anyshape bench`
     file_comparison  the result of `anyshape compare`

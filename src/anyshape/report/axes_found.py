@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anyshape.domain import Dim, Domain, Expr, Number, dims_of, format_condition, format_expr, format_sizes
-from anyshape.domain.domain_text import format_domain
+from anyshape.domain.parse import format_domain
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Rule
-from anyshape.report.columns import format_table, wrap_line
-from anyshape.report.plain import findings_as_plain
+from anyshape.report.formats import findings_as_plain, format_table, wrap_line
 
 _SHOWN = 3
 

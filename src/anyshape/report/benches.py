@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 from anyshape.domain import format_sizes
-from anyshape.records.stripping import Benched, BenchRow
-from anyshape.report.columns import format_table
-from anyshape.runtime.timing import as_plain_timing
+from anyshape.records.runs import Benched, BenchRow
+from anyshape.report.formats import format_table
+from anyshape.runtime.child import as_plain_timing
 
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 48

@@ -10,15 +10,11 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.findings import Finding, Severity, render_all
-from anyshape.records.reportable import Reportable
-from anyshape.records.runs import Run
-from anyshape.records.stripping import Benched
+from anyshape.records.runs import Benched, Reportable, Run
 from anyshape.records.verdict import Verdict
 from anyshape.records.verdict import as_plain as verdict_as_plain
-from anyshape.report.amounts import format_bytes
 from anyshape.report.benches import bench_as_plain
-from anyshape.report.columns import format_table, wrap_line
-from anyshape.report.plain import findings_as_plain
+from anyshape.report.formats import findings_as_plain, format_bytes, format_table, wrap_line
 
 LETTERS = ("A", "B")
 _SHOWN = 8

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from anyshape.domain import Dim, dims_of, format_condition, format_sizes, is_always
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Contract, Tested
-from anyshape.records.export import Attempt, Export
-from anyshape.records.untried_text import describe_untried, describe_untried_values
+from anyshape.records.export import Attempt, Export, describe_untried, describe_untried_values
 from anyshape.records.verdict import Untried, Verdict
 
 

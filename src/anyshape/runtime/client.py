@@ -15,8 +15,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from anyshape.runtime.child_messages import ChildDied, Death, Message, RuntimeFailed, RuntimeRejected
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array, ChildDied, Death, Message, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.process import ChildProcess, physical_memory
 from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.runtime.session import CPU, TensorInfo

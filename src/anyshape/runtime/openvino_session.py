@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.runtime.child_messages import RuntimeFailed, RuntimeRejected
-from anyshape.runtime.dtypes import Array, dtype_called
+from anyshape.runtime.child_messages import Array, RuntimeFailed, RuntimeRejected, dtype_called
 from anyshape.runtime.session import TensorInfo, is_out_of_memory
 
 _DTYPES = {

@@ -24,7 +24,7 @@ from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
 from anyshape.findings.finding import PACKAGE_FOLDER
-from anyshape.intercept.quiet import LOG
+from anyshape.intercept.turns import LOG
 from anyshape.runtime.child_messages import ChildDied, Death, Message, read_message, reply_to_call, write_message
 from anyshape.runtime.session import TensorInfo
 

@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from anyshape.findings import Finding, UsageError
-from anyshape.findings.choices import nearest_choice
-from anyshape.runtime.child_messages import RuntimeFailed, RuntimeRejected
-from anyshape.runtime.dtypes import EXTENDED, Array, dtype_called, dtype_of_ort_type, from_raw
+from anyshape.findings.errors import nearest_choice
+from anyshape.runtime.child_messages import (
+    EXTENDED,
+    Array,
+    RuntimeFailed,
+    RuntimeRejected,
+    dtype_called,
+    dtype_of_ort_type,
+    from_raw,
+)
 
 
 def check_providers(wanted: Sequence[str] | None) -> tuple[str, ...]:

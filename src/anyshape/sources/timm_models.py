@@ -1,4 +1,4 @@
-"""`timm:NAME`: an image model of timm, at the image size of its data config.
+"""`timm:NAME`: an image model of timm, and which of an image's sides may vary.
 
 Height and width are dims where the model answers at other sizes; a ViT has one size, unless it is built for several.
 """
@@ -10,7 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import anyshape.sources.unusable_sources as say
+import torch
+
+import anyshape.sources.source as say
 from anyshape.findings import UsageError
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 
@@ -58,8 +60,6 @@ def _created(timm: Any, text: str, name: str, options: SourceOptions) -> Any:
 def _part(model: Any, size: tuple[int, int, int]) -> Part:
     import torch
 
-    from anyshape.sources.image_sides import find_open_axes
-
     channels, high, wide = size
     sides = find_open_axes(model, None, channels, (high, wide))
 
@@ -86,3 +86,29 @@ def _write_config(model: Any, name: str, data: dict[str, Any], folder: Path) -> 
 
 
 TIMM = SourceKind(form="timm:NAME", load=load_timm, prefix="timm", options=("config_only",))
+
+
+SIDES = ("height", "width")
+
+
+def find_open_axes(model: Any, name: str | None, channels: int, size: tuple[int, int]) -> dict[str, int]:
+    """The sides at which the model also answers when each alone is doubled, with their sizes in the example.
+
+    A patch is never cut by doubling. Which other sizes are allowed is found by the export itself. The image is the input
+    `name`, or the only one where that is None.
+    """
+    return {
+        side: size[index]
+        for index, side in enumerate(SIDES)
+        if _answers(model, name, (channels, *(2 * each if at == index else each for at, each in enumerate(size))))
+    }
+
+
+def _answers(model: Any, name: str | None, shape: tuple[int, ...]) -> bool:
+    image = torch.zeros(1, *shape)
+    try:
+        with torch.no_grad():
+            model(image) if name is None else model(**{name: image})
+    except Exception:
+        return False
+    return True

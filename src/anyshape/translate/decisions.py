@@ -22,9 +22,8 @@ from anyshape.domain import is_about
 from anyshape.inputs import Declared
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
-from anyshape.translate.bodies import Weights, choose, common_outputs, take_body, take_nodes
 from anyshape.translate.fewer_nodes import replace_length
-from anyshape.translate.program import written_axis
+from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes, written_axis
 
 
 @dataclass(frozen=True)

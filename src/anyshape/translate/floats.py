@@ -38,11 +38,11 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from anyshape.intercept.patching import patched
-from anyshape.leaves.whole import counted, number
+from anyshape.leaves.own_operators import counted, number
 from anyshape.records.export import Exported
 from anyshape.translate.known_values import value_of
+from anyshape.translate.lacking_forms import make_cast
 from anyshape.translate.whole_numbers import ARITHMETIC, erase_unused_numbers, formula_of, is_float
-from anyshape.translate.wider_types import make_cast
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from anyshape.domain import Domain, Expr, format_expr, is_readable, parse_expr, simplify
-from anyshape.domain.within import simplify_within
+from anyshape.domain.solver_questions import simplify_within
 from anyshape.findings import DeclarationError
-from anyshape.modules.frames import source_of_stack_text
+from anyshape.modules.user_code import source_of_stack_text
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 _MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.translate.opset17 import Inexpressible, attribute_of, axes_as_attribute, constant_integers
+from anyshape.translate.lacking_forms import Inexpressible, attribute_of, axes_as_attribute, constant_integers
 
 _LARGEST = np.iinfo(np.int64).max
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)

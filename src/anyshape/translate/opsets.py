@@ -1,4 +1,4 @@
-"""From the opset in which translations are written (18) to the one that the user asked for.
+"""The opsets that anyshape writes, and the way from the one in which translations are written (18) to the user's.
 
 A file of another opset is converted at the end and verified like every other: to newer opsets by onnxscript, to 11 to 17 by us,
 one opset at a time: what came with opset 17 is replaced by what opset 16 has, and so on. What has no replacement is refused by
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from anyshape.findings import Finding, PromiseBroken
-from anyshape.intercept.quiet import quiet_libraries
+from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
+from anyshape.findings.errors import check_number
+from anyshape.intercept.turns import quiet_libraries
 from anyshape.records.export import Exported
-from anyshape.translate.opset17 import OPSET as OPSET_17
-from anyshape.translate.opset17 import Inexpressible, lower_to_17, subgraphs
+from anyshape.translate.lacking_forms import OPSET as OPSET_17
+from anyshape.translate.lacking_forms import Inexpressible, lower_to_17, subgraphs
 from anyshape.translate.opset_forms import (
     at_least,
     at_most,
@@ -43,6 +44,51 @@ from anyshape.translate.opset_forms import (
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
+
+
+OLDEST_OPSET = 11
+NEWEST_OPSET = 23
+DEFAULT_OPSET = 18
+OLDEST_ENFORCING_OPSET = 13
+
+
+def check_opset(opset: int, enforce_values: bool = False) -> None:
+    """Raise UsageError unless anyshape writes the opset, and a file of it can check values where that is asked for."""
+    check_number("opset", opset, DEFAULT_OPSET, whole=True)
+    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
+        raise UsageError(
+            Finding(
+                code="AS035",
+                name="opset",
+                what=f"opset {opset} is not one that anyshape writes.",
+                why=f"it writes opsets {OLDEST_OPSET} to {NEWEST_OPSET}; {DEFAULT_OPSET} unless told otherwise.",
+                fix=f"opset={min(max(opset, OLDEST_OPSET), NEWEST_OPSET)}",
+            )
+        )
+    if enforce_values and opset < OLDEST_ENFORCING_OPSET:
+        raise UsageError(
+            Finding(
+                code="AS428",
+                name="opset-without-checks",
+                what=f"enforce_values=True needs opset {OLDEST_ENFORCING_OPSET} or newer, and the opset is {opset}.",
+                why="the nodes that check values cannot be written in older opsets.",
+                fix=f"opset={OLDEST_ENFORCING_OPSET}",
+                alternative="leave enforce_values out: anyshape.load checks the values of each call.",
+            )
+        )
+
+
+def sizes_not_enforced(opset: int) -> Finding:
+    """AS427, a warning: the nodes by which a graph refuses sizes outside its contract cannot be written in this opset."""
+    return Finding(
+        code="AS427",
+        name="sizes-not-enforced",
+        severity=Severity.WARNING,
+        what=f"a file of opset {opset} does not itself refuse sizes outside its contract.",
+        why=f"the nodes that check sizes need opset {OLDEST_ENFORCING_OPSET} or newer.",
+        fix=f"opset={OLDEST_ENFORCING_OPSET}",
+        alternative='enforce="load" leaves the checks to anyshape.load, without this warning.',
+    )
 
 
 Form = Callable[[ir.Node, ir.tape.Tape], Sequence[ir.Value] | None]

@@ -15,12 +15,19 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from anyshape.intercept.quiet import quiet_libraries
+from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaf_translations
-from anyshape.leaves.whole import counted, number, whole
+from anyshape.leaves.own_operators import counted, number, whole
 from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
-from anyshape.translate.custom import find_overloads, resolve_translations
+from anyshape.translate.custom import (
+    Inliner,
+    find_overloads,
+    mutating_operator,
+    nodes_of,
+    operators_of,
+    resolve_translations,
+)
 from anyshape.translate.decomposed_nodes import decompose_nodes
 from anyshape.translate.fewer_nodes import insert_promotions, take_out_idle_nodes
 from anyshape.translate.floats import (
@@ -30,7 +37,6 @@ from anyshape.translate.floats import (
     write_floats,
     write_sigmoids_of_logarithms,
 )
-from anyshape.translate.inlining import Inliner, mutating_operator, nodes_of, operators_of
 from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import (
     complex_translations,
@@ -147,7 +153,7 @@ class Translator:
 @lru_cache(maxsize=1)
 def _registry() -> Any:
     # Loads torch.onnx's exporter, which only a translation needs.
-    from anyshape.translate.operator_library import load_library
+    from anyshape.translate.legacy import load_library
 
     with quiet_libraries():  # it warns that torchvision, which nobody asked for, is absent
         registry = load_library(WRITTEN_OPSET)

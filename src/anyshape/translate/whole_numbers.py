@@ -25,7 +25,7 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from anyshape.leaves.whole import FUNCTIONS, counted, whole
+from anyshape.leaves.own_operators import FUNCTIONS, counted, whole
 from anyshape.translate.operators.ranges import write_steps
 from anyshape.translate.operators.size_values import constant
 

@@ -2,30 +2,25 @@
 
 Files, in the order in which data flows:
 
-    request           VerifyRequest: file, module, inputs, options
-    asking            what to compare: sizes, inputs, names
-    plan              which trials to make, in which order
-    shared_plan       the plan in a form that travels
+    request           VerifyRequest: file, module, options; what to compare: sizes, inputs, names
+    plan              which trials to make, in which order; the plan in a form that travels
     edge_values       values that random numbers hardly ever have
     patterns          changes of one tensor for edge values
     reference         run the user's module: expected outputs
     tensors           tensors in nested values: copy, cast, to numpy
-    prefetch          run the file ahead, in further children
+    run               verify(): the plan run, the file ahead in further children, failures shrunk
     trial_runner      one trial: module and file on the same inputs
     compare           compare two lists of arrays
     tolerance         how far they may differ
     noise             the noise floor, measured on the module
     float64_copy      file and module in double precision
-    bfloat16_copy     a bfloat16 file that a CPU can run
+    file_copies       a bfloat16 file that a CPU can run; inner values of a file as outputs
     ties              equal values whose order torch leaves open
     near_ties         values whose order is a matter of rounding
-    distribution      random files, compared as samples
-    in_a_row          calls in a row, with state
+    changing_outputs  random files, compared as samples; calls in a row, with state
     cond_sides        sides of torch.cond that no values lead to
-    tally             count trials -> Verdict
-    run               verify(): the plan run, failures shrunk
-    shrink            lower failing sizes
-    joining           verdicts of shares -> one
+    tally             count trials -> Verdict; verdicts of shares -> one
+    shrink            lower failing sizes: the smallest failure
     size_annotations  expressions of sizes, written on nodes
     locate/           the node at fault
 """

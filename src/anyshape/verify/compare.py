@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.records.verdict import Difference, FailureKind, Mismatch
-from anyshape.runtime.child_messages import ChildDied, Death, RunError, RuntimeRejected
-from anyshape.runtime.dtypes import EXTENDED, Array
+from anyshape.runtime.child_messages import EXTENDED, Array, ChildDied, Death, RunError, RuntimeRejected
 from anyshape.verify.tolerance import DEFAULT_TOLERANCE, FACTOR, Tolerance
 
 _SINGLE = float(np.finfo(np.float32).eps)

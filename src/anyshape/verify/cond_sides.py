@@ -18,11 +18,10 @@ from typing import Any
 from anyshape.findings import Source
 from anyshape.intercept.control_flow import ForcedModule, choices_noted
 from anyshape.records.verdict import CondSide
-from anyshape.verify.asking import graphs_of
 from anyshape.verify.edge_values import with_values
 from anyshape.verify.plan import plan_trials, spread
 from anyshape.verify.reference import CallInputs, Reference
-from anyshape.verify.request import VerifyRequest
+from anyshape.verify.request import VerifyRequest, graphs_of
 from anyshape.verify.run import verify
 
 _SOURCE = "anyshape.source"

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import is_float, widen
 from anyshape.verify.patterns import (
     FURTHER_CHANGES,

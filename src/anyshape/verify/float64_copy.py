@@ -28,11 +28,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.intercept.patching import patched
-from anyshape.runtime.child_messages import RunError, RuntimeRejected
+from anyshape.runtime.child_messages import Array, RunError, RuntimeRejected
 from anyshape.runtime.client import ChildRunner
-from anyshape.runtime.dtypes import Array
-from anyshape.verify.asking import file_bytes, graphs_of
 from anyshape.verify.compare import OutputRule, epsilon, widen
+from anyshape.verify.request import file_bytes, graphs_of
 from anyshape.verify.tolerance import FACTOR
 
 _WIDE = torch.float64

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.noise import distance_between
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.ties import EACH_ONCE, ROUNDINGS_APART, Choice, base_name

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused

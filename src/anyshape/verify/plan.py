@@ -1,4 +1,4 @@
-"""Which trials to make, the most telling first, and fewer of them where calls of the module are dear.
+"""Which trials to make, the most telling first, fewer where calls are dear; and the plan in a form that travels.
 
 Every size gets one draw of random values, its own; edge values and further draws go to a few middling sizes, since a
 branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference. Sizes in
@@ -10,6 +10,8 @@ one edge of each kind         always, at one small size
 other edges, other sizes      as long as the allowance suffices, the edges first; a dear one is passed over for cheaper ones
 
 The allowance is in estimated operations and not a time, so that every machine makes the same trials.
+
+Edge values are functions, and travel by their names.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from math import prod
 
 from anyshape.domain import Sizes
 from anyshape.records.verdict import Untried
-from anyshape.verify.edge_values import edges_of, further_edges_of
+from anyshape.verify.edge_values import edge_called, edges_of, further_edges_of
+from anyshape.verify.noise import MEASURED_SIZES
 from anyshape.verify.request import Allowance, VerifyRequest
 from anyshape.verify.tensors import total_elements
 from anyshape.verify.trial_runner import Trial
@@ -207,3 +210,59 @@ def sizes_of_floor(planned: Planned, allowance: Allowance | None) -> list[Sizes]
 
 def _cost(allowance: Allowance, trial: Trial) -> int:
     return RUNS * allowance.of(trial.sizes)
+
+
+NamedTrial = tuple[dict[str, int], int, str]
+"""Sizes, seed, and the name of the values."""
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """What is compared, what is left out, and the sizes at which the noise floor is measured."""
+
+    trials: tuple[NamedTrial, ...]
+    spared: tuple[NamedTrial, ...]
+    sizes: tuple[Sizes, ...]
+    once: tuple[Sizes, ...]
+    left_out: tuple[Untried, ...]
+    floor: tuple[Sizes, ...]
+
+    def planned(self) -> Planned:
+        """The trials, with their edge values."""
+        trials, spared = (tuple(map(_read, side)) for side in (self.trials, self.spared))
+        return Planned(trials, spared)
+
+    def put_into(self, request: VerifyRequest) -> VerifyRequest:
+        """The request with this plan in place of its own."""
+        return replace(request, sizes=self.sizes, once=self.once, left_out=self.left_out, allowance=None, plan=self)
+
+
+def share_plan(request: VerifyRequest) -> SharedPlan | None:
+    """The plan of a request; None where some of its edge values cannot be found again by their name."""
+    planned = plan_in_proportion(request)
+    trials = [*planned.trials, *planned.spared]
+    if any(_read(_name(trial)) != trial for trial in trials):
+        return None
+    return SharedPlan(
+        trials=tuple(map(_name, planned.trials)),
+        spared=tuple(map(_name, planned.spared)),
+        sizes=tuple(map(dict, request.sizes)),
+        once=tuple(map(dict, request.once)),
+        left_out=tuple(request.left_out),
+        floor=tuple(map(dict, choose_floor_sizes(request, planned))),
+    )
+
+
+def choose_floor_sizes(request: VerifyRequest, planned: Planned) -> list[Sizes]:
+    """One small and one middling size for the noise floor; where calls are dear, sizes that are compared anyway."""
+    is_dear = request.allowance is not None and bool(planned.spared)
+    return sizes_of_floor(planned, request.allowance) if is_dear else spread(request.sizes, MEASURED_SIZES)
+
+
+def _name(trial: Trial) -> NamedTrial:
+    return dict(trial.sizes), trial.seed, trial.values
+
+
+def _read(named: NamedTrial) -> Trial:
+    sizes, seed, values = named
+    return Trial(sizes, seed, edge_called(values))

@@ -17,13 +17,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import AnyshapeError, Source
-from anyshape.intercept.control_flow import eager_under_modes
-from anyshape.intercept.foreseen_refusals import ForeseenRefusals
+from anyshape.intercept.control_flow import ForeseenRefusals, eager_under_modes
 from anyshape.modules.call_limits import allowance, memory_ceiling
-from anyshape.modules.frames import source_of_error
 from anyshape.modules.raised_errors import find_raising_part
 from anyshape.modules.state import ModuleState, Written
-from anyshape.runtime.dtypes import Array
+from anyshape.modules.user_code import source_of_error
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.tensors import cloned, fingerprint, to_array
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]

@@ -1,47 +1,46 @@
-"""Verify a file against its module: run the plan, count what was compared, make the failure small.
+"""Verify a file against its module: run the plan, the file ahead in further children, and count what was compared.
 
 Integer inputs are also compared at values below the user's own (-1, where the inputs have 0 and more). A file that differs
 only there is compared again without them, and the verdict has the lowest value for which the file is right.
 
 Nothing that was not compared is called right: what the budget left out, the module refused or the values made
 meaningless stands in the verdict as just that.
+
+Trials are judged in the order of the plan whatever ends first, so the verdict is the same with one child and with many.
+A further child is started only where waiting for the file is what takes the time: its start costs as much as many runs
+of a small model.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import prod
 from os import fspath
 from pathlib import Path
 from time import monotonic
 
 import torch
 
-from anyshape.domain import Sizes, holds
+from anyshape.domain import holds
 from anyshape.modules.state import RandomState
-from anyshape.records.verdict import Failure, FailureKind, Verdict
+from anyshape.records.verdict import FailureKind, Verdict
 from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.process import usable_cores
 from anyshape.runtime.runtimes import ONNXRUNTIME
-from anyshape.verify.asking import file_bytes
-from anyshape.verify.bfloat16_copy import NOTE, Bfloat16Copy, copy_bfloat16_file
-from anyshape.verify.distribution import verify_samples
-from anyshape.verify.edge_values import edge_called
+from anyshape.verify.changing_outputs import verify_samples
+from anyshape.verify.file_copies import NOTE, Bfloat16Copy, copy_bfloat16_file
 from anyshape.verify.float64_copy import Float64Copy
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import NoiseFloor, Yardstick
-from anyshape.verify.plan import Planned, plan_in_proportion
-from anyshape.verify.prefetch import Prefetcher
-from anyshape.verify.request import VerifyOptions, VerifyRequest
-from anyshape.verify.shared_plan import choose_floor_sizes
-from anyshape.verify.shrink import Budget, shrink
-from anyshape.verify.tally import HOPELESS, Tally
+from anyshape.verify.plan import Planned, choose_floor_sizes, plan_in_proportion
+from anyshape.verify.request import VerifyOptions, VerifyRequest, file_bytes
+from anyshape.verify.shrink import smallest_failure
+from anyshape.verify.tally import Tally
 from anyshape.verify.tolerance import roundings
-from anyshape.verify.trial_runner import Read, Trial, TrialRunner, Unanswered
+from anyshape.verify.trial_runner import Outcome, Read, Started, Trial, TrialRunner
 
 
 def verify_from_lowest(request: VerifyRequest, run: Callable[[VerifyRequest], Verdict] | None = None) -> Verdict:
@@ -66,9 +65,7 @@ def _from(request: VerifyRequest, lowest: Mapping[str, int]) -> VerifyRequest:
     return replace(request, ranges=lambda sizes: {**request.ranges(sizes), **bounds})
 
 
-_SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
 _CHEAP_BYTES = 1 << 27
-_SIMPLE_VALUES = ("zeros", "repeated")
 
 
 def verify(request: VerifyRequest) -> Verdict:
@@ -136,7 +133,7 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
                 break
     for left in planned.untried:
         tally.give_up(left.sizes, left.why)
-    smallest = _smallest_failure(trial_runner, tally.failures, started)
+    smallest = smallest_failure(trial_runner, tally.failures, started)
     if smallest is not None and options.runtime == ONNXRUNTIME.name:  # which runs the parts of the file
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
     return tally.verdict(
@@ -159,46 +156,6 @@ def _measure(request: VerifyRequest, path: str, yardstick: Yardstick | None, pla
     sizes = choose_floor_sizes(request, planned) if request.plan is None else request.plan.floor
     samples = [request.make(each, request.options.seed) for each in sizes]
     return replace(yardstick.measure(samples), roundings=roundings(path, request.reference, samples))
-
-
-def _smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
-    """The failure at the smallest sizes at which it shows, and there with the simplest values."""
-    if not failures:
-        return None
-    smallest = min(failures, key=lambda failure: prod(size + 1 for size in failure.sizes.values()))
-    if smallest.kind in HOPELESS:
-        return smallest
-    options = trial_runner.request.options
-    deadline = max(monotonic(), started + options.budget_s) + _SHRINK_SHARE * options.budget_s
-    budget = Budget(options.shrink_tries, lambda: monotonic() < deadline)
-
-    def fails(sizes: Sizes) -> bool:
-        nonlocal smallest
-        found = _fails_alike(trial_runner, smallest, sizes)
-        smallest = found or smallest
-        return found is not None
-
-    shrink(smallest.sizes, fails, trial_runner.request.domain, budget)
-    return _with_simple_values(trial_runner, smallest) if budget.has_time() else smallest
-
-
-def _fails_alike(trial_runner: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
-    """The same kind of failure at other sizes, with the same values or with those of two other seeds."""
-    for seed in (failure.seed, failure.seed + 1, failure.seed + 2):
-        outcome = trial_runner.run(Trial(sizes, seed, edge_called(failure.values)))
-        if isinstance(outcome, Failure) and outcome.kind is failure.kind:
-            return outcome
-        if isinstance(outcome, Unanswered):
-            return None
-    return None
-
-
-def _with_simple_values(trial_runner: TrialRunner, failure: Failure) -> Failure:
-    for name in _SIMPLE_VALUES:
-        outcome = trial_runner.run(Trial(failure.sizes, failure.seed, edge_called(name)))
-        if isinstance(outcome, Failure) and outcome.kind is failure.kind:
-            return outcome
-    return failure
 
 
 def _most_children(request: VerifyRequest, path: str) -> int:
@@ -246,3 +203,70 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
         providers=options.providers,
         runtime=options.runtime,
     )
+
+
+_LOOKED_AT = 4
+_WORTH_S = 3.0  # of waiting that a further child can spare us, at the least
+
+
+class Prefetcher:
+    """The trials of a plan, each run once, those to come in the children that are free."""
+
+    def __init__(
+        self, trial_runner: TrialRunner, trials: Sequence[Trial], hire: Callable[[], ChildRunner], most: int
+    ) -> None:
+        self._trial_runner = trial_runner
+        self._trials = trials
+        self._hire = hire
+        self._most = most
+        self._runners = [trial_runner.runner]
+        self._started: dict[int, Started] = {}
+        self._done = 0
+        self._waited_s = 0.0
+
+    def run(self, place: int, is_settled: Callable[[Trial], bool]) -> Outcome:
+        """The outcome of the trial at this place of the plan; `is_settled`: which need not be run at all."""
+        self._drop_before(place)
+        if self._is_worth_another(place):
+            self._runners.append(self._hire())
+        self._look_ahead(place, is_settled)
+        started = self._started.pop(place)
+        outcome = self._trial_runner.run(self._trials[place], started)
+        self._done += 1
+        self._waited_s += started.pending.waited_s
+        return outcome
+
+    def _is_worth_another(self, place: int) -> bool:
+        if len(self._runners) >= self._most or self._done < _LOOKED_AT * len(self._runners):
+            return False
+        to_come = self._waited_s / self._done * (len(self._trials) - place)
+        return to_come * (1 - len(self._runners) / (len(self._runners) + 1)) > _WORTH_S
+
+    def _look_ahead(self, place: int, is_settled: Callable[[Trial], bool]) -> None:
+        """This trial and as many of the next ones as there are children."""
+        busy = [started.runner for started in self._started.values()]
+        free = [runner for runner in self._runners if runner not in busy]
+        coming = (each for each in range(place, len(self._trials)) if each not in self._started)
+        for each in coming:
+            if not free:
+                return
+            if each == place or not is_settled(self._trials[each]):
+                self._started[each] = self._trial_runner.start(self._trials[each], free.pop(0))
+
+    def _drop_before(self, place: int) -> None:
+        """Runs of trials that were settled before their turn."""
+        for each in [each for each in self._started if each < place]:
+            self._started.pop(each).pending.discard()
+
+    def close(self) -> None:
+        """End the further children."""
+        self._drop_before(len(self._trials))
+        for runner in self._runners[1:]:
+            runner.close()
+        del self._runners[1:]
+
+    def __enter__(self) -> Prefetcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,4 +1,4 @@
-"""Lower failing sizes as long as they still fail.
+"""Lower failing sizes as long as they still fail, then try simpler values: the smallest failure.
 
 Dims are lowered one by one, then all together, always inside the domain, until nothing gets smaller or the tries are
 spent. Every result was seen to fail; none is guessed.
@@ -6,21 +6,21 @@ spent. Every result was seen to fail; none is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from math import prod
+from time import monotonic
 
 from anyshape.domain import Sizes
+from anyshape.records.verdict import Failure
+from anyshape.verify.edge_values import edge_called
+from anyshape.verify.request import Contains
+from anyshape.verify.tally import HOPELESS
+from anyshape.verify.trial_runner import Trial, TrialRunner, Unanswered
 
 _SMALLEST = 4
 _LOOKED_AT = 4096
-
-
-class Contains(Protocol):
-    """A domain, as far as shrinking is concerned."""
-
-    def contains(self, sizes: Mapping[str, int]) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -107,3 +107,47 @@ def _telling(candidates: Sequence[Sizes]) -> Iterator[Sizes]:
         if len(candidates) - step >= _SMALLEST:
             yield candidates[len(candidates) - step]
         step //= 2
+
+
+_SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
+_SIMPLE_VALUES = ("zeros", "repeated")
+
+
+def smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
+    """The failure at the smallest sizes at which it shows, and there with the simplest values."""
+    if not failures:
+        return None
+    smallest = min(failures, key=lambda failure: prod(size + 1 for size in failure.sizes.values()))
+    if smallest.kind in HOPELESS:
+        return smallest
+    options = trial_runner.request.options
+    deadline = max(monotonic(), started + options.budget_s) + _SHRINK_SHARE * options.budget_s
+    budget = Budget(options.shrink_tries, lambda: monotonic() < deadline)
+
+    def fails(sizes: Sizes) -> bool:
+        nonlocal smallest
+        found = _fails_alike(trial_runner, smallest, sizes)
+        smallest = found or smallest
+        return found is not None
+
+    shrink(smallest.sizes, fails, trial_runner.request.domain, budget)
+    return _with_simple_values(trial_runner, smallest) if budget.has_time() else smallest
+
+
+def _fails_alike(trial_runner: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
+    """The same kind of failure at other sizes, with the same values or with those of two other seeds."""
+    for seed in (failure.seed, failure.seed + 1, failure.seed + 2):
+        outcome = trial_runner.run(Trial(sizes, seed, edge_called(failure.values)))
+        if isinstance(outcome, Failure) and outcome.kind is failure.kind:
+            return outcome
+        if isinstance(outcome, Unanswered):
+            return None
+    return None
+
+
+def _with_simple_values(trial_runner: TrialRunner, failure: Failure) -> Failure:
+    for name in _SIMPLE_VALUES:
+        outcome = trial_runner.run(Trial(failure.sizes, failure.seed, edge_called(name)))
+        if isinstance(outcome, Failure) and outcome.kind is failure.kind:
+            return outcome
+    return failure

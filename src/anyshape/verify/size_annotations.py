@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, Op, Ref, as_expr, dims_of, parse_expr, simplify
 from anyshape.findings import DeclarationError
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 
 SIZES = "anyshape.sizes"
 _MOST_ELEMENTS = 256

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 
 from anyshape.modules.slots import bytes_of_contiguous
-from anyshape.runtime.dtypes import Array, dtype_called
+from anyshape.runtime.child_messages import Array, dtype_called
 
 Value = TypeVar("Value")
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import epsilon, is_float, widen
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.tensors import map_tensors, to_array

@@ -23,7 +23,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.reference import CallInputs, Reference
 
 SINGLE_FACTOR = 2.0**-28

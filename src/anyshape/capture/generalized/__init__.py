@@ -5,22 +5,19 @@ Files, in the order in which data flows:
     trace                the record of one run: steps that refer to one another
     record               the module at given sizes -> a trace, by make_fx
     asked                values that Python reads from tensors in a trace
-    template             traces of one structure -> one template, with every value seen at each place
-    operands             what a step of the template takes
-    lists                lists of tensors for stack and cat
+    template             traces of one structure -> one template; what its steps take
+    explained_arguments  every argument of the template, explained, lists of tensors among them
     resolver             where each argument comes from
     fit_forms            the forms of integers that are tried
     fit_integers         integers seen at many sizes -> an expression
     fit_reals            floats seen at many sizes -> an expression
     python_constants     tensors made from Python values -> arange, full, tril, ...
     template_fits        all fits of one template
-    explained_arguments  every argument of the template, explained
     learn                trace, explain, predict, until the rules hold on unseen traces
     traced_regions       other sizes take another path -> the condition between them
     scope                a graph under construction: arithmetic on sizes
     graph_frames         places -> nodes of the graph
-    built_program        that graph -> an exported program with guards
-    generalized_rung     the rung itself
+    generalized_rung     the rung itself: the learned graph -> an exported program with guards
     not_learned          why it could not be learned: findings
 """
 

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from anyshape.findings import Source
 from anyshape.intercept.real_numbers import real_number, whole_number
-from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.user_code import source_of_running_code
 
 
 def basic_index(tensor: torch.Tensor, index: Any) -> torch.Tensor | None:

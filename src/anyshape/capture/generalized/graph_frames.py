@@ -14,19 +14,9 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_unflatten
 
-from anyshape.capture.generalized.explained_arguments import Explained
+from anyshape.capture.generalized.explained_arguments import Explained, Listed, gather
 from anyshape.capture.generalized.fit_reals import Real
-from anyshape.capture.generalized.lists import Listed, gather
 from anyshape.capture.generalized.not_learned import number_only
-from anyshape.capture.generalized.operands import (
-    Collected,
-    ConstantOperand,
-    Element,
-    InputOperand,
-    Operand,
-    Value,
-    WeightOperand,
-)
 from anyshape.capture.generalized.python_constants import build_constant
 from anyshape.capture.generalized.scope import (
     NoTensorForm,
@@ -37,10 +27,21 @@ from anyshape.capture.generalized.scope import (
     rewrite,
     takes_tensor,
 )
-from anyshape.capture.generalized.template import Item, Place, Repeated
+from anyshape.capture.generalized.template import (
+    Collected,
+    ConstantOperand,
+    Element,
+    InputOperand,
+    Item,
+    Operand,
+    Place,
+    Repeated,
+    Value,
+    WeightOperand,
+)
 from anyshape.capture.generalized.trace import ANSWER, TENSOR_KINDS
 from anyshape.domain import Domain, Expr, Number, Op
-from anyshape.leaves.loop import cut, pick
+from anyshape.leaves.own_operators import cut, pick
 
 EmitLoop = Callable[["Frame", Repeated], None]
 

@@ -8,7 +8,7 @@ from typing import Any
 from anyshape.capture.generalized.trace import ANSWER, Step
 from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import Finding, PromiseBroken, Reason, Source
-from anyshape.modules.frames import source_of_error, source_of_stack_text
+from anyshape.modules.user_code import source_of_error, source_of_stack_text
 
 
 class CaptureRefused(PromiseBroken):

@@ -15,8 +15,8 @@ from torch.fx import Node
 
 from anyshape.capture.generalized.fit_reals import Part, Real
 from anyshape.capture.generalized.not_learned import constant_without_rule
-from anyshape.capture.generalized.operands import ConstantOperand
 from anyshape.capture.generalized.scope import Scope
+from anyshape.capture.generalized.template import ConstantOperand
 from anyshape.domain import Expr, Number, Op, Ref, is_about, range_of, simplify
 
 if TYPE_CHECKING:

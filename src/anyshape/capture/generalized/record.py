@@ -27,7 +27,7 @@ from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
 from anyshape.intercept.quick_tracing import lines_read_late
 from anyshape.leaves import leaves
-from anyshape.leaves.transformer_layers import masks_as_in_eager
+from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.modules.state import kept
 
 _aten = torch.ops.aten

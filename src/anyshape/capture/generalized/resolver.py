@@ -12,18 +12,20 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.operands import (
+from anyshape.capture.generalized.template import (
     Carried,
     ConstantOperand,
     Element,
     Final,
     InputOperand,
     Operand,
+    Repeated,
+    Seen,
     Slot,
+    Template,
     Value,
     WeightOperand,
 )
-from anyshape.capture.generalized.template import Repeated, Seen, Template
 from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import Constant, Input, Result, Weight
 from anyshape.domain import evaluate

@@ -3,12 +3,11 @@
 Files, in the order in which data flows:
 
     growth         whether traces grow with a dim, and at which sizes to trace
-    strides        loops that take a dim in parts: how much one more step takes
+    rerolled_rung  the rung itself; loops that take a dim in parts
     functional     writes into tensors -> new tensors
     blocks         x a b c a b c y -> x (a b c)*2 y
     demands        which values of a loop the rest needs
     emit           a block of the template -> a node anyshape::loop and its body
-    rerolled_rung  the rung itself
 """
 
 from anyshape.capture.rerolled.rerolled_rung import capture_rerolled

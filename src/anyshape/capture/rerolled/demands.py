@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 
-from anyshape.capture.generalized.explained_arguments import Explained
-from anyshape.capture.generalized.lists import Listed, Run, single_of
+from anyshape.capture.generalized.explained_arguments import Explained, Listed, Run, single_of
 from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
-from anyshape.capture.generalized.operands import (
+from anyshape.capture.generalized.template import (
     Carried,
     Collected,
     ConstantOperand,
@@ -19,10 +18,14 @@ from anyshape.capture.generalized.operands import (
     Final,
     InputOperand,
     Operand,
+    Place,
+    Repeated,
+    Seen,
+    Template,
     Value,
     WeightOperand,
+    first_step,
 )
-from anyshape.capture.generalized.template import Place, Repeated, Seen, Template, first_step
 from anyshape.domain import Expr, Number, dims_of, simplify
 
 Shape = tuple[int, ...]

@@ -14,13 +14,11 @@ import torch
 from torch.export import Dim as TorchDim
 from torch.fx import Node
 
-from anyshape.capture.generalized.built_program import Decompose, Learned, export_graph, symbols_of
-from anyshape.capture.generalized.explained_arguments import Explained
+from anyshape.capture.generalized.explained_arguments import Explained, Run, gather
+from anyshape.capture.generalized.generalized_rung import Decompose, Learned, export_graph, symbols_of
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame
-from anyshape.capture.generalized.lists import Run, gather
-from anyshape.capture.generalized.operands import Carried, Collected, Final, Operand, Slot
 from anyshape.capture.generalized.scope import Scope, Size
-from anyshape.capture.generalized.template import Place, Repeated, Seen, walk
+from anyshape.capture.generalized.template import Carried, Collected, Final, Operand, Place, Repeated, Seen, Slot, walk
 from anyshape.capture.guards import collect_guards, shape_environment
 from anyshape.capture.rerolled.demands import (
     Demand,
@@ -36,7 +34,7 @@ from anyshape.capture.rerolled.demands import (
     observe,
 )
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
-from anyshape.leaves.loop import loop as loop_operator
+from anyshape.leaves.own_operators import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
 
 _aten = torch.ops.aten

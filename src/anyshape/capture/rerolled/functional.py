@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Result, Step, Tensors, Trace
-from anyshape.leaves.loop import put, put_slice
+from anyshape.leaves.own_operators import put, put_slice
 
 _aten = torch.ops.aten
 

@@ -2,13 +2,11 @@
 
 Files, in the order in which data flows:
 
-    recurrent          defines the operators anyshape::lstm, gru, rnn_tanh, rnn_relu
+    recurrent          defines the operators anyshape::lstm, gru, rnn_tanh, rnn_relu; kind, cells and states of a network
     recurrent_capture  torch.lstm and its like -> these operators
     packed_capture     packed sequences, without freezing a size
-    network            a network as a translation sees it: kind, cells, initial states
-    recurrent_nodes    these operators -> ONNX, layer by layer
+    recurrent_nodes    these operators -> ONNX, layer by layer; weights in ONNX's layout
     step               one layer: LSTM, GRU, RNN, or a Scan over steps
-    folded_weights     weights in ONNX's layout, and batches of size 0, after translation
 """
 
 from __future__ import annotations
@@ -49,13 +47,13 @@ def translations() -> dict[OpOverload, Callable[..., Any]]:
 
 def fold_leaf_weights(model: ir.Model) -> int:
     """Make initializers of what translations compute from weights alone, before optimizing. Returns how many."""
-    from anyshape.leaves.recurrent.folded_weights import fold_weights
+    from anyshape.leaves.recurrent.recurrent_nodes import fold_weights
 
     return fold_weights(model)
 
 
 def admit_empty_batch(model: ir.Model) -> int:
     """Keep recurrent nodes right at batch size 0, where onnxruntime ends the process. Returns how many."""
-    from anyshape.leaves.recurrent.folded_weights import admit_empty_batch
+    from anyshape.leaves.recurrent.recurrent_nodes import admit_empty_batch
 
     return admit_empty_batch(model)

@@ -32,7 +32,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.intercept.real_numbers import whole_number
 from anyshape.leaves.recurrent.recurrent import pack, pad, repack, unpack
-from anyshape.modules.frames import is_ours, source_of_running_code
+from anyshape.modules.user_code import is_ours, source_of_running_code
 
 _PLACEHOLDER = -1
 """No size is negative, so a placeholder that went astray could not be taken for one."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.leaves.recurrent import recurrent
 from anyshape.leaves.recurrent.packed_capture import PackedSequences
-from anyshape.modules.frames import source_of_running_code
+from anyshape.modules.user_code import source_of_running_code
 
 _OPERATORS = {
     "lstm": recurrent.lstm,

@@ -22,7 +22,7 @@ import onnxscript.evaluator
 from onnx_ir.tape import Tape
 from onnxscript import opset18 as op
 
-from anyshape.leaves.recurrent.network import Cell, Kind, Network, State, concat, join_directions, stack
+from anyshape.leaves.recurrent.recurrent import Cell, Kind, Network, State, concat, join_directions, stack
 
 _GATES = {Kind.LSTM: (0, 3, 1, 2), Kind.GRU: (1, 0, 2), Kind.RNN_TANH: (0,), Kind.RNN_RELU: (0,)}
 """Which of torch's gates stands at each place of ONNX's."""

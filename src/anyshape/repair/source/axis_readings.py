@@ -16,9 +16,8 @@ from typing import Any
 
 import torch
 
-from anyshape.repair.source.inlined_tables import Definition, inlined_texts
 from anyshape.repair.source.source_sites import Site, Statement
-from anyshape.repair.source.table_texts import table_texts
+from anyshape.repair.source.source_tables import Definition, inlined_texts, table_texts
 from anyshape.repair.source.traced_calls import Followed
 
 _MOST_COMBINED = 48

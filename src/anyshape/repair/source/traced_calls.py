@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from anyshape.modules.frames import is_users
 from anyshape.modules.line_trace import run_traced
+from anyshape.modules.user_code import is_users
 from anyshape.repair.source.source_sites import Site, Sources, Statement
 
 _MOST_ITEMS = 8

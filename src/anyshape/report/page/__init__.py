@@ -2,18 +2,12 @@
 
 Files, in the order in which data flows:
 
-    page_facts       what a page is made of
-    explorer_data    data of the size explorer
-    trees            expressions as JSON, for the page's arithmetic
+    page_facts       what a page is made of: facts, lines of the user's code, safe text
+    explorer_data    data of the size explorer, expressions as JSON
     size_cells       what is known of sizes, as cells of a map
-    charts           maps and bars as SVG
-    page_maps        the charts of a page, with titles
-    graph_map        summary of an ONNX graph
-    page_graph       that graph as rows
-    source_excerpts  lines of the user's code, and fixes as diffs
-    shown_text       names and messages as safe text
+    charts           maps and bars as SVG, with titles
+    graph_map        summary of an ONNX graph, as rows
     page_view        words and rows for the templates
-    render_page      facts -> HTML
+    render_page      facts -> HTML; the page of many models
     comparison_page  the page of two files
-    many_page        the page of many models
 """

@@ -1,4 +1,8 @@
-"""The data of the size explorer: the contract's own expressions, and what is known of sizes."""
+"""The data of the size explorer: the contract's own expressions as JSON, and what is known of sizes.
+
+A number is a text (`"64"`), since JSON has no large integers; everything else is a list: `["dim", "seq"]`, `["//", a, b]`,
+`["<=", a, b]`, `["all", c, ...]`, `["any", c, ...]`, `["not", c]`.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from anyshape.domain import Condition, Dim, Domain, all_of, format_condition, format_expr, format_sizes
+from anyshape.domain import Condition, Dim, Domain, Expr, all_of, format_condition, format_expr, format_sizes
+from anyshape.domain.condition import All, AnyOf, Compare, Not
+from anyshape.domain.expr import Number, Op, Ref
 from anyshape.findings import Severity
 from anyshape.records.contract import Rule, TensorPromise
-from anyshape.records.runs import CostTable
-from anyshape.records.stripping import Benched
+from anyshape.records.runs import Benched, CostTable
 from anyshape.records.verdict import Failure, Verdict
-from anyshape.report.page.page_facts import PageFacts
-from anyshape.report.page.shown_text import shown
-from anyshape.report.page.trees import condition_tree, expr_tree
+from anyshape.report.page.page_facts import PageFacts, shown
 
 _BITS = {"bool": 8, "complex64": 64, "complex128": 128}
 _BEYOND = 2  # how many times the largest compared size a slider of an open dim reaches
@@ -186,3 +189,28 @@ def _bench(benched: Benched | None) -> list[Json]:
         for row in rows
         if row.timing is not None
     ]
+
+
+Tree = str | list[Any]
+
+
+def expr_tree(expr: Expr) -> Tree:
+    """The expression as JSON."""
+    if isinstance(expr, Number):
+        return str(expr.value)
+    if isinstance(expr, Ref):
+        return ["dim", expr.name]
+    if isinstance(expr, Op):
+        return [expr.symbol, *map(expr_tree, expr.args)]
+    raise TypeError(f"not an expression: {expr!r}")
+
+
+def condition_tree(condition: Condition) -> Tree:
+    """The condition as JSON."""
+    if isinstance(condition, Compare):
+        return [condition.op, expr_tree(condition.left), expr_tree(condition.right)]
+    if isinstance(condition, (All, AnyOf)):
+        return ["all" if isinstance(condition, All) else "any", *map(condition_tree, condition.parts)]
+    if isinstance(condition, Not):
+        return ["not", condition_tree(condition.part)]
+    raise TypeError(f"not a condition: {condition!r}")

@@ -1,14 +1,20 @@
-"""Summarize an ONNX graph for the page: choices, loops, custom nodes, operators counted, weights by module."""
+"""Summarize an ONNX graph for the page: choices, loops, custom nodes, operators, weights, and lines of the source, as
+rows.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from anyshape.report.formats import format_bytes
+from anyshape.report.page.page_facts import Excerpt, excerpt_of, source_called
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
 
 _LINE = "anyshape.source"  # the metadata of a node: the line of the user's code that it comes from
 _CHOICES, _LOOPS = ("If",), ("Loop", "Scan", "SequenceMap")
@@ -195,3 +201,50 @@ def _biases_of(weight: ir.Value) -> Iterator[ir.Value]:
             for added, _ in product.outputs[0].uses():
                 if added.op_type == "Add":
                     yield from (value for value in added.inputs if value is not None and value.is_initializer())
+
+
+_MOST_SHOWN_LINES = 60
+_MOST_WEIGHTS = 200
+
+
+def graph_view(model: ir.Model | None) -> dict[str, Any]:
+    """What the page shows of a model; nothing without one."""
+    if model is None:
+        return {"graph": None}
+    graph = map_graph(model)
+    parts_first = set(_lines_of(graph.parts))
+    lines = sorted(graph.lines, key=lambda each: (each[0] not in parts_first, -each[1]))[:_MOST_SHOWN_LINES]
+    places = [*(place for place, _ in lines), *parts_first]
+    ids = {place: f"line-{number}" for number, place in enumerate(dict.fromkeys(places))}
+    counts = dict(graph.lines)
+    return {
+        "graph": graph,
+        "graph_inputs": [value.name or "" for value in model.graph.inputs],
+        "graph_outputs": [value.name or "" for value in model.graph.outputs],
+        "weights": [
+            {"module": row.module, "tensors": row.tensors, "bytes": format_bytes(row.bytes)}
+            for row in graph.weights[:_MOST_WEIGHTS]
+        ],
+        "lines": [
+            {"id": number, "place": place, "nodes": counts.get(place, 0), "excerpt": _excerpt(place)}
+            for place, number in sorted(ids.items(), key=lambda each: _order(each[0]))
+        ],
+        "line_ids": ids,
+    }
+
+
+def _lines_of(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        yield from part.lines
+        for _, _, inside in part.bodies:
+            yield from _lines_of(inside)
+
+
+def _excerpt(place: str) -> Excerpt:
+    source = source_called(place)
+    return Excerpt(place, 0, "", ()) if source is None else excerpt_of(source)
+
+
+def _order(place: str) -> tuple[str, int]:
+    source = source_called(place)
+    return (place, 0) if source is None else (source.file, source.line)

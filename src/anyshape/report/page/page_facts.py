@@ -1,24 +1,28 @@
-"""What a page is made of: one record for an export, a refusal and a check of a file."""
+"""What a page is made of: one record for an export, a refusal and a check; lines of the user's code; text made safe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import linecache
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.domain import Domain
-from anyshape.findings import Finding, Severity
+from anyshape.findings import Finding, Severity, Source
 from anyshape.findings.finding import shorten
 from anyshape.records.captured import Guard, Region
 from anyshape.records.contract import Contract, TensorPromise
 from anyshape.records.export import Attempt, Export
-from anyshape.records.repaired import SourceRepair
-from anyshape.records.runs import Run
-from anyshape.records.stripping import Benched
+from anyshape.records.runs import Benched, Run, SourceRepair
 from anyshape.records.verdict import Verdict
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
 
 Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
 
@@ -158,3 +162,91 @@ def heaviest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Errors, then warnings, then notes."""
     weight = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
     return tuple(sorted(findings, key=lambda finding: weight[finding.severity]))
+
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (marks of direction), surrogate, private, separators
+
+
+def shown(text: str) -> str:
+    r"""The text on one line, with characters that are not seen as escapes: a newline is `\n`, a right-to-left mark `\u200f`."""
+    return "".join(_shown(character, "") for character in text)
+
+
+def shown_lines(value: Any) -> Any:
+    """The same for a text of several lines, whose ends stay; anything but a plain text comes back as it is."""
+    if type(value) is not str:
+        return value
+    return "".join(_shown(character, "\n\t") for character in value)
+
+
+def _shown(character: str, kept: str) -> str:
+    if character in kept or unicodedata.category(character) not in _HIDDEN:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+_AROUND = 3
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Numbered lines of a file; `line` is the one that is meant."""
+
+    file: str
+    line: int
+    function: str
+    lines: tuple[tuple[int, str], ...]
+
+
+def excerpt_of(source: Source) -> Excerpt:
+    """The line with three before and after it; the line alone where its file is not found, or has changed."""
+    for path in _candidates(source.file):
+        lines = linecache.getlines(path)
+        if not 0 < source.line <= len(lines):
+            continue
+        is_same = not source.text or lines[source.line - 1].strip() == source.text.strip()
+        if is_same:
+            first, last = max(1, source.line - _AROUND), min(len(lines), source.line + _AROUND)
+            around = tuple((number, lines[number - 1].rstrip("\n")) for number in range(first, last + 1))
+            return Excerpt(source.file, source.line, source.function, around)
+    alone = ((source.line, source.text),) if source.text else ()
+    return Excerpt(source.file, source.line, source.function, alone)
+
+
+def source_called(place: str) -> Source | None:
+    """The line of a text such as `model.py:7`."""
+    file, _, line = place.rpartition(":")
+    return Source(file, int(line)) if file and line.isdigit() else None
+
+
+def _candidates(file: str) -> Iterator[str]:
+    """Where a file may lie whose path is relative to the current folder, or is its name alone."""
+    linecache.checkcache(file)
+    yield file
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and Path(path).name == Path(file).name:
+            yield path
+
+
+def fix_as_diff(finding: Finding) -> str:
+    """The fix as a unified diff, where it edits lines of the user's code; else ""."""
+    edits = () if finding.remedy is None else finding.remedy.edits
+    diffs = [_diff(source, text) for source, text in edits if source.text]
+    return "".join(diffs)
+
+
+def _diff(source: Source, text: str) -> str:
+    """One line and its new text, with the lines around it where the file is found."""
+    excerpt = excerpt_of(source)
+    before = [line + "\n" for _, line in excerpt.lines]
+    place = next(index for index, (number, _) in enumerate(excerpt.lines) if number == source.line)
+    old = before[place]
+    indent = old[: len(old) - len(old.lstrip())]
+    after = [*before[:place], indent + text.strip() + "\n", *before[place + 1 :]]
+    first = excerpt.lines[0][0]
+    lines = list(unified_diff(before, after, f"a/{source.file}", f"b/{source.file}", n=_AROUND))
+    if not lines:
+        return ""
+    moved = f"@@ -{first},{len(before)} +{first},{len(after)} @@\n"
+    return "".join([*lines[:2], moved, *lines[3:]])

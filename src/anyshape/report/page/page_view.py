@@ -9,13 +9,11 @@ from anyshape.domain import Dim, format_condition, format_sizes, is_always
 from anyshape.findings import Finding, Source
 from anyshape.records.captured import Guard
 from anyshape.records.contract import Contract
-from anyshape.records.export import Attempt
+from anyshape.records.export import Attempt, describe_untried, describe_untried_values
 from anyshape.records.runs import Run
-from anyshape.records.untried_text import describe_untried, describe_untried_values
 from anyshape.records.verdict import Failure, Verdict
 from anyshape.report.page.explorer_data import say_failure, tensor_data
-from anyshape.report.page.page_facts import PageFacts
-from anyshape.report.page.source_excerpts import excerpt_of, fix_as_diff
+from anyshape.report.page.page_facts import PageFacts, excerpt_of, fix_as_diff
 from anyshape.report.text import say_evidence
 
 Json = dict[str, Any]

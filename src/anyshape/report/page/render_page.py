@@ -1,10 +1,11 @@
-"""Facts -> one HTML file. Everything is inside it; a policy in its head forbids the browser to load anything else."""
+"""Facts -> one HTML file with everything inside it, for one model or for many; the browser loads nothing else."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, UsageError
+from anyshape.report.formats import format_bytes
+from anyshape.report.page.charts import maps_view, stages_view
 from anyshape.report.page.explorer_data import explorer_data
-from anyshape.report.page.page_facts import PageFacts
-from anyshape.report.page.page_graph import graph_view
-from anyshape.report.page.page_maps import maps_view, stages_view
+from anyshape.report.page.graph_map import graph_view
+from anyshape.report.page.page_facts import PageFacts, shown, shown_lines
 from anyshape.report.page.page_view import (
     dims_view,
     evidence_view,
@@ -31,10 +33,10 @@ from anyshape.report.page.page_view import (
     untried_view,
     verdict_view,
 )
-from anyshape.report.page.shown_text import shown, shown_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
 
 _SCRIPTS = ("arithmetic.js", "estimates.js", "explorer.js", "page.js")
 _PACKAGES = ("jinja2", "altair", "vl_convert")
@@ -194,3 +196,46 @@ def _version() -> str:
         return metadata.version("anyshape")
     except metadata.PackageNotFoundError:
         return ""
+
+
+_GOOD = ("kept", "narrowed")
+
+
+def render_many(title: str, rows: Sequence[Mapping[str, Any]], *, total: int | None = None, command: str = "") -> str:
+    """A page of many results: `name`, `status` (kept, narrowed, unverified, broken or refused), `said`, `seconds`.
+
+    What else a row may have: `outcome` is the word that is shown in place of the status, `sizes` the number of compared sizes,
+    `dims` what is promised, `memory` in bytes, `text` the whole text behind `said`, and `link` the relative path of a page of
+    its own (other links are left out). `total` is more than the rows are where some are not done.
+    """
+    check_report_packages()
+    plain = [_row(row) for row in rows]
+    kept = sum(row["status"] in _GOOD for row in plain)
+    count = len(rows) if total is None else total
+    others = Counter(row["outcome"] for row in plain if row["status"] not in _GOOD)
+    counts = [("kept", kept), *others.items(), *([("not done", count - len(rows))] if count > len(rows) else [])]
+    status = "kept" if kept == count else "refused"
+    context = {"rows": plain, "counts": counts, "total": count, "status": status, "command": command}
+    return render_template("many.html", title, context)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    status = row["status"] if row["status"] in COLOURS else "refused"
+    return {
+        "name": str(row["name"]),
+        "status": status,
+        "outcome": str(row.get("outcome") or status),
+        "said": str(row.get("said", "")),
+        "text": str(row.get("text") or ""),
+        "sizes": str(row.get("sizes") or ""),
+        "dims": str(row.get("dims") or ""),
+        "seconds": "" if row.get("seconds") is None else f"{row['seconds']:.1f}",
+        "memory": "" if not row.get("memory") else format_bytes(row["memory"]),
+        "link": _relative(str(row.get("link") or "")),
+    }
+
+
+def _relative(link: str) -> str:
+    """The link, unless it leads out of the folder of the page or has a scheme such as javascript."""
+    is_inside = bool(link) and ":" not in link and not link.startswith(("/", "\\")) and ".." not in link
+    return link if is_inside else ""

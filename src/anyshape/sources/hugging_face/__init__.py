@@ -2,15 +2,8 @@
 
 Files, in the order in which data flows:
 
-    kind              the story: name -> files
-    snapshots         PATH_OR_ID -> a folder
-    loaded_models     that folder -> config, class, weights
-    tasks             task -> class
-    config_facts      numbers of inputs, from the config
-    input_plan        inputs as a table: name, axes, kind of values
-    single_models     models of one file
-    decoders          decoders with a cache
-    encoder_decoders  encoder, first step, next steps
-    named_calls       modules whose inputs and outputs have the clients' names
-    companions        config and tokenizer beside the file
+    kind           the story: name -> files; models of one file
+    loaded_models  PATH_OR_ID -> a folder -> config, class, weights; files beside the model
+    input_plan     inputs as a table, numbers from the config, modules with the clients' names
+    decoders       decoders with a cache; encoder, first step, next steps
 """

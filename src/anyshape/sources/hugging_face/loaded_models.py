@@ -1,8 +1,12 @@
-"""A model of transformers from a folder: its config, its class, and its weights or random ones."""
+"""`PATH_OR_ID` -> a folder -> config, class and weights of a model of transformers; and the files that clients need
+beside it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +14,103 @@ from typing import Any
 
 import torch
 
-import anyshape.sources.unusable_sources as say
+import anyshape.sources.source as say
 from anyshape.findings import UsageError
-from anyshape.sources.hugging_face.snapshots import find_folder, read_settings
-from anyshape.sources.hugging_face.tasks import TASKS
 from anyshape.sources.source import SourceOptions
+
+_SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja")
+_SAFETENSORS, _PICKLED = ("*.safetensors",), ("pytorch_model*.bin",)
+_CODE = ("*.py",)
+_NOT_HERE = ("onnx/*", "openvino/*", "*/*")
+
+
+def find_folder(text: str, options: SourceOptions) -> Path:
+    """The folder with a config.json. Raises UsageError where there is none."""
+    name = f"hf:{text}"
+    folder = Path(text).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise UsageError(say.model_not_found(name, "the folder has no config.json.", "name the folder with it."))
+        return folder
+    is_path = text.startswith((".", "/", "~", "\\")) or text.count("/") > 1 or not text
+    if is_path:
+        raise UsageError(say.model_not_found(name, f"there is no folder {text!r}.", "check the path."))
+    return _fetched(text, options)
+
+
+def _fetched(name: str, options: SourceOptions) -> Path:
+    """The folder of a repository's files in the cache: settings, then weights, safetensors before any other form."""
+    wanted = [*_SETTINGS, *(_CODE if options.trust_remote_code else ())]
+    folder = _download(name, wanted)
+    if not (folder / "config.json").is_file():
+        raise UsageError(say.model_not_found(f"hf:{name}", "the repository has no config.json."))
+    if options.config_only:
+        return folder
+    folder = _download(name, [*wanted, *_SAFETENSORS])
+    if not any(folder.glob("*.safetensors")):
+        folder = _download(name, [*wanted, *_PICKLED])
+    return folder
+
+
+def _download(name: str, patterns: list[str]) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    text = f"hf:{name}"
+    try:
+        return Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns=list(_NOT_HERE)))
+    except LocalEntryNotFoundError as error:
+        why = "it is no folder, it is not in the cache, and the hub cannot be reached (or HF_HUB_OFFLINE is set)."
+        fix = f"on a machine with a network: hf download {name}"
+        raise UsageError(say.model_not_found(text, why, fix)) from error
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+        why = f"it is no folder, and the hub says: {str(error).strip().partition(chr(10))[0]}"
+        raise UsageError(
+            say.model_not_found(text, why, "check the id; for a private or gated one: hf auth login")
+        ) from error
+
+
+def read_settings(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON file of the folder; empty where there is none."""
+    try:
+        found = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise UsageError(say.source_raises(f"hf:{folder}", f"reading {name} of", error)) from error
+    return found if isinstance(found, dict) else {}
+
+
+WITH_PAST = "-with-past"
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "feature-extraction": ("AutoModel",),
+    "fill-mask": ("AutoModelForMaskedLM",),
+    "text-classification": ("AutoModelForSequenceClassification",),
+    "token-classification": ("AutoModelForTokenClassification",),
+    "question-answering": ("AutoModelForQuestionAnswering",),
+    "text-generation": ("AutoModelForCausalLM",),
+    "text-generation-with-past": ("AutoModelForCausalLM",),
+    "text2text-generation": ("AutoModelForSeq2SeqLM",),
+    "text2text-generation-with-past": ("AutoModelForSeq2SeqLM",),
+    "automatic-speech-recognition": ("AutoModelForCTC", "AutoModelForSpeechSeq2Seq"),
+    "automatic-speech-recognition-with-past": ("AutoModelForSpeechSeq2Seq",),
+    "audio-classification": ("AutoModelForAudioClassification",),
+    "audio-frame-classification": ("AutoModelForAudioFrameClassification",),
+    "audio-xvector": ("AutoModelForAudioXVector",),
+    "image-classification": ("AutoModelForImageClassification",),
+    "image-segmentation": ("AutoModelForSemanticSegmentation", "AutoModelForImageSegmentation"),
+    "object-detection": ("AutoModelForObjectDetection",),
+    "depth-estimation": ("AutoModelForDepthEstimation",),
+    "zero-shot-image-classification": ("AutoModelForZeroShotImageClassification",),
+}
+"""Task -> the automatic classes that may do it, in the order in which they are tried."""
+
+
+def has_cache(task: str | None) -> bool:
+    """Whether a generating model gets its cache: by default, or where the task's name says so."""
+    return task is None or task.endswith(WITH_PAST)
+
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _POOLER = "pooler."
@@ -139,3 +235,28 @@ def _without_bars() -> Iterator[None]:
     finally:
         if was_enabled:
             logging.enable_progress_bar()
+
+
+_COPIED = (
+    "config.json",
+    "generation_config.json",
+    "*token*.json",
+    "vocab*",
+    "merges.txt",
+    "normalizer.json",
+    "*.model",
+    "*.jinja",
+    "*processor_config.json",
+)
+
+
+def write_companions(loaded: LoadedModel, folder: Path) -> None:
+    """Copy the files of the model's folder that are no weights; make what a generating model lacks of them."""
+    patterns = (*_COPIED, *(("*.py",) if loaded.options.trust_remote_code else ()))
+    for pattern in patterns:
+        for path in sorted(loaded.folder.glob(pattern)):
+            if path.is_file():
+                shutil.copyfile(path, folder / path.name)
+    has_none = not (folder / "generation_config.json").exists()
+    if has_none and getattr(loaded.model, "generation_config", None) is not None:
+        loaded.model.generation_config.save_pretrained(folder)

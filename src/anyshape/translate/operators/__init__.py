@@ -5,11 +5,9 @@ torch's and up to which version it was seen, so that it can go when torch's own 
 
 Files, in the order in which data flows:
 
-    size_values        functions that all translations use
-    loop_nodes         Loop and If with bodies written like translations
+    size_values        functions that all translations use; Loop and If with bodies written like translations
     elementwise        functions of each element
-    angles             atan2, angle
-    limits_of_floats   NaN and infinities: clamp, sign, pow, ...
+    limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
     integers           divisions that round, gcd, shifts
     special_functions  orthogonal polynomials, zeta, normal distribution
     bessel             Bessel functions, Chebyshev series
@@ -17,18 +15,15 @@ Files, in the order in which data flows:
     reducing           reductions and running sums along an axis
     searching          search by halving, order statistics
     sorting            sort, count, unique
-    ranges             arange, repeat, nonzero
+    ranges             arange, repeat, nonzero; random operators; roll and pad
     scattering         scatter, diagonals, strides
-    shifting           roll and pad
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
     interpolating      upsample, grid_sampler
     fourier            fft, istft
-    products           products and distances of matrices
+    products           products and distances of matrices, attention
     linalg             solve, inverse, determinant
     factors            triangular factors, reflections
-    attention          scaled_dot_product_attention
-    drawing            random operators
 """
 
 from __future__ import annotations
@@ -44,12 +39,9 @@ Translation = Callable[..., Any]
 
 
 FILES = (
-    "angles",
-    "attention",
     "bessel",
     "complex_numbers",
     "convolution",
-    "drawing",
     "elementwise",
     "factors",
     "fourier",
@@ -63,8 +55,6 @@ FILES = (
     "reducing",
     "scattering",
     "searching",
-    "shifting",
-    "size_values",
     "sorting",
     "special_functions",
 )
@@ -97,7 +87,7 @@ DECOMPOSED = (
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
     from anyshape.leaves.define import without_types
-    from anyshape.leaves.grouped import grouped_mm
+    from anyshape.leaves.own_operators import grouped_mm
 
     table = _collect("TRANSLATIONS")
     return {**_by_overload(table), grouped_mm: without_types(table["_grouped_mm"])}
@@ -106,7 +96,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 def complex_translations() -> dict[OpOverload, Translation]:
     """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
     from anyshape.leaves.define import without_types
-    from anyshape.leaves.spectra import istft
+    from anyshape.leaves.signal_windows import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
     return {**_by_overload(table), istft: without_types(table["istft"])}

@@ -23,8 +23,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.linalg import identities, same_batch, substitute, turn
-from anyshape.translate.operators.loop_nodes import Values, repeat
-from anyshape.translate.operators.size_values import as_scalar, constant, count_up, dtype_of, ints, rank
+from anyshape.translate.operators.size_values import Values, as_scalar, constant, count_up, dtype_of, ints, rank, repeat
 
 _INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
 _TERMS = 18

@@ -24,8 +24,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loop_nodes import Values, repeat
-from anyshape.translate.operators.size_values import NARROW, as_scalar, constant, dtype_of
+from anyshape.translate.operators.size_values import NARROW, Values, as_scalar, constant, dtype_of, repeat
 
 Other = ir.Value | float
 

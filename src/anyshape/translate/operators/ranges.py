@@ -1,4 +1,4 @@
-"""Ranges of numbers, repetitions, and places of elements that are not zero.
+"""Tensors made or moved along an axis: ranges, repetitions, random numbers, roll and pad.
 
 aten::arange of floats: as many numbers as torch counts in double precision, each computed there.
 
@@ -8,20 +8,30 @@ Of integers, it is theirs.
 aten::repeat_interleave by a number, which may be a size, and aten::nonzero_static.
 
 torch.onnx (to 2.13) repeats by 1 where the number is a size, and has no nonzero_static.
-"""
 
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
+torch.onnx (to 2.13) writes Dropout and Bernoulli, of which onnxruntime (to 1.31) seeds a new generator in each run: the first
+element is nearly the same each time. It has no translation of uniform and randperm.
+
+aten::roll, also by amounts that are sizes, and on axes without elements.
+
+torch.onnx (to 2.13) takes constant amounts only. An element moves from place i to (i + shift) mod n.
+
+aten::pad that wraps round, and padding by a negative number beside a mode: each axis reads the places it shows.
+
+ONNX has "wrap" since opset 19, and onnxruntime (1.31) refuses it without elements, as it does "edge" where a negative
+number takes the whole axis. torch.onnx's own translation (to 2.13) is used for all else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.size_values import (
+    WHOLE,
     Size,
     as_scalar,
     as_vector,
@@ -31,7 +41,14 @@ from anyshape.translate.operators.size_values import (
     positive,
     rank,
     shape_of,
+    size_scalar,
+    size_vector,
+    slice_axis,
+    static_size,
 )
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
 
 _DOUBLE, _INT64 = ir.DataType.DOUBLE, ir.DataType.INT64
 Bound = ir.Value | float
@@ -113,10 +130,125 @@ def translate_nonzero_static(x: ir.Value, *, size: Size, fill_value: int = -1) -
     return op.Pad(cut, op.Concat(ints(0, 0), missing, ints(0), axis=0), constant(fill_value, ir.DataType.INT64))
 
 
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+_FLOAT = ir.DataType.FLOAT
+
+
+def translate_native_dropout(x: ir.Value, p: float, train: bool | None = True) -> tuple[ir.Value, ir.Value]:
+    """An element is kept where a number of [0, 1) is at least p."""
+    if train is False or p == 0.0:
+        return op.Identity(x), op.CastLike(op.Expand(op.Constant(value_float=1.0), op.Shape(x)), _true())
+    kept = op.GreaterOrEqual(_uniform(x), op.Constant(value_float=float(p)))
+    scale = 0.0 if p >= 1.0 else 1.0 / (1.0 - p)
+    return op.Mul(op.Mul(x, op.CastLike(kept, x)), op.CastLike(op.Constant(value_float=scale), x)), kept
+
+
+def translate_dropout(x: ir.Value, p: float, train: bool) -> ir.Value:
+    return translate_native_dropout(x, p, train)[0]
+
+
+def translate_bernoulli(p: ir.Value, generator: Any = None) -> ir.Value:
+    return op.CastLike(op.Less(_uniform(p), op.Cast(p, to=_FLOAT)), p)
+
+
+def translate_bernoulli_p(x: ir.Value, p: float = 0.5, generator: Any = None) -> ir.Value:
+    return op.CastLike(op.Less(_uniform(x), op.Constant(value_float=float(p))), x)
+
+
+def translate_uniform(x: ir.Value, low: float = 0.0, high: float = 1.0, generator: Any = None) -> ir.Value:
+    return op.CastLike(op.RandomUniformLike(x, low=float(low), high=float(high), dtype=_FLOAT), x)
+
+
+def translate_randperm(n: Size, **_: Any) -> ir.Value:
+    """The order that sorts n random numbers."""
+    length = as_vector(n)
+    noise = _uniform(op.Expand(op.Constant(value_float=0.0), length))
+    return op.TopK(noise, length)[1]
+
+
+def _uniform(like: ir.Value) -> ir.Value:
+    return op.RandomUniformLike(like, low=0.0, high=1.0, dtype=_FLOAT)
+
+
+def _true() -> ir.Value:
+    return op.Cast(ints(1), to=ir.DataType.BOOL)
+
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+
+def translate_roll(x: ir.Value, shifts: Sequence[Size], dims: Sequence[int] = ()) -> ir.Value:
+    if rank(x) == 0:
+        return op.Identity(x)
+    if not dims:
+        flat = _roll_axis(op.Reshape(x, ints(-1)), shifts[0], 0, None, op.Size(x))
+        return op.Reshape(flat, op.Shape(x))
+    for shift, dim in zip(shifts, dims, strict=True):
+        axis = positive(dim, rank(x))
+        x_size = static_size(x, axis)
+        rolled = _roll_axis(x, shift, axis, x_size, size_vector(x, axis))
+        rolled.shape, rolled.type = x.shape, x.type
+        x = rolled
+    return x
+
+
+def _roll_axis(x: ir.Value, shift: Size, axis: int, known_size: int | None, size: ir.Value) -> ir.Value:
+    """`x` cut in two, the parts exchanged."""
+    if isinstance(shift, int) and known_size is not None:
+        cut: Size = -shift % known_size if known_size else 0
+    elif isinstance(shift, int) and shift in (1, -1):
+        cut = -shift  # a slice that starts at -1 is the last element, whatever the size
+    else:
+        # Never 0, by which one may not divide.
+        divisor = op.Max(as_vector(size), ints(1))
+        cut = op.Mod(op.Neg(as_vector(shift)), divisor)
+    return op.Concat(slice_axis(x, cut, WHOLE, axis), slice_axis(x, 0, cut, axis), axis=axis)
+
+
+def translate_pad(x: ir.Value, pad: Sequence[Size], mode: str = "constant", value: float | None = None) -> ir.Value:
+    from onnxscript.function_libs.torch_lib.ops.nn import aten_pad
+
+    has_negative = any(isinstance(size, int) and size < 0 for size in pad)
+    if mode == "constant" or (mode != "circular" and not has_negative):
+        return aten_pad(x, pad, mode, value)
+    for number in range(len(pad) // 2):
+        axis = rank(x) - 1 - number
+        before, after = pad[2 * number], pad[2 * number + 1]
+        if before == 0 and after == 0:
+            continue
+        read = op.Gather(x, _places(size_scalar(x, axis), before, after, mode), axis=axis)
+        # Other axes are as they were; this one is not read again.
+        read.type, read.shape = x.type, x.shape
+        x = read
+    return x
+
+
+def _places(size: ir.Value, before: Size, after: Size, mode: str) -> ir.Value:
+    one = constant(1, ir.DataType.INT64)
+    shown = op.Range(op.Neg(as_scalar(before)), op.Add(size, as_scalar(after)), one)
+    if mode == "circular":
+        return op.Mod(shown, size)
+    last = op.Sub(size, one)
+    if mode == "replicate":
+        return op.Max(op.Min(shown, last), constant(0, ir.DataType.INT64))
+    return op.Sub(last, op.Abs(op.Sub(last, op.Abs(shown))))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "repeat_interleave.self_int": translate_repeat_interleave,
     "nonzero_static": translate_nonzero_static,
     "arange": translate_arange,
     "arange.start": translate_arange_start,
     "arange.start_step": translate_arange_step,
+    "bernoulli": translate_bernoulli,
+    "bernoulli.p": translate_bernoulli_p,
+    "dropout": translate_dropout,
+    "native_dropout": translate_native_dropout,
+    "randperm": translate_randperm,
+    "uniform": translate_uniform,
+    "roll": translate_roll,
+    "pad": translate_pad,
 }

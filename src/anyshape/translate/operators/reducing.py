@@ -25,9 +25,10 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loop_nodes import Values, accumulate
 from anyshape.translate.operators.size_values import (
     Size,
+    Values,
+    accumulate,
     along,
     constant,
     count_up,

@@ -21,10 +21,10 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.loop_nodes import Values, repeat
 from anyshape.translate.operators.size_values import (
     POWERS_OF_TWO,
     Size,
+    Values,
     as_scalar,
     as_vector,
     constant,
@@ -34,6 +34,7 @@ from anyshape.translate.operators.size_values import (
     ints,
     positive,
     rank,
+    repeat,
     size_vector,
     static_size,
 )

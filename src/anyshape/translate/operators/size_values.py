@@ -1,4 +1,4 @@
-"""Functions that all translations use: sizes, axes and constants as ONNX values.
+"""Functions that all translations use: sizes, axes and constants as ONNX values, and `Loop` and `If` with bodies.
 
 A size in an ATen argument is a Python int or a scalar ONNX value; both are taken wherever `Size` stands. Values that an
 ONNX operator gave have no dtype yet, so constants beside them are made with the dtype that is wanted.
@@ -8,18 +8,21 @@ and full in double precision, and full, zeros and ones of complex numbers.
 
 torch.onnx (to 2.13) takes every scalar for a constant, copies what should be broadcast as it is, and makes a double of a
 number that went through single precision.
-"""
 
-# mypy: disable-error-code="no-any-return"
-# onnxscript has no types.
+A body's calls of `op` go to a recorder of their own. What it uses of the graph around it is used by reference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
+import onnxscript.evaluator
 from onnxscript import opset18 as op
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
 
 Size = int | ir.Value
 
@@ -153,94 +156,97 @@ def _bound(dtype: ir.DataType, *, highest: bool) -> Any:
     return int(info.max if highest else info.min)
 
 
-_HALF = 0.5
-_DOUBLE = ir.DataType.DOUBLE
-_COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: _DOUBLE}
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
 
 
-def by_scalar(name: str) -> Callable[..., Any]:
-    """`Mul`, `Add` or `Sub`, in the tensor's own dtype: where another is wanted, torch has converted the tensor before."""
-
-    def translate(x: ir.Value, other: ir.Value | float, alpha: ir.Value | float = 1) -> ir.Value:
-        if not isinstance(other, ir.Value) and not isinstance(alpha, ir.Value):
-            from onnxscript.function_libs.torch_lib.ops import core
-
-            theirs = getattr(core, f"aten_{name.lower()}_scalar")
-            return theirs(x, other) if name == "Mul" else theirs(x, other, alpha=alpha)
-        number = _as_dtype(other, x)
-        if isinstance(alpha, ir.Value) or alpha != 1:
-            number = op.Mul(number, _as_dtype(alpha, x))
-        return getattr(op, name)(x, number)
-
-    return translate
+Values = Sequence[ir.Value]
 
 
-def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
-    if not isinstance(exponent, ir.Value):
-        from onnxscript.function_libs.torch_lib.ops import core
-
-        # torch takes the square root, NaN for -inf; of float16 the power, inf for -inf.
-        takes_root = dtype_of(x).is_floating_point() and dtype_of(x) != ir.DataType.FLOAT16
-        if exponent == _HALF and takes_root:
-            return op.Sqrt(x)
-        if exponent == -_HALF and takes_root:
-            return op.Reciprocal(op.Sqrt(x))
-        return core.aten_pow_tensor_scalar(x, exponent)
-    return op.Pow(x, _as_dtype(exponent, x))
-
-
-def _as_dtype(number: ir.Value | float, x: ir.Value) -> ir.Value:
-    return op.Cast(number, to=dtype_of(x)) if isinstance(number, ir.Value) else constant(number, dtype_of(x))
-
-
-def translate_scalar_tensor(number: ir.Value | float, *, dtype: int | None = None, **unused: Any) -> ir.Value:
-    from onnxscript.function_libs.torch_lib.ops import core
-
-    wanted = ir.DataType.FLOAT if dtype in (None, -1) else dtype
-    return core.aten_scalar_tensor(_exact(number, wanted), dtype=wanted)
+def repeat(
+    count: Size,
+    states: Sequence[tuple[ir.Value, ir.DataType]],
+    body: Callable[..., Values],
+    collected: int = 0,
+) -> Values:
+    """`body(number of the round, *states)` gives the new states, then `collected` values that are stacked on axis 0."""
+    number, goes_on = _value("number", ir.DataType.INT64), _value("goes_on", ir.DataType.BOOL)
+    number.shape = goes_on.shape = ir.Shape([])
+    current = [_value(f"state_{place}", dtype) for place, (_, dtype) in enumerate(states)]
+    nodes, results = _record(lambda: [op.Identity(goes_on), *body(number, *current)])
+    graph = _graph("loop", [number, goes_on, *current], results, nodes)
+    node = ir.node(
+        "Loop",
+        [as_scalar(count), constant(True, ir.DataType.BOOL), *(value for value, _ in states)],
+        {"body": graph},
+        num_outputs=len(states) + collected,
+    )
+    onnxscript.evaluator.default().nodes.append(node)  # torch.onnx's recorder; its own `Loop` has but one output
+    return node.outputs
 
 
-def translate_full(size: Any, number: ir.Value | complex, *, dtype: int | None = None, **unused: Any) -> ir.Value:
-    from onnxscript.function_libs.torch_lib.ops import core
-
-    shape = size if isinstance(size, ir.Value) else ints(*size)
-    if dtype in (None, -1) and isinstance(number, complex):
-        dtype = ir.DataType.COMPLEX64
-    if dtype in _COMPLEX and not isinstance(number, ir.Value):
-        pair = constant([complex(number).real, complex(number).imag], _COMPLEX[ir.DataType(dtype)])
-        return op.Expand(pair, op.Concat(shape, ints(2), axis=0))
-    wanted = -1 if dtype is None else dtype
-    return core.aten_full(shape, _exact(number, wanted), dtype=wanted)
-
-
-def filled(number: int) -> Callable[..., Any]:
-    """`zeros` or `ones`."""
-
-    def translate(size: Any, *, dtype: int | None = None, **unused: Any) -> ir.Value:
-        return translate_full(size, number, dtype=ir.DataType.FLOAT if dtype in (None, -1) else dtype)
-
-    return translate
+def choose(
+    condition: ir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], outputs: int = 1
+) -> Values:
+    """One of two ways, by a condition that is known at run time."""
+    branches = {}
+    for name, way in (("then_branch", then), ("else_branch", otherwise)):
+        nodes, results = _record(way)
+        branches[name] = _graph(name, [], results, nodes)
+    node = ir.node("If", [condition], branches, num_outputs=outputs)
+    onnxscript.evaluator.default().nodes.append(node)
+    return node.outputs
 
 
-def _exact(number: ir.Value | complex, dtype: int | None) -> ir.Value | complex:
-    return constant(number, ir.DataType.DOUBLE) if isinstance(number, float) and dtype == _DOUBLE else number
+def accumulate(
+    states: Sequence[tuple[ir.Value, ir.DataType]],
+    axis: int,
+    size: Size,
+    of_rank: int,
+    combine: Callable[[Values, Values], Values],
+) -> Values:
+    """Every prefix of an axis combined: combine(combine(x0, x1), x2) ... for a `combine` that is associative.
+
+    Each round combines what lies twice as far apart as in the round before: log2(size) rounds over the whole tensor.
+    """
+    places = count_up(size)
+
+    def double(width: ir.Value, current: Values) -> Values:
+        earlier = op.Max(op.Sub(places, width), constant(0, ir.DataType.INT64))
+        has_earlier = along(op.GreaterOrEqual(places, width), axis, of_rank)
+        combined = combine([op.Gather(value, earlier, axis=axis) for value in current], current)
+        return [op.Where(has_earlier, new, old) for new, old in zip(combined, current, strict=True)]
+
+    if isinstance(size, int):
+        current: Values = [value for value, _ in states]
+        width = 1
+        while width < size:
+            current = double(as_scalar(width), current)
+            width *= 2
+        return [op.Identity(value) for value in current]
+    width_state = (as_scalar(1), ir.DataType.INT64)
+    doubled = repeat(
+        count_halvings(size),
+        [width_state, *states],
+        lambda number, width, *current: [op.Add(width, width), *double(width, current)],
+    )
+    return doubled[1:]
 
 
-def translate_copy(x: ir.Value, src: ir.Value, non_blocking: bool = False) -> ir.Value:
-    same_dtype = src if src.dtype == dtype_of(x) else op.Cast(src, to=dtype_of(x))
-    if x.shape is not None and src.shape is not None and x.shape == src.shape:
-        return op.Identity(same_dtype)
-    return op.Expand(same_dtype, op.Shape(x))
+def _record(build: Callable[[], Values]) -> tuple[list[ir.Node], Values]:
+    outer = onnxscript.evaluator.default()
+    inner = type(outer)(outer.opset, {})
+    with onnxscript.evaluator.default_as(inner):
+        results = [op.Identity(result) for result in build()]  # an output must be made inside
+    return inner.nodes, results
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "scalar_tensor": translate_scalar_tensor,
-    "full": translate_full,
-    "zeros": filled(0),
-    "ones": filled(1),
-    "copy": translate_copy,
-    "mul.Scalar": by_scalar("Mul"),
-    "add.Scalar": by_scalar("Add"),
-    "sub.Scalar": by_scalar("Sub"),
-    "pow.Tensor_Scalar": translate_pow,
-}
+def _graph(name: str, inputs: Values, outputs: Values, nodes: Sequence[ir.Node]) -> ir.Graph:
+    graph = ir.Graph(inputs, outputs, nodes=nodes, name=name)
+    for number, value in enumerate([*inputs, *(output for node in nodes for output in node.outputs)]):
+        value.name = f"{name}_{number}"  # a name of the graph around it would hide that value from ONNX
+    return graph
+
+
+def _value(name: str, dtype: ir.DataType) -> ir.Value:
+    return ir.Value(name=name, type=ir.TensorType(dtype))

@@ -28,8 +28,7 @@ from onnxscript import opset18 as op
 
 from anyshape.translate.operators.bessel import DOUBLE, fit, number
 from anyshape.translate.operators.elementwise import translate_digamma, translate_erfinv
-from anyshape.translate.operators.loop_nodes import Values, repeat
-from anyshape.translate.operators.size_values import as_scalar, constant, dtype_of
+from anyshape.translate.operators.size_values import Values, as_scalar, constant, dtype_of, repeat
 
 Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
 

@@ -3,12 +3,10 @@
 Files, in the order in which data flows:
 
     locate_fault   a failing trial -> the node at fault, or None
-    opened         the graph as one list of nodes
-    shown          inner values of the file
+    opened         the graph as one list of nodes, and the user's line behind each
     module_values  every tensor that the module computes
     find           the first node whose value the module does not compute
     size_facts     which values are sizes, and which of them is frozen
-    lines          the user's line behind a node
 """
 
 from anyshape.verify.locate.locate_fault import locate

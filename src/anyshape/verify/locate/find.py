@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.records.verdict import Fault
-from anyshape.runtime.dtypes import Array, dtype_of_ort_type
+from anyshape.runtime.child_messages import Array, dtype_of_ort_type
 from anyshape.verify.compare import OutputRule, compare_outputs
 from anyshape.verify.locate.module_values import KnownValues, is_one_number, union
 from anyshape.verify.locate.opened import LOOPS, FileNode

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
+from anyshape.runtime.child_messages import Array
 from anyshape.runtime.custom_node_plan import subgraphs
-from anyshape.runtime.dtypes import Array
-from anyshape.verify.asking import file_bytes
 from anyshape.verify.compare import compare_arrays
 from anyshape.verify.edge_values import edge_called, with_values
+from anyshape.verify.file_copies import Given, Stopped, every_node, gives_tensors, load_named, show
 from anyshape.verify.locate.find import (
     Seen,
     first_out_of_shape,
@@ -27,18 +27,21 @@ from anyshape.verify.locate.find import (
     first_wrong_constant,
     judge,
 )
-from anyshape.verify.locate.lines import find_wrong_weights, line_in_file, line_in_run, may_be_folded
 from anyshape.verify.locate.module_values import KnownValues, watch
 from anyshape.verify.locate.opened import (
     LOOPS,
     FileNode,
+    ancestors,
+    find_wrong_weights,
     first_doubtful_turn,
+    line_in_file,
+    line_in_run,
     list_nodes,
+    may_be_folded,
     open_branches,
     open_loops,
     take_other_side,
 )
-from anyshape.verify.locate.shown import Given, Stopped, every_node, gives_tensors, load_named, show
 from anyshape.verify.locate.size_facts import (
     Roles,
     Told,
@@ -48,7 +51,7 @@ from anyshape.verify.locate.size_facts import (
     maker_of_sizes,
 )
 from anyshape.verify.reference import CallInputs
-from anyshape.verify.request import VerifyRequest
+from anyshape.verify.request import VerifyRequest, file_bytes
 
 _LOCATABLE = (FailureKind.DIFFERS, FailureKind.RAISED, FailureKind.REJECTED)
 _MOST_BYTES = 1 << 30
@@ -241,19 +244,9 @@ def _at_the_inner_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: s
 
 def _before(scene: _Scene, model: Any, nodes: list[FileNode], stop: FileNode) -> Seen:
     """What the nodes give on which this one depends. Raises Stopped."""
-    before = _ancestors(nodes, stop)
+    before = ancestors(nodes, stop)
     names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
     return _seen(scene, model, nodes, show(model, names, scene.given) if names else {})
-
-
-def _ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
-    needed = set(stop.reads)
-    found: list[FileNode] = []
-    for node in reversed(nodes[: nodes.index(stop)]):
-        if needed.intersection(node.gives):
-            needed.update(node.reads)
-            found.append(node)
-    return found[::-1]
 
 
 def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode, is_origin: bool = False) -> Located:

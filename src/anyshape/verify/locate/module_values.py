@@ -25,8 +25,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.findings import Source
 from anyshape.intercept.patching import without_fused_layers
-from anyshape.modules.frames import is_users, make_source
-from anyshape.runtime.dtypes import EXTENDED, Array
+from anyshape.modules.user_code import is_users, make_source
+from anyshape.runtime.child_messages import EXTENDED, Array
 from anyshape.verify.compare import OutputRule, compare_arrays, is_float
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.tensors import to_array

@@ -1,4 +1,4 @@
-"""A file's graph as one list of nodes, also where branches and loops lie in it.
+"""A file's graph as one list of nodes, also where branches and loops lie in it; and the user's line behind a node.
 
 If(c){...}      ->  the nodes of the side that is taken for these inputs
 Scan/Loop{...}  ->  its inner nodes before it; their values, turn by turn, become outputs of it
@@ -8,15 +8,22 @@ Only a copy is changed, and only to be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import linecache
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from anyshape.runtime.dtypes import Array
-from anyshape.verify.bfloat16_copy import copied
-from anyshape.verify.locate.shown import Given, Stopped, gives_tensors, names_used, show
+from anyshape.findings import Source
+from anyshape.modules.user_code import source_of_stack_text
+from anyshape.runtime.child_messages import Array
+from anyshape.verify.file_copies import Given, Stopped, copied, gives_tensors, names_used, show
+from anyshape.verify.locate.module_values import KnownValues
+from anyshape.verify.tensors import to_array
 
 _DEEPEST = 6
 _NO_TURN = 1 << 30
@@ -188,3 +195,76 @@ def first_doubtful_turn(
         if name in values and values[name].ndim and len(values[name]) > turn:
             plain[name] = np.asarray(values[name][turn])
     return plain
+
+
+_OURS = "anyshape.source"
+_TORCH = "pkg.torch.onnx.stack_trace"
+
+
+def line_in_file(node: Any) -> Source | None:
+    """The line that a node's metadata or doc string names."""
+    told = {entry.key: entry.value for entry in node.metadata_props}
+    if _OURS in told:
+        file, _, line = told[_OURS].rpartition(":")
+        return Source(file, int(line), text=linecache.getline(str(Path(file).absolute()), int(line)).strip())
+    return source_of_stack_text(told.get(_TORCH) or node.doc_string)
+
+
+def line_in_run(node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Source | None:
+    """The line that took what the node takes, or what it gives, and made of it what the file does not have."""
+    for names in (node.reads, node.gives):
+        taken = {step for name in names if name in values for step in known.find_all(values[name])}
+        following = (step for step in known.steps if taken.intersection(step.takes) and step.source is not None)
+        missing = next((step for step in following if not _has(values.values(), step.value, known)), None)
+        if missing is not None:
+            return missing.source
+    return None
+
+
+def _has(values: Iterable[Array], wanted: Array, known: KnownValues) -> bool:
+    return any(value.shape == wanted.shape and known.is_same(wanted, value) for value in values)
+
+
+_SEPARATORS = re.compile(r"\W|_")
+
+
+def find_wrong_weights(model: Any, module: torch.nn.Module) -> frozenset[str]:
+    """The names in the file. A weight that was stored under a name of the exporter's own is not looked at."""
+    from onnx import numpy_helper
+
+    known = {_plain(name): tensor for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+    wrong = []
+    for stored in model.graph.initializer:
+        tensor = known.get(_plain(stored.name))
+        if tensor is not None and not _is_same(numpy_helper.to_array(stored), tensor):
+            wrong.append(stored.name)
+    return frozenset(wrong)
+
+
+def may_be_folded(module: torch.nn.Module) -> bool:
+    """Whether an exporter may have folded a normalization into the weights of what stands before it."""
+    return any(isinstance(each, torch.nn.modules.batchnorm._NormBase) for each in module.modules())
+
+
+def _is_same(stored: Any, tensor: torch.Tensor) -> bool:
+    """Half precision is rounded here and there; anything beyond that is another number."""
+    if tuple(stored.shape) != tuple(tensor.shape):
+        return False
+    expected = to_array(tensor)
+    if expected.dtype.kind not in "fiub" or stored.dtype.kind not in "fiub":
+        return True
+    return bool(np.allclose(stored.astype(np.float64), expected.astype(np.float64), rtol=1e-6, equal_nan=True))
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name)
+
+
+def ancestors(nodes: list[FileNode], stop: FileNode) -> list[FileNode]:
+    needed = set(stop.reads)
+    found: list[FileNode] = []
+    for node in reversed(nodes[: nodes.index(stop)]):
+        if needed.intersection(node.gives):
+            needed.update(node.reads)
+            found.append(node)
+    return found[::-1]

@@ -18,7 +18,7 @@ import numpy as np
 
 from anyshape.domain import Expr, Sizes, evaluate, parse_expr
 from anyshape.findings import AnyshapeError
-from anyshape.runtime.dtypes import Array
+from anyshape.runtime.child_messages import Array
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.size_annotations import SIZES
 
