@@ -10,7 +10,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
-from anyshape.intercept.fake_tensor_cache import small_cache_checks
+from anyshape.intercept.quick_tracing import small_cache_checks
 
 
 class Layers(nn.Module):

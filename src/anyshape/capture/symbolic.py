@@ -24,11 +24,10 @@ from anyshape.capture.layout_conditions import LayoutConditions, layout_conditio
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
-from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated
+from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated, small_cache_checks
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from random import Random
 
 from anyshape.domain import (
@@ -26,8 +25,6 @@ from anyshape.domain import (
     Undecided,
     find_point,
     holds,
-    negate,
-    smallest_point,
 )
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.limits import LITTLE
@@ -206,32 +203,6 @@ def _steps(end: int) -> Iterator[int]:
     while size <= end:
         yield from (value for value in (size + 1, size + size // 2) if value <= end)
         size *= 2
-
-
-def points_beyond(
-    domain: Domain, rules: Sequence[Condition], captured: Sequence[Condition], allowed: Callable[[Sizes], bool]
-) -> Iterator[Sizes]:
-    """Points that show which conditions of captures are rules.
-
-    Where the rules hold and a condition that is none of them does not: one may have been missed. Then where a rule does
-    not hold, but as many other conditions as can: the module may refuse for another reason.
-    """
-    for condition in captured:
-        needed = [negate(condition), *(rule for rule in rules if rule != condition)]
-        with suppress(Undecided):
-            if condition in rules:
-                needed = _held_together(domain, needed, [each for each in captured if each != condition])
-            point = smallest_point(domain, *needed)
-            if point is not None and allowed(point):
-                yield point
-
-
-def _held_together(domain: Domain, needed: list[Condition], wanted: Sequence[Condition]) -> list[Condition]:
-    """The needed conditions, and one after the other those of the wanted ones that hold somewhere together with them."""
-    for condition in wanted:
-        if condition not in needed and find_point(domain, *needed, condition) is not None:
-            needed = [*needed, condition]
-    return needed
 
 
 RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion

@@ -20,9 +20,9 @@ from anyshape.domain import (
 )
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
-from anyshape.explore.evidence import RUNS, TrialAllowance, gather_evidence, points_beyond
+from anyshape.explore.evidence import RUNS, TrialAllowance, gather_evidence
 from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
-from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims
+from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims, points_beyond
 from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule

@@ -7,10 +7,26 @@ then put to the test: it has to predict fresh points, chosen to refute it. Where
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, permutations, product
 from random import Random
 
-from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Number, Sizes, any_of, dims_of, holds
+from anyshape.domain import (
+    All,
+    AnyOf,
+    Compare,
+    Condition,
+    Domain,
+    Number,
+    Sizes,
+    Undecided,
+    any_of,
+    dims_of,
+    find_point,
+    holds,
+    negate,
+    smallest_point,
+)
 from anyshape.explore.rule_grammar import candidate_tiers, complexity
 
 Rules = tuple[Condition, ...]
@@ -205,3 +221,29 @@ def pinned_dims(answered: Sequence[Sizes], refused: Sequence[Sizes]) -> dict[str
         if is_one_size and any(sizes[name] not in seen for sizes in refused):
             found[name] = max(seen)
     return found
+
+
+def points_beyond(
+    domain: Domain, rules: Sequence[Condition], captured: Sequence[Condition], allowed: Callable[[Sizes], bool]
+) -> Iterator[Sizes]:
+    """Points that show which conditions of captures are rules.
+
+    Where the rules hold and a condition that is none of them does not: one may have been missed. Then where a rule does
+    not hold, but as many other conditions as can: the module may refuse for another reason.
+    """
+    for condition in captured:
+        needed = [negate(condition), *(rule for rule in rules if rule != condition)]
+        with suppress(Undecided):
+            if condition in rules:
+                needed = _held_together(domain, needed, [each for each in captured if each != condition])
+            point = smallest_point(domain, *needed)
+            if point is not None and allowed(point):
+                yield point
+
+
+def _held_together(domain: Domain, needed: list[Condition], wanted: Sequence[Condition]) -> list[Condition]:
+    """The needed conditions, and one after the other those of the wanted ones that hold somewhere together with them."""
+    for condition in wanted:
+        if condition not in needed and find_point(domain, *needed, condition) is not None:
+            needed = [*needed, condition]
+    return needed

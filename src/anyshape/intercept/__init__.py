@@ -8,7 +8,7 @@ What is replaced, and when:
                                        functions behind `lru_cache`                              patching
                                        the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 patching
-                                       a check of new entries of torch's fake tensor cache       fake_tensor_cache
+                                       a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
@@ -32,7 +32,6 @@ Files, in the order in which data flows:
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes
     quick_tracing        less of what torch keeps of each operator of a trace
-    fake_tensor_cache    a cheaper check of new entries in torch's cache of fake tensors
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors

@@ -33,7 +33,7 @@ from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Condition, Expr, Number, Op, Sizes
 from anyshape.graphs.size_places import Place, readings_of
 from anyshape.inputs import Declared
-from anyshape.intercept.fake_tensor_cache import small_cache_checks
+from anyshape.intercept.quick_tracing import small_cache_checks
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
 

@@ -22,10 +22,9 @@ from anyshape.capture.generalized.asked import AskedValues, writes
 from anyshape.capture.generalized.trace import ANSWER, Constant, Input, Result, Step, Tensors, Trace, Weight
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
-from anyshape.intercept.fake_tensor_cache import small_cache_checks
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
-from anyshape.intercept.quick_tracing import lines_read_late
+from anyshape.intercept.quick_tracing import lines_read_late, small_cache_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.modules.state import kept
