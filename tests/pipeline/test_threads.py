@@ -170,3 +170,15 @@ def test_a_child_that_was_forked_during_an_export_may_export() -> None:
     done.set()
     holder.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+class SwitchesGradients(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch.set_grad_enabled(False)
+        return x * 2
+
+
+def test_gradients_are_recorded_after_an_export_as_before(tmp_path: Any) -> None:
+    assert torch.is_grad_enabled()
+    anyshape.export(SwitchesGradients(), lambda n=3: torch.randn(n), tmp_path / "m.onnx")
+    assert torch.is_grad_enabled()

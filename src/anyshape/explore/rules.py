@@ -59,9 +59,10 @@ def find_form_that_holds(rule: Condition, answered: Sequence[Sizes]) -> Conditio
     """The rule, or the same for sizes that may be 1 as well, which broadcasts; None where neither holds at all of the points.
 
     a == b   ->   a == b or b == 1
+    A number stays as it is: a module that holds a table of 16 rows works at one size.
     """
     forms = [rule]
-    if isinstance(rule, Compare) and rule.op == "==":
+    if isinstance(rule, Compare) and rule.op == "==" and dims_of(rule.left) and dims_of(rule.right):
         forms += [any_of([rule, Compare("==", side, Number(1))]) for side in (rule.right, rule.left)]
     return next((form for form in forms if all(holds(form, sizes) for sizes in answered)), None)
 

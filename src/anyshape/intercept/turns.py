@@ -44,16 +44,20 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
     from anyshape.modules.structural_copy import working_copy
 
     with no_collections():
-        import torch.export._trace  # noqa: F401   most of what an export loads, in one go
+        import torch.export._trace  # most of what an export loads, in one go
 
     if not _TURN.acquire(blocking=False):
         if progress is not None:
             progress(WAITING, 0, 0)
         _TURN.acquire()
+    is_grad_enabled = torch.is_grad_enabled()
     try:
         with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins():
             yield working_copy(module)
     finally:
+        torch.set_grad_enabled(
+            is_grad_enabled
+        )  # the model may switch it, and an interrupt may end a block without its end
         _TURN.release()
 
 
