@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
@@ -26,6 +27,15 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def examples() -> Path:
     return ROOT / "examples"
+
+
+@pytest.fixture(autouse=True)
+def gradients_left_on() -> Iterator[None]:
+    """Whatever a test does, gradients are recorded afterwards as before."""
+    yield
+    was_left_on = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert was_left_on, "gradients were switched off and not on again"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
