@@ -3,7 +3,7 @@
     if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)
 
-Every part goes up the whole ladder and is verified by itself, against the module with these decisions fixed; the
+Every part goes up the first three rungs and is verified by itself, against the module with these decisions fixed; the
 file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
 where it is only computed with; where torch needs an int, each part gets it as the length of a further input, and the file
 chooses the part by its sign:

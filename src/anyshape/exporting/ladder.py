@@ -39,7 +39,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rung:
-    """One method of making the file. Rungs without `is_due` are always tried, the others only if it is true.
+    """One method of making the file. While no file is right, rungs without `is_due` are tried, the others only if it is true.
 
     `share` is the part of the time that is left which it may take.
     """

@@ -1,4 +1,4 @@
-"""The stages in order, on one screen: the only place where they meet.
+"""The stages of an export in order, on one screen.
 
 declared -> explored -> [ captured -> exported -> verified ] for each rung, until one is right -> contract
 """
@@ -224,9 +224,12 @@ def explain_refusals(declared: Declared, explored: Explored, reference: Referenc
 
 
 def _best(attempts: tuple[Attempt, ...]) -> Attempt:
-    """The first that is right. Else one that has the end of the declared range. Else the one that came closest: a file that is
-    right at nearly all sizes shows more of what is in the way than a capture that failed; without such a file the first
-    rung, which sees the user's code best."""
+    """The attempt whose file is taken, or whose findings are shown.
+
+    The first that is right. Else one that is right but for an end or a name that the user declared. Else one that ended for
+    a reason the user can act on: integers too large, or `verify="none"` where a comparison is needed. Else the file that is
+    right at nearly all sizes: it shows more than a failed capture. Else the first rung, which sees the user's code best.
+    """
     right = next((attempt for attempt in attempts if attempt.is_right), None)
     short = next((attempt for attempt in attempts if attempt.is_right_but_declared_otherwise), None)
     reasons = (Reason.INTEGERS_TOO_LARGE, Reason.NEEDS_COMPARING)

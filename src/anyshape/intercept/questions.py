@@ -4,7 +4,7 @@
     for _ in range(int(n)) -> a question of number, decided by a whole number
     x / float(x.max())     -> no question: the float goes on as a tensor (see `real_numbers`)
     x * int(n)             -> no question either (see `python_numbers`), unless ints are to be sizes
-    x[: int(n)]            -> a question of number, unless ints are to be masks (see `masked_slices`)
+    x[: int(n)]            -> a question of number, unless ints are to be masks (see `selections`)
     if mask.nonzero().numel() > 0  -> a question of truth: values decide how much is selected (see `selections`)
 
 Only values that depend on the inputs are questions; what follows from weights and sizes alone torch decides.
