@@ -1,7 +1,7 @@
 """The ladder: the rungs in the order in which they are tried, until one gives a file that is right.
 
-A rung without a file that is right is kept as an attempt. Where no rung has one, the pipeline shows the findings of the
-attempt that came closest, or of the first rung. Adding a rung: docs/how-to/extend/add-a-rung.md.
+A rung without a file that is right is kept as an attempt. Where no rung has one, `_best` in the pipeline chooses the
+attempt whose findings are shown. Adding a rung: docs/how-to/extend/add-a-rung.md.
 """
 
 from __future__ import annotations

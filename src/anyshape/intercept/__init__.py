@@ -18,8 +18,8 @@ What is replaced, and when:
     while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
     modes                              torch's fused encoder layer, switched off                 patching
 
-A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: another
-thread gets the original at all times (docs/explanation/threads.md).
+A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: calls of
+another thread go to the original at all times (docs/explanation/threads.md).
 
 Files, in the order in which data flows:
 

@@ -1,8 +1,9 @@
 """Leaves: torch functions that a capture records in a form of ours, because torch.export would freeze a size in them.
 
 `torch.export` unrolls a recurrent network step by step, which freezes its length, and makes as many pieces of a `split` as
-there are at the traced size. Nothing is patched: a torch function mode sees the calls that `torch.nn` and the user make while
-`leaves()` is entered, and records our own operators, or functions of torch that keep sizes open, instead.
+there are at the traced size. A torch function mode sees the calls that `torch.nn` and the user make while `leaves()` is
+entered, and records our own operators, or functions of torch that keep sizes open, instead. Only `lifted` and `checked` patch
+names.
 
 A leaf is a file or a folder with a function `replacements`: torch function -> what is called in its place. If that is an
 operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
