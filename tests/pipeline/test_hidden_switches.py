@@ -37,6 +37,11 @@ def near_a_number(module, x):
     return abs(n - module.a * module.b) < 4
 
 
+def by_a_square(module, x):
+    n = int(str(x.shape[0]))
+    return (n - 20 * module.b - module.a) ** 2 < module.a
+
+
 def by_a_root(module, x):
     return math.isqrt(x.shape[0]) == module.a + module.b // 5
 
@@ -56,7 +61,12 @@ def test_a_file_is_right_on_both_sides_of_a_switch(condition, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "switches"), [(in_a_band, {372, 373, 381, 382}), (near_a_number, {373, 374, 380, 381})]
+    ("condition", "switches"),
+    [
+        (in_a_band, {372, 373, 381, 382}),
+        (near_a_number, {373, 374, 380, 381}),
+        (by_a_square, {589, 590, 596, 597}),
+    ],
 )
 def test_calls_lead_to_the_switches(condition, switches) -> None:
     module = Hidden(condition)

@@ -15,7 +15,7 @@ from anyshape.inputs import Declared
 from anyshape.modules.watched_comparisons import Comparison
 
 _MOST_CALLS = 80
-_MOST_STEPS = 12  # towards one switch
+_MOST_STEPS = 24  # towards one switch: a square is approached by steps that shrink slowly
 _BEYOND = (6, 40, 300)
 Watch = Callable[[Sizes], Mapping[Comparison, float]]
 
@@ -115,7 +115,8 @@ def _next_size(apart: Mapping[int, float]) -> int | None:
     if not others or next(_around(apart), None) is not None:
         return None
     other = min(others, key=lambda value: abs(value - near))
-    value = near - round(apart[near] * (near - other) / (apart[near] - apart[other]))
+    step = apart[near] * (near - other) / (apart[near] - apart[other])
+    value = near - (round(step) or (1 if step > 0 else -1))  # at least to the next size
     return value if value >= 0 and value not in apart else None
 
 

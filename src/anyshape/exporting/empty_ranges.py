@@ -65,7 +65,7 @@ def _try_from_zero(constant: Constant, wider: WithEmptySizes, export: Exporting,
 
 
 def _has_empty_sizes(result: Export) -> bool:
-    """Whether a file is right, and promises a size of 0 that nobody declared."""
+    """Whether a file is right, and promises a size of 0 that the user did not declare."""
     return result.verdict.passed and any(dim.min == 0 and not dim.declared for dim in result.contract.domain.dims)
 
 

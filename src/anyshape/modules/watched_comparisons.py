@@ -24,10 +24,9 @@ from anyshape.modules.line_trace import run_traced
 from anyshape.modules.user_code import is_users
 
 _MOST_LINES = 20_000
-_FUNCTIONS = frozenset(
-    ("abs", "bool", "float", "hash", "int", "len", "list", "max", "min", "pow", "range", "round", "str", "sum", "tuple")
-)
-_NUMBERS = frozenset(("Decimal", "Fraction", *(name for name in vars(math) if not name.startswith("_"))))
+_COLLECTIONS = ("len", "list", "max", "min", "range", "str", "sum", "tuple")
+_NUMBERS = ("abs", "bool", "float", "hash", "int", "pow", "round", "Decimal", "Fraction")
+_FUNCTIONS = frozenset((*_COLLECTIONS, *_NUMBERS, *(name for name in vars(math) if not name.startswith("_"))))
 _METHODS = frozenset(("bit_length", "dim", "item", "nelement", "numel", "size"))
 _PARTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.List, ast.Name, ast.Subscript, ast.Tuple, ast.UnaryOp)
 _SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
@@ -112,7 +111,7 @@ def _comparisons_in(file: str) -> Mapping[int, list[_Sides]]:
 def _pairs(node: ast.Compare, file: str) -> Iterator[_Sides]:
     operands = [node.left, *node.comparators]
     for left, right, order in zip(operands, operands[1:], node.ops, strict=False):
-        if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not (_only_computes(left, right)):
+        if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not _only_computes(left, right):
             continue
         at = Comparison(file, node.lineno, right.col_offset)
         yield _Sides(at, *(compile(ast.Expression(side), file, "eval") for side in (left, right)))
@@ -125,9 +124,9 @@ def _only_computes(*expressions: ast.expr) -> bool:
 def _is_harmless(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return isinstance(node, (*_PARTS, *_SYNTAX))
-    if isinstance(node.func, ast.Name):
-        return node.func.id in _FUNCTIONS or node.func.id in _NUMBERS
-    is_of_math = (
-        isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "math"
-    )
-    return is_of_math or (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)
+    function = node.func
+    if isinstance(function, ast.Name):
+        return function.id in _FUNCTIONS
+    if not isinstance(function, ast.Attribute):
+        return False
+    return function.attr in _METHODS or (isinstance(function.value, ast.Name) and function.value.id == "math")
