@@ -4,6 +4,7 @@ What is replaced, and when:
 
     while any export runs              warnings, logging and stderr of libraries                 turns
                                        torch's own `min`, `max`, `math.pow`, in our thread alone  patching
+    ... of a module on a GPU           devices that its code names: they mean the CPU           accelerators
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
                                        functions behind `lru_cache`                              patching
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -25,6 +26,7 @@ Files, in the order in which data flows:
 
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
+    accelerators         devices that the user's code names mean the CPU, where the copy of the module is
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
