@@ -212,7 +212,7 @@ class _Copier:
 
 
 def moved_to_cpu(value: Any) -> Any:
-    """A tensor of an accelerator copied to the CPU, a parameter as a parameter; the CPU in place of a device; all else as is."""
+    """A tensor of an accelerator copied to the CPU, a parameter as a parameter; a device as the CPU; all else as it is."""
     if not is_on_accelerator(value):
         return value
     if isinstance(value, torch.device):
