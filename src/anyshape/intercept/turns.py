@@ -53,9 +53,10 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
         _TURN.acquire()
     is_grad_enabled = torch.is_grad_enabled()
     try:
-        devices = devices_mean_cpu(module) if is_on_accelerator(module) else nullcontext()
-        with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins(), devices:
-            yield working_copy(module)
+        with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins():
+            working = working_copy(module)
+            with devices_mean_cpu(working) if is_on_accelerator(module) else nullcontext():
+                yield working
     finally:
         torch.set_grad_enabled(
             is_grad_enabled
