@@ -111,7 +111,7 @@ class Promised:
 def end_where_compared(
     captured: Captured, declared: Declared, explored: Explored, cost: Costing, *, accept_narrower: bool
 ) -> Promised:
-    """The whole declaration for a proved capture; for another one as much of it as can be compared."""
+    """The whole declaration for a capture that was seen whole; for another one as much of it as can be compared."""
     if captured.is_seen_whole:
         return Promised(declared)
     added = [rule.condition for rule in explored.rules if rule.origin == "model"]

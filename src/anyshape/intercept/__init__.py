@@ -3,21 +3,34 @@
 What is replaced, and when:
 
     while any export runs              warnings, logging and stderr of libraries                 turns
-                                       torch's own `min`, `max`, `math.pow`, in our thread alone  patching
-    ... of a module on a GPU           devices that its code names: they mean the CPU           accelerators
+                                       thresholds of the garbage collector (for all threads)     turns
+                                       `min`, `max`, `math.pow`: torch.export replaces them
+                                       for all threads, here for ours alone                      patching
+    ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
+                                       `torch` there, beside numpy: functions that take arrays   open_numbers
                                        functions behind `lru_cache`                              patching
-                                       the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
+                                       torch.compile, which does nothing                         control_flow
+                                       calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
+                                       the order of steps in torch's associative_scan            leaves/lifted
+                                       `forward` of torch's transformer layers                   leaves/checked
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
+                                       the hash of tensors that are numbers                      python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
+                                       torch's setting `backed_size_oblivious`                   capture/symbolic,
+                                                                                                 capture/generalized/generalized_rung
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
-    while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
-    modes                              torch's fused encoder layer, switched off                 patching
+    while programs are translated      how torch.onnx writes Python floats                       translate/floats
+                                       torch's setting `backed_size_oblivious`                   translate/registry
+    while calls are counted, or run    torch.cond, while_loop, scan, map as plain Python         control_flow
+    in float64, or ask for values      torch's fused encoder layer, switched off                 patching
+                                       functions behind `lru_cache`                              explore/call_counter
+    while noise is measured            the default dtype                                         verify/float64_copy
 
 A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: calls of
 another thread go to the original at all times (docs/explanation/threads.md).
