@@ -11,6 +11,7 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.choices import Watched
 from anyshape.verify.ties import look_at_choices
 
 FAR = 2_000.0  # single precision keeps multiples of 0.00012 of numbers near two thousand
@@ -60,6 +61,6 @@ def test_values_of_the_inputs_are_ordered_without_rounding() -> None:
     near = Call((torch.tensor([1.0, 1.0 + 2**-23, 3.0]),))
     with Reference(Ordered(), lambda outputs: [("0", outputs[0]), ("1", outputs[1])]) as reference:
         answer: Any = reference.run(near)
-        exact, computed = look_at_choices(reference, near, answer.arrays, answer.arrays).ordered
+        exact, computed = look_at_choices(Watched(reference.run, near), answer.arrays, answer.arrays).ordered
     assert not exact.rounding
     assert computed.rounding > 0
