@@ -38,12 +38,13 @@ def find_sensitivities(
     watched = Watched(reference.run, inputs)
     choices = look_at_choices(watched, expected, actual)
     moved: Sequence[Array] = choices.free
-    for moved in move_near_ties(reference, inputs, expected, choices.ordered):
+    for moved in move_near_ties(reference, inputs, expected, choices.ordered, watched.products):
         yield _joined(choices.free, moved, choices.fixed)
     if yardstick is not None and watched.choices:  # which takes long: often the least rounding explains enough
         rounded = look_at_choices(watched, expected, actual, watch_choices(yardstick.double_answer, inputs))
         is_further = is_moved_further(rounded.ordered, choices.ordered)
-        for moved in move_near_ties(reference, inputs, expected, rounded.ordered) if is_further else (moved,):
+        further = move_near_ties(reference, inputs, expected, rounded.ordered, watched.products)
+        for moved in further if is_further else (moved,):
             yield _joined(rounded.free, moved, rounded.fixed)
         choices = rounded
     free = _joined(choices.free, moved, choices.fixed)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import is_float, widen
@@ -26,6 +27,7 @@ _ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedi
 EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
 _FIRST_OF_EQUALS = {"argmax", "argmin", "max", "min"}
 _FEW = 16
+_KEPT_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +53,19 @@ class Choice:
         return is_like and np.array_equal(self.indices.reshape(-1), expected.reshape(-1))
 
 
+Product = tuple[Any, torch.Tensor | None]
+"""A convolution or a product of matrices, and what it gave; None where that is too large to be kept."""
+
+
 class Watched:
-    """All choices of one run of the module, in the order of the calls, and the inputs of that run."""
+    """All choices of one run of the module, in the order of the calls.
+
+    `products` are what was computed before anything was put in order: another order of that has the same ones.
+    """
 
     def __init__(self, run: Callable[[CallInputs], object], inputs: CallInputs) -> None:
-        self.choices = watch_choices(run, inputs)
-        self.inputs = inputs
+        self.products: list[Product] = []
+        self.choices = watch_choices(run, inputs, self.products)
         self._numbers = InputNumbers(inputs)
         self._exact: dict[int, bool] = {}
 
@@ -68,9 +77,11 @@ class Watched:
         return self._exact[place]
 
 
-def watch_choices(run: Callable[[CallInputs], object], inputs: CallInputs) -> list[Choice]:
-    """What operators chose in one run, in the order of the calls."""
-    watching = _Watching()
+def watch_choices(
+    run: Callable[[CallInputs], object], inputs: CallInputs, products: list[Product] | None = None
+) -> list[Choice]:
+    """What operators chose in one run, in the order of the calls; `products` are added to that list."""
+    watching = _Watching(products)
     with watching:
         run(inputs)
     return watching.choices
@@ -111,18 +122,36 @@ def base_name(func: Any) -> str:
     return str(func.name()).rpartition("::")[2].partition(".")[0]
 
 
+def is_product(func: Any) -> bool:
+    """Whether an operator is a convolution or a product of matrices, which take most of the time of many modules."""
+    return getattr(func, "_overloadpacket", None) in flop_registry
+
+
 class _Watching(TorchDispatchMode):  # type: ignore[misc]
-    def __init__(self) -> None:
+    def __init__(self, products: list[Product] | None) -> None:
         super().__init__()
         self.choices: list[Choice] = []
+        self._products = products
+        self._left = _KEPT_BYTES
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = base_name(func)
+        if name in EACH_ONCE:
+            self._products = None
+        elif self._products is not None and is_product(func):
+            self._products.append((func, self._kept(result)))
         if name in _ONE_OF_MANY or name in EACH_ONCE:
             with suppress(Exception):  # a form of the operator that chooses nothing, such as max of two tensors
                 self.choices.extend(_choices(func, name, args, kwargs or {}, result))
         return result
+
+
+    def _kept(self, result: Any) -> torch.Tensor | None:
+        if type(result) is not torch.Tensor or result.nbytes > self._left:
+            return None
+        self._left -= result.nbytes
+        return result.clone()  # later operators may write into it
 
 
 def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Iterator[Choice]:

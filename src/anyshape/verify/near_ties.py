@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.choices import EACH_ONCE, Choice, base_name
+from anyshape.verify.choices import EACH_ONCE, Choice, Product, base_name, is_product
 from anyshape.verify.compare import is_float, widen
 from anyshape.verify.noise import distance_between
 from anyshape.verify.reference import Answer, CallInputs, Reference
@@ -29,13 +29,17 @@ _MOST_TURNS = 8
 
 
 def move_near_ties(
-    reference: Reference, inputs: CallInputs, expected: Sequence[Array], choices: Sequence[Choice]
+    reference: Reference,
+    inputs: CallInputs,
+    expected: Sequence[Array],
+    choices: Sequence[Choice],
+    products: Sequence[Product] = (),
 ) -> Iterator[tuple[Array, ...]]:
     """Per-element sensitivity to the order of values that are near to each other, larger with each further order.
 
     First zeros, which are all where no values are near. `expected` is the module's own answer, `choices` what `topk` and `sort`
     order on the way to it, with the rounding of the values. Integers that differ are infinitely sensitive; positions
-    themselves are not, they are judged in `ties`.
+    themselves are not, they are judged in `ties`. `products` were computed before the first choice, and are not computed again.
     """
     found = tuple(np.zeros(array.shape) for array in expected)
     is_chosen = [any(choice.is_given_as(array) for choice in choices) for array in expected]
@@ -43,7 +47,7 @@ def move_near_ties(
     groups = [found for found in map(_groups_of, choices) if found is not None]
     longest = max((found.longest for found in groups), default=0)
     for turn in range(1, min(_MOST_TURNS, longest - 1) + 1):  # a turn as long as each group changes nothing
-        with _Rotated(choices, turn):
+        with _Rotated(choices, turn, products):
             answer = reference.run(inputs)
         if isinstance(answer, Answer) and len(answer.arrays) == len(found):
             moved = map(distance_between, expected, answer.arrays)
@@ -67,19 +71,28 @@ def is_moved_further(choices: Sequence[Choice], before: Sequence[Choice]) -> boo
 
 
 class _Rotated(TorchDispatchMode):  # type: ignore[misc]
-    """`topk` and `sort` give values that are near to each other in another order: `choices` are those of the calls in turn."""
+    """`topk` and `sort` give values that are near to each other in another order: `choices` are those of the calls in turn.
 
-    def __init__(self, choices: Sequence[Choice], turn: int) -> None:
+    Up to the first of them the run is the one in which the choices were seen, so each product gives what it gave there.
+    """
+
+    def __init__(self, choices: Sequence[Choice], turn: int, products: Sequence[Product]) -> None:
         super().__init__()
         self._choices = iter(choices)
+        self._products = iter(products)
         self._turn = turn
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = dict(kwargs or {})
+        if is_product(func):
+            known, kept = next(self._products, (None, None))
+            if known is func and kept is not None:
+                return kept.clone()
         result = func(*args, **given)
         choice = next(self._choices, None) if base_name(func) in EACH_ONCE else None
         if choice is None:
             return result
+        self._products = iter(())
         named = {each.name: value for each, value in zip(func._schema.arguments, args, strict=False)} | given
         return self._ordered(named["self"], named, choice) or result
 
