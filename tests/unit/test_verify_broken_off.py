@@ -38,7 +38,11 @@ def test_the_first_refusal_that_is_not_known_ends_the_comparisons() -> None:
     assert verdict.is_broken_off and not verdict.failures
     assert not verdict.passed  # nothing is promised by comparisons that did not come to their end
     assert {sizes["n"] for sizes in verdict.tried} == {2, 4}
-    assert {each.sizes["n"] for each in verdict.refused} == {3, 5, 7}  # the smaller ones of those to come are called, too
+    assert {each.sizes["n"] for each in verdict.refused} == {
+        3,
+        5,
+        7,
+    }  # the smaller ones of those to come are called, too
     assert {each.sizes["n"] for each in verdict.untried} == {6, 12, 8, 30}
 
 

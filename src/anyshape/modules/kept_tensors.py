@@ -51,8 +51,9 @@ class KeptTensor:
     @property
     def is_small_buffer(self) -> bool:
         """Whether it is compared after each call, and quickly together with others."""
-        is_compared = self._values is not None and not self._is_parameter
-        return is_compared and _is_dense(self._memory) and self._memory.device.type == "cpu" and 0 < self._memory.nbytes <= _SMALL_BYTES
+        if self._values is None or self._is_parameter or self._memory.device.type != "cpu":
+            return False
+        return _is_dense(self._memory) and 0 < self._memory.nbytes <= _SMALL_BYTES
 
     @property
     def bits(self) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """How far choices by value move the module's own answer: an argmax, a topk, and all that follows from them.
 
-    watch the module once         which positions it chose, and from which values
-    other orders of near values   the module runs again, once for each order that is another one
-    the same in doubles           how far rounding moves those values, where the least rounding does not explain the file
+watch the module once         which positions it chose, and from which values
+other orders of near values   the module runs again, once for each order that is another one
+the same in doubles           how far rounding moves those values, where the least rounding does not explain the file
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def find_sensitivities(
     if yardstick is not None and watched.choices:  # which takes long: often the least rounding explains enough
         rounded = look_at_choices(watched, expected, actual, watch_choices(yardstick.double_answer, inputs))
         is_further = is_moved_further(rounded.ordered, choices.ordered)
-        further = move_near_ties(reference, inputs, expected, rounded.ordered, watched.products)
-        for moved in further if is_further else (moved,):
-            yield _joined(rounded.free, moved, rounded.fixed)
         choices = rounded
+        yield _joined(choices.free, moved, choices.fixed)
+        further = move_near_ties(reference, inputs, expected, choices.ordered, watched.products)
+        for moved in further if is_further else ():
+            yield _joined(choices.free, moved, choices.fixed)
     free = _joined(choices.free, moved, choices.fixed)
     for sensitivities in noise(choices.has_fixed_ties):
         yield _joined(sensitivities, free, choices.fixed)

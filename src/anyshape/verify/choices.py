@@ -146,7 +146,6 @@ class _Watching(TorchDispatchMode):  # type: ignore[misc]
                 self.choices.extend(_choices(func, name, args, kwargs or {}, result))
         return result
 
-
     def _kept(self, result: Any) -> torch.Tensor | None:
         if type(result) is not torch.Tensor or result.nbytes > self._left:
             return None

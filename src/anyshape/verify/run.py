@@ -148,7 +148,9 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
 
 def _note_refusals(request: VerifyRequest, trials: Sequence[Trial], tally: Tally) -> None:
     """Note where else the module raises, at the smaller half of these sizes: rules are learned from all of them at once."""
-    draws = {tuple(trial.sizes.items()): trial for trial in trials if trial.edge is None and not tally.is_settled(trial)}
+    draws = {
+        tuple(trial.sizes.items()): trial for trial in trials if trial.edge is None and not tally.is_settled(trial)
+    }
     for trial in sorted(draws.values(), key=lambda trial: math.prod(trial.sizes.values()))[: len(draws) // 2]:
         answer = request.reference.recall(request.make(trial.sizes, trial.seed))
         if isinstance(answer, Refused):

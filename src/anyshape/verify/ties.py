@@ -56,12 +56,12 @@ def look_at_choices(
     if len(exact) == len(watched.choices):
         free = [(place, _with_rounding(choice, exact[place])) for place, choice in free]
     return Choices(
-        tuple(_free_places([each for _, each in free], one, other) for one, other in zip(expected, actual, strict=True)),
+        tuple(
+            _free_places([each for _, each in free], one, other) for one, other in zip(expected, actual, strict=True)
+        ),
         tuple(_fixed_places(fixed, one) for one in expected),
         any(map(_has_ties, fixed)),
-        tuple(
-            choice if watched.is_exact(place) else _with_least(choice) for place, choice in free if choice.each_once
-        ),
+        tuple(choice if watched.is_exact(place) else _with_least(choice) for place, choice in free if choice.each_once),
     )
 
 
