@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.capture.guards import decide_guard
+from anyshape.capture import guards
+from anyshape.capture.guards import decide_guards
 from anyshape.domain import All, AnyOf, Compare, Dim, Domain, Number, Ref
 from anyshape.leaves import open_splits
 from anyshape.records.captured import Captured, Guard, Region
@@ -96,7 +97,18 @@ def test_no_output_axis_has_a_frozen_size(torchs_own_pooling) -> None:
 )
 def test_a_capture_is_seen_whole_where_its_conditions_fail_at_few_sizes(condition, is_whole) -> None:
     domain = Domain((Dim("n"), Dim("past", max=2)))
-    guard = decide_guard(Guard(condition, "", None, by_user=False), domain)
+    (guard,) = decide_guards([Guard(condition, "", None, by_user=False)], domain)
     assert guard.status == "refuted"
     region = Region(program=None, symbols={}, guards=(guard,), traced_at={"n": 11})  # type: ignore[arg-type]
     assert Captured("symbolic", (region,), ()).is_seen_whole is is_whole
+
+
+def test_where_a_condition_fails_at_many_sizes_the_others_need_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    fails_small = guards._fails_small
+    monkeypatch.setattr(guards, "_fails_small", lambda *each: asked.append(each) or fails_small(*each))
+    conditions = [Compare("==", Ref("n"), Number(size)) for size in (11, 12, 13)]
+    found = decide_guards([Guard(each, "", None, by_user=False) for each in conditions], Domain((Dim("n"),)))
+    assert [guard.status for guard in found] == ["refuted"] * 3
+    assert not any(guard.fails_small for guard in found)
+    assert len(asked) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from anyshape.explore import call_counter
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, costing
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import count_real_call
@@ -69,3 +70,19 @@ def test_a_module_of_many_operators_is_traced_at_few_numbers_of_its_code() -> No
     few, many = most_traces(2000), most_traces(2)
     assert few is not None and many is not None and few < 10 < 100 < many
     assert most_traces(2000, thorough=True) is None
+
+
+def test_a_call_that_raises_with_floats_is_not_made_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halves(torch.nn.Module):
+        def forward(self, x):
+            first, second = x.chunk(2)
+            return first + second
+
+    def fail(*_: object) -> None:
+        pytest.fail("sizes that the module refuses are refused without memory as well")
+
+    declared = declare(Halves(), torch.ones(4, 3), dynamic="n 3")
+    monkeypatch.setattr(call_counter, "count_call", fail)
+    counter = call_counter.CallCounter(Halves(), declared)
+    assert counter.base is not None
+    assert counter.count_along("n", 7, call_counter.Scaling([(4, counter.base)])) is None

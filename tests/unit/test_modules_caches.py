@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, wraps
 
 import pytest
 import torch
@@ -17,6 +17,18 @@ def table(length):
     return torch.arange(length).float()
 
 
+def cached_unless_compiled(function):
+    """A decorator that holds the cache in its closure, as that of transformers."""
+    cached = lru_cache(maxsize=2)(function)
+
+    @wraps(function)
+    def call(*args):
+        return function(*args) if torch.compiler.is_compiling() else cached(*args)
+
+    call.cache_info, call.cache_clear = cached.cache_info, cached.cache_clear
+    return call
+
+
 class Model(nn.Module):
     @lru_cache(maxsize=2)  # noqa: B019 - as people write it
     def own(self, length):
@@ -27,22 +39,29 @@ class Model(nn.Module):
     def of_class(length):
         return torch.ones(length)
 
+    @staticmethod
+    @cached_unless_compiled
+    def in_closure(length):
+        return torch.ones(length)
+
     def forward(self, x):
-        return x * table(x.shape[-1]) + self.own(x.shape[-1]) + self.of_class(x.shape[-1])
+        length = x.shape[-1]
+        return x * table(length) + self.own(length) + self.of_class(length) + self.in_closure(length)
 
 
 def test_nothing_is_remembered_while_it_is_entered() -> None:
     table.cache_clear()
     Model.own.cache_clear()
     Model.of_class.cache_clear()
+    Model.in_closure.cache_clear()
     model = Model()
     with uncached(model), pytest.raises(ZeroDivisionError):
         model(torch.ones(3))
         raise ZeroDivisionError
-    caches = (table, Model.own, Model.of_class)
-    assert [cache.cache_info().currsize for cache in caches] == [0, 0, 0]
+    caches = (table, Model.own, Model.of_class, Model.in_closure)
+    assert [cache.cache_info().currsize for cache in caches] == [0, 0, 0, 0]
     model(torch.ones(3))
-    assert [cache.cache_info().currsize for cache in caches] == [1, 1, 1]
+    assert [cache.cache_info().currsize for cache in caches] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("strategy", ["symbolic", "generalized"])

@@ -11,6 +11,8 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.choices import Watched
+from anyshape.verify.near_ties import move_near_ties
 from anyshape.verify.ties import look_at_choices
 
 FAR = 2_000.0  # single precision keeps multiples of 0.00012 of numbers near two thousand
@@ -60,6 +62,33 @@ def test_values_of_the_inputs_are_ordered_without_rounding() -> None:
     near = Call((torch.tensor([1.0, 1.0 + 2**-23, 3.0]),))
     with Reference(Ordered(), lambda outputs: [("0", outputs[0]), ("1", outputs[1])]) as reference:
         answer: Any = reference.run(near)
-        exact, computed = look_at_choices(reference, near, answer.arrays, answer.arrays).ordered
+        exact, computed = look_at_choices(Watched(reference.run, near), answer.arrays, answer.arrays).ordered
     assert not exact.rounding
     assert computed.rounding > 0
+
+
+def test_products_before_the_first_order_are_computed_once() -> None:
+    """The rows that follow from another order are those of a whole run in that order."""
+
+    class Scored(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.score, self.mix = torch.nn.Linear(4, 1), torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            hidden = self.mix(x).relu_()  # which writes into the product
+            rows = (self.score(hidden).squeeze(-1) * 1e-6 + FAR).topk(3, dim=1).indices
+            return self.mix(hidden.gather(1, rows[..., None].expand(-1, -1, 4)))
+
+    inputs = make({"b": 2}, 0)
+    with Reference(Scored(), lambda outputs: [("y", outputs)]) as reference:
+        answer: Any = reference.run(inputs)
+        watched = Watched(reference.run, inputs)
+        ordered = look_at_choices(watched, answer.arrays, answer.arrays).ordered
+        quick = list(move_near_ties(reference, inputs, answer.arrays, ordered, watched.products))
+        whole = list(move_near_ties(reference, inputs, answer.arrays, ordered))
+    assert [kept is not None for _, kept in watched.products] == [True, True]
+    assert len(quick) == len(whole) > 2
+    assert all((one == other).all() for (one,), (other,) in zip(quick, whole, strict=True))
+    assert quick[-1][0].any()

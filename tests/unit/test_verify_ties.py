@@ -13,6 +13,7 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Verdict
 from anyshape.verify import Reference, VerifyOptions, verify
+from anyshape.verify.choices import Watched, watch_choices
 from anyshape.verify.noise import Yardstick
 from anyshape.verify.ties import look_at_choices
 
@@ -100,8 +101,9 @@ def free(function: Callable[[torch.Tensor], Any], actual: Any, line: torch.Tenso
     with Reference(Of(function), lambda outputs: [("y", outputs)]) as reference:
         inputs = Call((line,))
         answer: Any = reference.run(inputs)
-        in_double = Yardstick(reference).double_answer
-        (places,) = look_at_choices(reference, inputs, answer.arrays, [np.array(actual)], in_double).free
+        in_double = watch_choices(Yardstick(reference).double_answer, inputs)
+        watched = Watched(reference.run, inputs)
+        (places,) = look_at_choices(watched, answer.arrays, [np.array(actual)], in_double).free
     return (places > 0).reshape(-1).tolist()
 
 

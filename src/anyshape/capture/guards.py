@@ -25,7 +25,7 @@ from anyshape.modules.user_code import (
     source_of_running_code,
     source_of_stack_text,
 )
-from anyshape.records.captured import Guard
+from anyshape.records.captured import Guard, is_seen_beyond
 
 __only_passes_on__ = True
 
@@ -168,7 +168,7 @@ def collect_guards(
                 user_line = getattr(location, "maybe_user_loc", None)
                 source = getattr(user_line, "source", None)
                 found[condition] = Guard(condition, "", source, False)
-    return tuple(decide_guard(guard, domain) for guard in found.values())
+    return decide_guards(found.values(), domain)
 
 
 def _tried(guard: Guard, against: Sequence[Mapping[str, int]]) -> Guard:
@@ -189,18 +189,34 @@ def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard,
 
     At other sizes the program does not take the inputs, so they split regions as the user's conditions do.
     """
-    return tuple(
-        decide_guard(Guard(condition, "", None, by_user=True), domain) for condition in dict.fromkeys(conditions)
-    )
+    return decide_guards((Guard(each, "", None, by_user=True) for each in dict.fromkeys(conditions)), domain)
 
 
-def decide_guard(guard: Guard, domain: Domain) -> Guard:
-    """The guard with its status in the domain."""
+def decide_guards(guards: Iterable[Guard], domain: Domain) -> tuple[Guard, ...]:
+    """The guards of one program with their status in the domain."""
+    return _with_small_failures([_decided(guard, domain) for guard in guards], domain)
+
+
+def _decided(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    fails_small = decision.status != "proved" and _fails_small(guard.condition, domain)
-    return replace(guard, status=decision.status, counterexample=decision.counterexample, fails_small=fails_small)
+    return replace(guard, status=decision.status, counterexample=decision.counterexample, fails_small=False)
+
+
+def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:
+    """The guards, with those noted that fail at small sizes only, as far as that decides anything.
+
+    A capture is promised on its whole domain only if all that is not proved fails at few sizes. So the solver is asked no
+    further where one of the guards fails at others. Guards that it could not decide take longest, and come last.
+    """
+    beyond = [guard for guard in guards if guard.status != "proved" and not is_seen_beyond(guard)]
+    noted: dict[int, Guard] = {}
+    for guard in sorted(beyond, key=lambda guard: (guard.condition is not None, guard.status == "unknown")):
+        if guard.condition is None or not _fails_small(guard.condition, domain):
+            break
+        noted[id(guard)] = replace(guard, fails_small=True)
+    return tuple(noted.get(id(guard), guard) for guard in guards)
 
 
 def _fails_small(condition: Condition, domain: Domain) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from anyshape.capture.guards import decide_guard
+from anyshape.capture.guards import decide_guards
 from anyshape.capture.symbolic import Stopped, Traces, trace_once
 from anyshape.capture.trace_sizes import choose_trace_sizes
 from anyshape.domain import (
@@ -237,7 +237,7 @@ def _bounded(region: Region, extra: frozenset[Condition | None]) -> Region:
 
 def _redecided(region: Region, domain: Domain) -> Region:
     """The region with its guards decided where it answers, not on all of the domain."""
-    return replace(region, guards=tuple(decide_guard(guard, domain) for guard in region.guards))
+    return replace(region, guards=decide_guards(region.guards, domain))
 
 
 def _separating(region: Region, extra: frozenset[Condition | None]) -> list[Guard]:

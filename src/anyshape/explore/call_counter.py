@@ -3,6 +3,7 @@
 few operators     a call at small sizes really runs; another one on tensors without memory
 many operators    tensors without memory take a millisecond for each operator: where a call with all other dims at their
                   smallest sizes is quick, it really runs, and the counts grow from the example's in proportion
+a call that raises with floating-point inputs would raise on tensors without memory as well, and is not made there
 
 Elements and operators of most models are quadratic in a size at the most. Three counts give the quadratic; the fourth
 decides whether it holds. A count on tensors without memory takes as long as a small call for each operator, so a
@@ -22,7 +23,7 @@ from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.domain import Sizes
 from anyshape.inputs import Declared, Inputs
@@ -140,14 +141,13 @@ class CallCounter:
         if inputs is None:
             return None
         values = declared.open_values(inputs)
+        runs = is_quick()
         with self._put_back(), patched(self._uncached):
             unread = {id(value) for value in values}
-            found = (
-                count_real_call(lambda: declared.call(module, inputs), most_operators, unread) if is_quick() else None
-            )
+            found = count_real_call(lambda: declared.call(module, inputs), most_operators, unread) if runs else None
             if found is not None and sizes == declared.example_sizes:
                 self._unread = frozenset(index for index, value in enumerate(values) if id(value) in unread)
-            if found is None:
+            if found is None and (not runs or any(map(_may_be_illegal, values))):
                 found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
         return found
 
@@ -174,6 +174,11 @@ class CallCounter:
             yield
         finally:
             state.restore()
+
+
+def _may_be_illegal(value: Any) -> bool:
+    """Whether a module may raise because of the values that were drawn, and not because of the sizes: integers, flags."""
+    return not getattr(value, "is_floating_point", lambda: False)()
 
 
 def _is_quick(at_example: Counted, known: Scaling, size: int, base: Counted) -> bool:

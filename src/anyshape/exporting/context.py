@@ -108,10 +108,15 @@ class ExportContext:
 
     def learns_from(self, attempt: Attempt) -> bool:
         """Whether a file is right wherever the module answers, and sizes that the module refused give other rules."""
-        is_right = attempt.verdict is not None and attempt.verdict.passed
+        is_right = attempt.verdict is not None and (attempt.verdict.passed or attempt.verdict.is_broken_off)
         if not is_right or self.refused_before is None or not self.explored.is_explained:
             return False
         return any(sizes not in self.refused_before for sizes in attempt.refused_inside)
+
+    def known_refused(self, captured: Captured) -> tuple[Sizes, ...] | None:
+        """The sizes whose refusals give no other rules; None where no rules are learned while a file is compared."""
+        learns = self.explored.is_explained and not self.is_part and not captured.refused
+        return self.refused_before if learns else None
 
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""

@@ -14,7 +14,7 @@ chooses the part by its sign:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anyshape.diagnose.captures import diagnose_translation_error
@@ -112,12 +112,13 @@ class _Tree:
     decisions: list[Source] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    found: dict[Script, list[QuestionFound]] = field(default_factory=dict)
     parts: int = 0
     asks_for_slices: bool = False
 
     def grow(self, script: Script) -> Tree:
         """What follows after these decisions. Raises PromiseBroken where a part has no right file."""
-        question_found = list(self._questions_found(script))
+        question_found = self._questions_found(script)
         numbers = _smallest([each.numbers for each in question_found])
         questions = [each.asked for each in question_found if each.asked is not None]
         if not questions:
@@ -217,15 +218,15 @@ class _Tree:
         names = (name for number in itertools.count(first) if (name := f"value_{number}") not in taken)
         return tuple(itertools.islice(names, _SURELY_SLICES))
 
-    def _questions_found(self, script: Script) -> Iterator[QuestionFound]:
-        """The next questions of the module (values that decide its path), at several sizes and values; none where it raises."""
-        declared = self.context.declared
-        points = [sizes for sizes in self.context.explored.answered if declared.domain.contains(sizes)][:_PLACES]
-        for sizes in points:
-            for seed in range(_DRAWS):
-                question_found = self._find_question(script, declared.make(sizes, seed))
-                if question_found is not None:
-                    yield replace(question_found, sizes=sizes)
+    def _questions_found(self, script: Script) -> list[QuestionFound]:
+        """The next questions of the module (values that decide its path), at several sizes and values, looked for once."""
+        if script not in self.found:
+            declared = self.context.declared
+            points = [sizes for sizes in self.context.explored.answered if declared.domain.contains(sizes)][:_PLACES]
+            drawn = ((sizes, declared.make(sizes, seed)) for sizes in points for seed in range(_DRAWS))
+            found = ((sizes, self._find_question(script, inputs)) for sizes, inputs in drawn)
+            self.found[script] = [replace(each, sizes=sizes) for sizes, each in found if each is not None]
+        return self.found[script]
 
     def _exported(
         self, module: FixedDecisions | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False

@@ -21,6 +21,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import _lru_cache_wrapper, partial
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def is_by_thread(value: Any) -> bool:
 
 
 Patch = tuple[Any, str, Any]
-"""Where a name is (a function's globals or a class), the name, and its replacement in the capturing thread."""
+"""Where a name is (a function's globals, a class or a cell of a closure), the name, and its replacement in this thread."""
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def patched(found: Iterable[Patch]) -> Iterator[None]:
     changed: list[Patch] = []
     with _put_back(changed):
         for place, name, value in list(found):
-            before = (place if isinstance(place, dict) else vars(place))[name]
+            before = place.cell_contents if isinstance(place, CellType) else _names_in(place)[name]
             changed.append((place, name, before))
             _put(place, name, ByThread(value, before))
         yield
@@ -122,6 +123,10 @@ def _put_back(changed: list[Patch]) -> Iterator[None]:
     finally:
         for place, name, before in reversed(changed):
             _put(place, name, before)
+
+
+def _names_in(place: Any) -> Any:
+    return place if isinstance(place, dict) else vars(place)
 
 
 def _put(place: Any, name: str, value: Any) -> None:
@@ -200,11 +205,15 @@ def uncached(module: torch.nn.Module) -> AbstractContextManager[None]:
 
 
 def uncached_functions(module: torch.nn.Module) -> Iterator[Patch]:
-    """The function behind each cache, among the globals of the user's functions and the methods of the user's classes."""
+    """The function behind each cache, among the globals of the user's functions and the methods of the user's classes.
+
+    A decorator may hold the cache in its closure and call it only sometimes, as that of transformers does.
+    """
     from anyshape.modules.user_code import user_functions, user_parts  # loads torch: who runs a file does without
 
     spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
     kinds = dict.fromkeys(above for part in user_parts(module) for above in type(part).__mro__)
+    seen: set[int] = set()
     for place, space in (*((each, each) for each in spaces.values()), *((kind, vars(kind)) for kind in kinds)):
         for name, value in list(space.items()):
             if is_by_thread(value):
@@ -213,6 +222,28 @@ def uncached_functions(module: torch.nn.Module) -> Iterator[Patch]:
                 yield place, name, value.__wrapped__
             elif isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, _lru_cache_wrapper):
                 yield place, name, type(value)(value.__func__.__wrapped__)
+            else:
+                yield from _caches_in_closure(getattr(value, "__func__", value), seen)
+
+
+def _caches_in_closure(function: Any, seen: set[int]) -> Iterator[Patch]:
+    """The function behind each cache in the closure of a function, and of functions there; none that is `seen`."""
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return
+    seen.add(id(function))
+    for cell in function.__closure__ or ():
+        try:
+            held = cell.cell_contents
+        except ValueError:  # nothing was put into it yet
+            continue
+        if is_by_thread(held):
+            continue
+        if isinstance(held, _lru_cache_wrapper):
+            if id(cell) not in seen:
+                seen.add(id(cell))
+                yield cell, "cell_contents", held.__wrapped__
+        else:
+            yield from _caches_in_closure(held, seen)
 
 
 @contextmanager

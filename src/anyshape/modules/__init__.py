@@ -9,6 +9,7 @@ Files, in the order in which data flows:
     emptiness_tests      conditions of the user's code about empty tensors
     raised_errors        why a call raised: the operation, the tensor, the layer
     state                take a module's state once, restore it before every call
+    kept_tensors         the values of a module's tensors, put back after a call
     reach                what the user's code can keep outside its module, and in lists, sets, dicts and `__slots__`
     slots                the values that a module keeps between calls, each with a path
     structural_copy      the copy of the module on which an export works

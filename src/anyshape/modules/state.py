@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.findings import Finding, UsageError
+from anyshape.modules.kept_tensors import KeptTensor, KeptTensors
 from anyshape.modules.reach import (
     GENERATORS,
     NOTHING,
@@ -49,10 +49,9 @@ class ModuleState:
         size = sum(parameter.numel() * parameter.element_size() for parameter in module.parameters())
         copied = size <= _ALWAYS_COPIED_BYTES
         names = {id(parameter): name for name, parameter in module.named_parameters()}
-        self._tensors = [
-            _KeptTensor(tensor, copied or id(tensor) not in names, names.get(id(tensor), ""))
-            for tensor in found.tensors
-        ]
+        self._tensors = KeptTensors(
+            KeptTensor(tensor, copied or id(tensor) not in names, names.get(id(tensor), "")) for tensor in found.tensors
+        )
         self._gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
         self._modes = [(part, part.training) for part in module.modules()]
         self._arrays = [(array, array.copy()) for array in found.arrays]
@@ -68,7 +67,7 @@ class ModuleState:
             if getattr(part, "training", training) != training:  # of a scripted module, it is out of our reach
                 part.training = training
         undone = [*self._containers.restore(), *(undo() for undo in self._undo)]
-        undone += [tensor.restore(thorough) for tensor in self._tensors]
+        undone += self._tensors.restore(thorough)
         for array, values in self._arrays:
             is_other = array.tobytes() != values.tobytes()
             undone.append(WRITTEN if is_other else NOTHING)
@@ -178,51 +177,6 @@ class _Walk:
             self._visit(item, inner)
 
 
-class _KeptTensor:
-    """A tensor, the memory that it lay in, and (if `copied`) the values that were there."""
-
-    def __init__(self, tensor: torch.Tensor, copied: bool, name: str) -> None:
-        self._tensor = tensor
-        self._name = name
-        self._memory = tensor.detach()
-        self._values = self._memory.clone() if copied else None
-        self._version = _version(tensor)
-        # Only parameters may go unwritten, and only after a look behind a call: a write through `.data` leaves the version.
-        self._trusted = False
-        self._is_parameter = isinstance(tensor, torch.nn.Parameter)
-
-    def restore(self, thorough: bool) -> frozenset[Any]:
-        """Put the values back; what was written."""
-        if self._tensor.shape != self._memory.shape or _address(self._tensor) != _address(self._memory):
-            self._tensor.data = self._memory
-        written = _version(self._tensor) != self._version
-        if self._values is None:
-            if written:
-                raise UsageError(parameter_written(self._name))
-            return NOTHING
-        if self._trusted and not written and not thorough:
-            return NOTHING
-        is_other = not _same(self._memory, self._values)
-        if is_other:
-            with torch.no_grad():
-                self._memory.copy_(self._values)
-        elif self._is_parameter and not thorough:
-            self._trusted = True
-        self._version = _version(self._tensor)
-        return WRITTEN if is_other else NOTHING
-
-
-def parameter_written(name: str) -> Finding:
-    return Finding(
-        code="AS310",
-        name="parameter-written",
-        what=f"forward writes into parameter {name!r}, which cannot be put back as it was.",
-        why="the module answers differently each time, and its parameters are too large to be kept twice.",
-        fix=f"keep what changes in a buffer:   self.register_buffer({name.rpartition('.')[2]!r}, ...)",
-        is_fix_untried=True,
-    )
-
-
 def _content(value: Any) -> Any:
     """What can be put back: the value itself if it is a container, the attributes of a module or plain object."""
     if isinstance(value, (list, dict, set, deque, tuple)):
@@ -248,34 +202,6 @@ def _put_back(place: Any, value: Any) -> frozenset[Any]:
     is_other = place.get() is not value
     place.set(value)
     return WRITTEN if is_other else NOTHING
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
-
-
-def _address(tensor: torch.Tensor) -> int:
-    try:
-        return tensor.data_ptr()
-    except RuntimeError:  # no storage: fake, sparse and meta tensors
-        return 0
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and dtype hold the same bits; NaN is the same as NaN."""
-    try:
-        if _is_plain(one) and _is_plain(other):  # whole numbers of 64 bits are compared 2 to 9 times as fast
-            return torch.equal(one.reshape(-1).view(torch.int64), other.reshape(-1).view(torch.int64))
-        return torch.equal(one, other)
-    except RuntimeError:  # layouts without `equal`
-        return False
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether the values lie one after the other and fill whole numbers of 64 bits."""
-    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_quantized:
-        return False
-    return not tensor.is_conj() and not tensor.is_neg() and tensor.is_contiguous() and tensor.nbytes % 8 == 0
 
 
 @contextmanager

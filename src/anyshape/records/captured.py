@@ -21,7 +21,7 @@ class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
-    `fails_small`: it fails only where one of its dims is 1 or 2.
+    `fails_small`: it is known to fail only where one of its dims is 1 or 2.
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
@@ -148,7 +148,7 @@ class Captured:
         at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows. Where the
         condition is a line of the user's, the other side was captured as well.
         """
-        is_known = all(guard.status == "proved" or _is_seen_beyond(guard) for guard in self.guards)
+        is_known = all(guard.status == "proved" or is_seen_beyond(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
         return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
 
@@ -158,7 +158,7 @@ class Captured:
         return self.strategy == SYMBOLIC
 
 
-def _is_seen_beyond(guard: Guard) -> bool:
+def is_seen_beyond(guard: Guard) -> bool:
     """Whether all that matters is known where a guard fails: a branch of the user's, or so few sizes that all are compared."""
     is_branch = guard.by_user and guard.source is not None
     return guard.condition is not None and (is_branch or guard.fails_small or _fails_at_few(guard.condition))

@@ -197,6 +197,7 @@ class Verdict:
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
     functions that were compared by themselves. `at_nan` are differences for inputs that hold NaN, which are no failures.
     `untried_values` names the edge values that were left out to keep the comparisons in proportion to the export.
+    `is_broken_off`: the module raised where it should answer, and other rules are learned; such a verdict promises nothing.
     `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file.
     """
 
@@ -217,13 +218,14 @@ class Verdict:
     sides: tuple[CondSide, ...] = ()
     at_nan: tuple[Failure, ...] = ()
     untried_values: tuple[str, ...] = ()
+    is_broken_off: bool = False
     is_skipped: bool = False
     runtime: str = "onnxruntime"
 
     @property
     def passed(self) -> bool:
         """No failure, and at least one size at which there was something to compare, unless that was not wanted."""
-        return not self.failures and (bool(self.tried) or self.is_skipped)
+        return not self.failures and not self.is_broken_off and (bool(self.tried) or self.is_skipped)
 
     @property
     def unit(self) -> str:

@@ -15,8 +15,10 @@ Files, in the order in which data flows:
     noise             the noise floor, measured on the module
     float64_copy      file and module in double precision
     file_copies       a bfloat16 file that a CPU can run; inner values of a file as outputs
+    choices           what the module chose from, in one run
     ties              equal values whose order torch leaves open
     near_ties         values whose order is a matter of rounding
+    choice_effects    how far other choices move the module's answer
     changing_outputs  random files, compared as samples; calls in a row, with state
     cond_sides        sides of torch.cond that no values lead to
     tally             count trials -> Verdict; verdicts of shares -> one

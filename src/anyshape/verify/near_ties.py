@@ -17,9 +17,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.runtime.child_messages import Array
+from anyshape.verify.choices import EACH_ONCE, Choice, Product, base_name, is_product
+from anyshape.verify.compare import is_float, widen
 from anyshape.verify.noise import distance_between
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.ties import EACH_ONCE, ROUNDINGS_APART, Choice, base_name
+from anyshape.verify.ties import ROUNDINGS_APART
 
 _MOST_APART = 256
 """In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
@@ -27,23 +29,26 @@ _MOST_TURNS = 8
 
 
 def move_near_ties(
-    reference: Reference, inputs: CallInputs, expected: Sequence[Array], choices: Sequence[Choice]
+    reference: Reference,
+    inputs: CallInputs,
+    expected: Sequence[Array],
+    choices: Sequence[Choice],
+    products: Sequence[Product] = (),
 ) -> Iterator[tuple[Array, ...]]:
     """Per-element sensitivity to the order of values that are near to each other, larger with each further order.
 
     First zeros, which are all where no values are near. `expected` is the module's own answer, `choices` what `topk` and `sort`
     order on the way to it, with the rounding of the values. Integers that differ are infinitely sensitive; positions
-    themselves are not, they are judged in `ties`.
+    themselves are not, they are judged in `ties`. `products` were computed before the first choice, and are not computed again.
     """
     found = tuple(np.zeros(array.shape) for array in expected)
     is_chosen = [any(choice.is_given_as(array) for choice in choices) for array in expected]
     yield found
-    for turn in range(1, _MOST_TURNS + 1) if choices else ():
-        order = _Rotated(choices, turn)
-        with order:
+    groups = [found for found in map(_groups_of, choices) if found is not None]
+    longest = max((found.longest for found in groups), default=0)
+    for turn in range(1, min(_MOST_TURNS, longest - 1) + 1):  # a turn as long as each group changes nothing
+        with _Rotated(choices, turn, products):
             answer = reference.run(inputs)
-        if not order.is_new:
-            return
         if isinstance(answer, Answer) and len(answer.arrays) == len(found):
             moved = map(distance_between, expected, answer.arrays)
             found = tuple(
@@ -53,22 +58,41 @@ def move_near_ties(
             yield found
 
 
-class _Rotated(TorchDispatchMode):  # type: ignore[misc]
-    """`topk` and `sort` give values that are near to each other in another order: `choices` are those of the calls in turn."""
+def is_moved_further(choices: Sequence[Choice], before: Sequence[Choice]) -> bool:
+    """Whether the module may answer otherwise than with the same choices and the rounding that was assumed before.
 
-    def __init__(self, choices: Sequence[Choice], turn: int) -> None:
+    One choice alone has the values that were seen, so the same groups of near values give the same answers. What a later
+    choice has to order may be new in each run: it is the same only with the same rounding.
+    """
+    if len(choices) == len(before) == 1:
+        one, other = _groups_of(choices[0]), _groups_of(before[0])
+        return one is not None and other is not None and not one.are_like(other)
+    return any(np.any(np.not_equal(one.rounding, other.rounding)) for one, other in zip(choices, before, strict=True))
+
+
+class _Rotated(TorchDispatchMode):  # type: ignore[misc]
+    """`topk` and `sort` give values that are near to each other in another order: `choices` are those of the calls in turn.
+
+    Up to the first of them the run is the one in which the choices were seen, so each product gives what it gave there.
+    """
+
+    def __init__(self, choices: Sequence[Choice], turn: int, products: Sequence[Product]) -> None:
         super().__init__()
         self._choices = iter(choices)
+        self._products = iter(products)
         self._turn = turn
-        self.is_new = False
-        """Whether a group is so long that no smaller turn gives the same order."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = dict(kwargs or {})
+        if is_product(func):
+            known, kept = next(self._products, (None, None))
+            if known is func and kept is not None:
+                return kept.clone()
         result = func(*args, **given)
         choice = next(self._choices, None) if base_name(func) in EACH_ONCE else None
         if choice is None:
             return result
+        self._products = iter(())
         named = {each.name: value for each, value in zip(func._schema.arguments, args, strict=False)} | given
         return self._ordered(named["self"], named, choice) or result
 
@@ -82,32 +106,59 @@ class _Rotated(TorchDispatchMode):  # type: ignore[misc]
         descending = bool(named.get("largest", True) if "k" in named else named.get("descending", False))
         values, indices = torch.sort(x, dim=dim, descending=descending, stable=True)
         reach = torch.as_tensor(choice.rounding, dtype=torch.float64) * ROUNDINGS_APART
-        order = _rotated(values.double(), dim, reach, self._turn, keeps_equals=bool(named.get("stable")))
+        groups = _Groups(values.double(), dim, reach, keeps_equals=bool(named.get("stable")))
+        order = groups.rotated(self._turn)
         if order is None:
             return None
-        self.is_new = True
         indices = indices.gather(dim, order).narrow(dim, 0, named.get("k", x.shape[dim]))
         return x.gather(dim, indices), indices
 
 
-def _rotated(
-    values: torch.Tensor, dim: int, reach: torch.Tensor, turn: int, *, keeps_equals: bool
-) -> torch.Tensor | None:
-    """For each place of ordered values the place whose value comes there; None where no group has more than `turn` values.
+def _groups_of(choice: Choice) -> _Groups | None:
+    """The groups in the module's own order; None for integers, and where there are no values."""
+    if not is_float(choice.values) or not choice.values.size:
+        return None
+    values = torch.as_tensor(widen(choice.values)).sort(dim=choice.axis, descending=choice.descending).values
+    reach = torch.as_tensor(choice.rounding, dtype=torch.float64) * ROUNDINGS_APART
+    return _Groups(values, choice.axis, reach, keeps_equals=choice.is_stable)
+
+
+class _Groups:
+    """Neighbours among ordered values that rounding may swap.
 
     With `keeps_equals`, values that no rounding has touched stay in their order if they are equal.
     """
-    finite = values.nan_to_num(0.0, 0.0, 0.0).abs().amax(dim, keepdim=True)
-    reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * _MOST_APART)
-    near = values.diff(dim=dim).abs() <= reach  # false for infinity and NaN, which have no distance
-    near = near & (reach > 0) if keeps_equals else near
-    if not bool(near.any()):
-        return None
-    places = torch.arange(values.shape[dim]).reshape([-1 if each == dim else 1 for each in range(values.dim())])
-    places = places.expand(values.shape)
-    edge = torch.zeros_like(near.narrow(dim, 0, 1))
-    has_left, has_right = torch.cat([edge, near], dim), torch.cat([near, edge], dim)
-    first = torch.where(has_left, 0, places).cummax(dim).values
-    last = torch.where(has_right, values.shape[dim], places).flip(dim).cummin(dim).values.flip(dim)
-    length = last - first + 1
-    return first + (places - first + turn) % length if bool((length > turn).any()) else None
+
+    def __init__(self, values: torch.Tensor, dim: int, reach: torch.Tensor, *, keeps_equals: bool) -> None:
+        self._shape, self._dim = values.shape, dim
+        finite = values.nan_to_num(0.0, 0.0, 0.0).abs().amax(dim, keepdim=True)
+        reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * _MOST_APART)
+        near = values.diff(dim=dim).abs() <= reach  # false for infinity and NaN, which have no distance
+        self._near = near & (reach > 0) if keeps_equals else near
+
+    @property
+    def longest(self) -> int:
+        """The number of values in the longest group; 0 where no two values are near."""
+        return int(self._ends()[2].max()) if bool(self._near.any()) else 0
+
+    def are_like(self, other: _Groups) -> bool:
+        """Whether the same places are near to each other."""
+        return torch.equal(self._near, other._near)
+
+    def rotated(self, turn: int) -> torch.Tensor | None:
+        """For each place the place whose value comes there; None where no group has more than `turn` values."""
+        if not bool(self._near.any()):
+            return None
+        places, first, length = self._ends()
+        return first + (places - first + turn) % length if bool((length > turn).any()) else None
+
+    def _ends(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """For each place itself, the first place of its group, and how many values that has."""
+        dim, size = self._dim, self._shape[self._dim]
+        places = torch.arange(size).reshape([-1 if each == dim else 1 for each in range(len(self._shape))])
+        places = places.expand(self._shape)
+        edge = torch.zeros_like(self._near.narrow(dim, 0, 1))
+        has_left, has_right = torch.cat([edge, self._near], dim), torch.cat([self._near, edge], dim)
+        first = torch.where(has_left, 0, places).cummax(dim).values
+        last = torch.where(has_right, size, places).flip(dim).cummin(dim).values.flip(dim)
+        return places, first, last - first + 1

@@ -58,6 +58,7 @@ class Yardstick:
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
         self._double = _double_of(reference)
+        self._last: tuple[CallInputs, Answer] | None = None
 
     @property
     def how(self) -> str:
@@ -73,11 +74,16 @@ class Yardstick:
         if isinstance(answer, Refused):
             self._double = None
             return None
+        self._last = (inputs, answer)
         return answer
+
+    def recall_double(self, inputs: CallInputs) -> Answer | None:
+        """The same as `double_answer`; the module runs only if the last answer was not to these very inputs."""
+        return self._last[1] if self._last is not None and self._last[0] is inputs else self.double_answer(inputs)
 
     def other_answer(self, inputs: CallInputs) -> Answer | None:
         """The answer in double precision, or else in another order of summation; None when neither can be had."""
-        exact = self.double_answer(inputs)
+        exact = self.recall_double(inputs)
         if exact is not None:
             return exact
         with other_order():

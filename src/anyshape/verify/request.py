@@ -53,8 +53,9 @@ class VerifyOptions:
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
     its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
-    planned trials every count-th is made, from that place on. `runtime` is one
-    of RUNTIMES; `runs` is another form of the file that is run in its place, such as OpenVINO's IR.
+    planned trials every count-th is made, from that place on. `known_refused`: the comparisons end where the module raises at
+    sizes of the domain that are not among these, since other rules are learned then. `runtime` is one of RUNTIMES;
+    `runs` is another form of the file that is run in its place, such as OpenVINO's IR.
     """
 
     draws: int = 3
@@ -79,6 +80,7 @@ class VerifyOptions:
     runs: str | None = None
     is_skipped: bool = False
     share: tuple[int, int] = (0, 1)
+    known_refused: tuple[Sizes, ...] | None = None
     progress: Progress | None = None
 
     @property

@@ -36,11 +36,12 @@ from anyshape.verify.float64_copy import Float64Copy
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, choose_floor_sizes, plan_in_proportion
+from anyshape.verify.reference import Refused
 from anyshape.verify.request import VerifyOptions, VerifyRequest, file_bytes
 from anyshape.verify.shrink import smallest_failure
 from anyshape.verify.tally import Tally
 from anyshape.verify.tolerance import roundings
-from anyshape.verify.trial_runner import Outcome, Read, Started, Trial, TrialRunner
+from anyshape.verify.trial_runner import Outcome, Read, Started, Trial, TrialRunner, Unanswered
 
 
 def verify_from_lowest(request: VerifyRequest, run: Callable[[VerifyRequest], Verdict] | None = None) -> Verdict:
@@ -131,6 +132,10 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
                 tally.add(trial, ahead.run(done, tally.is_settled))
             if tally.is_hopeless or _has_failed_enough(tally, options):
                 break
+            if tally.refutes_rules:
+                _note_refusals(request, trials[done + 1 :], tally)
+                tally.break_off(trials[done + 1 :])
+                break
     for left in planned.untried:
         tally.give_up(left.sizes, left.why)
     smallest = smallest_failure(trial_runner, tally.failures, started)
@@ -139,6 +144,17 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
     return tally.verdict(
         smallest, trial_runner.floor.how if trial_runner.yardstick is not None else "the user's", monotonic() - started
     )
+
+
+def _note_refusals(request: VerifyRequest, trials: Sequence[Trial], tally: Tally) -> None:
+    """Note where else the module raises, at the smaller half of these sizes: rules are learned from all of them at once."""
+    draws = {
+        tuple(trial.sizes.items()): trial for trial in trials if trial.edge is None and not tally.is_settled(trial)
+    }
+    for trial in sorted(draws.values(), key=lambda trial: math.prod(trial.sizes.values()))[: len(draws) // 2]:
+        answer = request.reference.recall(request.make(trial.sizes, trial.seed))
+        if isinstance(answer, Refused):
+            tally.add(trial, Unanswered(answer, file_answers=None))
 
 
 def _has_failed_enough(tally: Tally, options: VerifyOptions) -> bool:

@@ -38,6 +38,7 @@ class Tally:
         self._rounded: dict[str, RoundedOtherwise] = {}
         self._set_aside: Counter[str] = Counter()
         self._stopped_after: float | None = None
+        self._is_broken_off = False
         self._at_nan: list[Failure] = []
         self.failures: list[Failure] = []
         self.trials = 0
@@ -46,6 +47,15 @@ class Tally:
         """Whether another trial at these sizes can add nothing: the module refused them, or the file failed there."""
         failed = any(dict(failure.sizes) == dict(trial.sizes) for failure in self.failures)
         return failed or _key(trial.sizes) in self._refused
+
+    @property
+    def refutes_rules(self) -> bool:
+        """Whether the module raised at sizes of the domain that are not known as such, and the file has not failed."""
+        known = self._request.options.known_refused
+        if known is None or self.failures:
+            return False
+        sizes = [refused.sizes for refused in self._refused.values() if refused.sizes not in known]
+        return any(map(self._request.domain.contains, sizes))
 
     @property
     def is_hopeless(self) -> bool:
@@ -82,6 +92,12 @@ class Tally:
         self._stopped_after = seconds
         for trial in trials:
             self.give_up(trial.sizes, f"the comparisons had run for {seconds:g} s", is_out_of_time=True)
+
+    def break_off(self, trials: Iterable[Trial]) -> None:
+        """Give up all of these trials: the rules about where the module answers are learned again."""
+        self._is_broken_off = True
+        for trial in trials:
+            self.give_up(trial.sizes, "the module raised at sizes at which it seemed to answer")
 
     def _note_errors(self, key: _Key, outcome: Equal) -> None:
         names = self._request.output_names
@@ -128,6 +144,7 @@ class Tally:
             floor=floor,
             seconds=seconds,
             stopped_after=self._stopped_after,
+            is_broken_off=self._is_broken_off,
         )
 
     def _compared(self) -> Iterator[ComparedSizes]:
@@ -176,6 +193,7 @@ def join_verdicts(shares: Sequence[Verdict], planned: Iterable[Sizes]) -> Verdic
         set_aside=dict(sum((Counter(share.set_aside) for share in shares), Counter())),
         seconds=max(share.seconds for share in shares),
         stopped_after=max(stopped, default=None),
+        is_broken_off=any(share.is_broken_off for share in shares),
         at_nan=tuple(failure for share in shares for failure in share.at_nan),
     )
 

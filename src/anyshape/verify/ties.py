@@ -13,8 +13,7 @@ runs is right. `argmax` and `max` along an axis are not among them: torch docume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,34 +22,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.runtime.child_messages import Array
+from anyshape.verify.choices import Choice, Watched, base_name
 from anyshape.verify.compare import epsilon, is_float, widen
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.tensors import map_tensors, to_array
 from anyshape.verify.tolerance import least_noise
 
-_ONE_OF_MANY = {"argmax", "argmin", "max", "min", "kthvalue", "median", "nanmedian", "mode"}
-EACH_ONCE = {"sort", "topk"}  # argsort is sort to a dispatcher
-_FIRST_OF_EQUALS = {"argmax", "argmin", "max", "min"}
 ROUNDINGS_APART = 4
 """Two values in the module and the same two in the file are four that rounding has moved."""
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """What an operator chose from, along which axis, and the positions that it chose, as it gave them."""
-
-    values: Array
-    axis: int
-    indices: Array
-    each_once: bool
-    takes_first: bool
-    rounding: Array | float = 0.0
-    """How far rounding moved the values, for each line along the axis."""
-
-    def is_given_as(self, expected: Array) -> bool:
-        """Whether an output of the module is these positions."""
-        is_like = expected.dtype.kind in "iu" and self.indices.size == expected.size
-        return is_like and np.array_equal(self.indices.reshape(-1), expected.reshape(-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,35 +44,25 @@ class Choices:
 
 
 def look_at_choices(
-    reference: Reference,
-    inputs: CallInputs,
-    expected: Sequence[Array],
-    actual: Sequence[Array],
-    run_in_double: Callable[[CallInputs], object] | None = None,
+    watched: Watched, expected: Sequence[Array], actual: Sequence[Array], exact: Sequence[Choice] = ()
 ) -> Choices:
-    """Which elements of the outputs are positions that the module chose by value, and how freely."""
-    choices = _seen(reference.run, inputs)
-    given = _magnitudes_given(inputs)
-    fixed = [choice for choice in choices if choice.takes_first and _is_exact(choice.values, given)]
-    free = [choice for choice in choices if choice not in fixed]
-    exact = _seen(run_in_double, inputs) if run_in_double is not None and free else []
-    if len(exact) == len(choices):
-        free = [_with_rounding(one, two) for one, two in zip(choices, exact, strict=True) if one in free]
+    """Which elements of the outputs are positions that the module chose by value, and how freely.
+
+    `exact` are the same choices in double precision, where they are known.
+    """
+    numbered = list(enumerate(watched.choices))
+    fixed = [choice for place, choice in numbered if choice.takes_first and watched.is_exact(place)]
+    free = [(place, choice) for place, choice in numbered if choice not in fixed]
+    if len(exact) == len(watched.choices):
+        free = [(place, _with_rounding(choice, exact[place])) for place, choice in free]
     return Choices(
-        tuple(_free_places(free, one, other) for one, other in zip(expected, actual, strict=True)),
+        tuple(
+            _free_places([each for _, each in free], one, other) for one, other in zip(expected, actual, strict=True)
+        ),
         tuple(_fixed_places(fixed, one) for one in expected),
         any(map(_has_ties, fixed)),
-        tuple(
-            choice if _is_exact(choice.values, given) else _with_least(choice) for choice in free if choice.each_once
-        ),
+        tuple(choice if watched.is_exact(place) else _with_least(choice) for place, choice in free if choice.each_once),
     )
-
-
-def _seen(run: Callable[[CallInputs], object], inputs: CallInputs) -> list[Choice]:
-    looking = _Looking()
-    with looking:
-        run(inputs)
-    return looking.choices
 
 
 def _with_rounding(choice: Choice, exact: Choice) -> Choice:
@@ -112,24 +80,6 @@ def _with_least(choice: Choice) -> Choice:
     )
     least = least_noise(epsilon(choice.values)) * largest / ROUNDINGS_APART
     return replace(choice, rounding=np.maximum(choice.rounding, least))
-
-
-def _magnitudes_given(inputs: CallInputs) -> Array:
-    """The magnitudes of all numbers in the inputs, and 0 and 1."""
-    found = [np.array([0.0, 1.0])]
-
-    def look(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_floating_point() and tensor.element_size() > 1:
-            found.append(np.unique(tensor.detach().abs().double().cpu().numpy()))
-        return tensor
-
-    map_tensors(inputs, look)
-    return np.unique(np.concatenate(found))
-
-
-def _is_exact(values: Array, given: Array) -> bool:
-    """Whether no rounding has touched these values: they are no floats, or numbers of the inputs."""
-    return not is_float(values) or bool(np.isin(np.abs(widen(values)), given).all())
 
 
 def _fixed_places(choices: Sequence[Choice], expected: Array) -> Array:
@@ -187,36 +137,6 @@ def _rounding(choice: Choice) -> Array:
 def _is_each_once(indices: Array, axis: int) -> bool:
     ordered = np.sort(indices, axis)
     return bool((np.diff(ordered, axis=axis) != 0).all())
-
-
-def base_name(func: Any) -> str:
-    """`topk` of `aten::topk.values`."""
-    return str(func.name()).rpartition("::")[2].partition(".")[0]
-
-
-class _Looking(TorchDispatchMode):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__()
-        self.choices: list[Choice] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = base_name(func)
-        if name in _ONE_OF_MANY | EACH_ONCE:
-            with suppress(Exception):  # a form of the operator that chooses nothing, such as max of two tensors
-                self.choices.extend(_choices(func, name, args, kwargs or {}, result))
-        return result
-
-
-def _choices(func: Any, name: str, args: Any, kwargs: Any, result: Any) -> Iterator[Choice]:
-    named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | dict(kwargs)
-    given, axis = named["self"], named.get("dim", None if name.startswith("arg") else -1)
-    indices = result if isinstance(result, torch.Tensor) else result[-1]
-    if indices.dtype is not torch.int64:
-        return
-    values = to_array(given.reshape(-1) if axis is None or given.dim() == 0 else given)
-    place = 0 if axis is None or given.dim() == 0 else int(axis) % given.dim()
-    yield Choice(values, place, to_array(indices), name in EACH_ONCE, name in _FIRST_OF_EQUALS)
 
 
 _ONE_OF_EQUALS = {"kthvalue", "median", "nanmedian", "mode"}

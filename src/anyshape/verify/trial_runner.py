@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -15,15 +16,15 @@ from anyshape.domain import Sizes
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch
 from anyshape.runtime.child_messages import Array, ChildDied, Death, RunError
 from anyshape.runtime.client import ChildRunner, Pending
+from anyshape.verify.choice_effects import find_sensitivities
 from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file
-from anyshape.verify.near_ties import move_near_ties
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest, chooses_among_values
 from anyshape.verify.tensors import total_elements
-from anyshape.verify.ties import look_at_choices, other_orders
+from anyshape.verify.ties import other_orders
 from anyshape.verify.tolerance import Tolerance, computes_in_double
 
 _SLOWER_THAN_EAGER = 30.0
@@ -156,7 +157,7 @@ class TrialRunner:
         expected, actual = finite_in_both(given.answer.arrays, actual)
         outcome = self._judge(trial, replace(given, answer=replace(given.answer, arrays=expected)), actual)
         # Other orders of equal values (see `_why_no_evidence`) have finite numbers at other places.
-        if isinstance(outcome, Failure) and not chooses_among_values(self.path):
+        if isinstance(outcome, Failure) and not self._has_choices:
             return outcome
         return SetAside("the module answers without finite numbers")
 
@@ -183,7 +184,7 @@ class TrialRunner:
 
     def _why_no_evidence(self, trial: Trial, given: _Given, actual: list[Array], difference: Difference) -> str:
         """Why the module itself leaves open what differs; empty where it does not."""
-        if _is_of_values(difference) and chooses_among_values(self.path):
+        if _is_of_values(difference) and self._has_choices:
             rules = self._rules(given.answer, given.inputs)
             for other in other_orders(self.request.reference, given.inputs):
                 if compare_in_full(other.arrays, actual, rules).difference is None:
@@ -207,23 +208,16 @@ class TrialRunner:
         return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
 
     def _sensitivities(self, trial: Trial, given: _Given, actual: list[Array]) -> Iterator[Sequence[Array]]:
-        """The module's own sensitivity on these inputs, larger with each answer of the module: infinitely where another
-        choice among equal values is as good, not at all where torch documents which one it is."""
-        expected = given.answer.arrays
-        if not chooses_among_values(self.path):
-            yield from self._noise(trial, given, keeps_ties=False)
-            return
-        in_double = () if self.yardstick is None else (self.yardstick.double_answer,)
-        for run_in_double in (None, *in_double):  # which takes long: often the least rounding explains enough
-            choices = look_at_choices(self.request.reference, given.inputs, expected, actual, run_in_double)
-            for moved in move_near_ties(self.request.reference, given.inputs, expected, choices.ordered):
-                free = [np.maximum(one, two) for one, two in zip(choices.free, moved, strict=True)]
-                yield [np.where(fixed, 0.0, one) for one, fixed in zip(free, choices.fixed, strict=True)]
-        for sensitivities in self._noise(trial, given, choices.has_fixed_ties):
-            yield [
-                np.where(fixed, 0.0, np.maximum(sensitivity, other))
-                for sensitivity, other, fixed in zip(sensitivities, free, choices.fixed, strict=True)
-            ]
+        """The module's own sensitivity on these inputs, larger with each answer of the module."""
+        if not self._has_choices:
+            return self._noise(trial, given, keeps_ties=False)
+        answers = (given.answer.arrays, actual)
+        noise = partial(self._noise, trial, given)
+        return find_sensitivities(self.request.reference, given.inputs, answers, self.yardstick, noise)
+
+    @cached_property
+    def _has_choices(self) -> bool:
+        return chooses_among_values(self.path)
 
     def _noise(self, trial: Trial, given: _Given, keeps_ties: bool) -> Iterator[Sequence[Array]]:
         """By rounding; for edge values, no less than noise of an ordinary answer.
@@ -249,7 +243,7 @@ class TrialRunner:
         copy = self.float64_copy
         if self.yardstick is None or copy is None or computes_in_double(self.request.reference, given.inputs):
             return sensitivities
-        exact = self.yardstick.double_answer(given.inputs)
+        exact = self.yardstick.recall_double(given.inputs)
         if exact is None:
             return sensitivities
         doubles = copy.run(self.request.feeds(given.inputs), self._limit(given.answer))
