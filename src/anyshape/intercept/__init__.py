@@ -12,6 +12,7 @@ What is replaced, and when:
                                        stacks and results that torch keeps of each operator      quick_tracing
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
+                                       texts of sizes, whose lines are noted                     size_texts
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
@@ -37,6 +38,7 @@ Files, in the order in which data flows:
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
+    size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse
 """
