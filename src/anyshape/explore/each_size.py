@@ -1,5 +1,7 @@
 """Dims whose sizes the user's code uses in a way that nothing follows (as a text, as a key): each of their sizes is compared.
 
+Of a dim that is only divided with a rest (`n % 97`), many sizes are compared in the same way, but no promise ends there.
+
 if f"{n:04d}".startswith("03"):     no comparison of numbers leads to 300 and 399, so the file is compared at 1, 2, 3, ...
                                     up to the end of n, or as far as that is affordable: there the promise ends
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from anyshape.domain import Sizes
 from anyshape.explore.cost_estimates import Costing
@@ -21,13 +24,18 @@ _SHARE_OF_OPEN, _SHARE_OF_DECLARED = 32, 2  # one part in so many of all work, f
 _MOST = 1 << 16
 _TOGETHER = 200  # points at which several such dims vary
 Watch = Callable[[Sizes], Mapping[Use, str]]
-Unfollowed = Mapping[str, Source]
-"""The dims with such a use, each with the line of one."""
 
 
-def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[Sizes], bool]) -> dict[str, Source]:
+class Unfollowed(NamedTuple):
+    """The line of such a use of a dim. `is_rest`: there are only rests of divisions."""
+
+    source: Source
+    is_rest: bool
+
+
+def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[Sizes], bool]) -> dict[str, Unfollowed]:
     """The dims on which such a use depends, by calls of the module at a few sizes of each dim."""
-    found: dict[str, Source] = {}
+    found: dict[str, Unfollowed] = {}
     example = declared.example_sizes
     first = watch(example) if is_affordable(example) else {}
     for name in declared.domain.names if first else ():
@@ -38,8 +46,8 @@ def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[S
             seen = watch(sizes)
             changed = [use for use, text in first.items() if seen.get(use, text) != text]
             if changed:
-                use = min(changed, key=lambda each: (each.file, each.line, each.column))
-                found[name] = make_source(use.file, use.line, use.function)
+                use = min(changed, key=lambda each: (each.is_rest, each.file, each.line, each.column))
+                found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest)
                 break
     return found
 
@@ -54,7 +62,7 @@ class EachSize:
 
     declared: Declared
     cost: Costing
-    unfollowed: Unfollowed
+    unfollowed: Mapping[str, Unfollowed]
     ends: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,10 +70,11 @@ class EachSize:
 
     def excess(self, sizes: Sizes) -> str:
         """Which limits a comparison at these sizes exceeds, in words; "" if none."""
-        beyond = [name for name, end in self.ends.items() if sizes[name] > end]
+        beyond = [name for name, end in self.ends.items() if sizes[name] > end and not self.unfollowed[name].is_rest]
         if not beyond:
             return self.cost.excess(sizes)
-        return f"each size of {beyond[0]} is compared, since no rule follows how {self.unfollowed[beyond[0]]} uses it"
+        line = self.unfollowed[beyond[0]].source
+        return f"each size of {beyond[0]} is compared, since no rule follows how it is used at {line}"
 
     def points(self, largest: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """The sizes to compare, up to these ends of the dims."""
@@ -87,7 +96,8 @@ class EachSize:
         """The last size such that all up to it together are affordable; the example's at the least."""
         example = self.declared.example_sizes
         written = self.declared.domain.dim(name).max
-        left = self.cost.all_work // (_SHARE_OF_OPEN if written is None else _SHARE_OF_DECLARED)
+        is_little = written is None or self.unfollowed[name].is_rest
+        left = self.cost.all_work // (_SHARE_OF_OPEN if is_little else _SHARE_OF_DECLARED)
         values = self.values(name, _MOST if written is None else written)
         end = example[name]
         for value in values:

@@ -154,7 +154,8 @@ def _verify_for_target(
     findings = (*promised.findings, *targeted.findings, *diagnose_file(judged))
     if verdict.failures:
         findings = name_exporting_question(findings, find_line_of(context.module, QUESTIONS))
-        findings = name_unfollowed(findings, promised.each.unfollowed if promised.each is not None else {})
+        unfollowed = promised.each.unfollowed if promised.each is not None else {}
+        findings = name_unfollowed(findings, {name: use.source for name, use in unfollowed.items()})
     blamed = blamed_guard(verdict, regions)
     strategy, declared = captured.strategy, context.declared
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.overflow import Overflow, find_overflows
@@ -113,7 +113,7 @@ class Promised:
 
 
 def end_where_compared(
-    declared: Declared, explored: Explored, cost: Costing, unfollowed: Unfollowed, *, accept_narrower: bool
+    declared: Declared, explored: Explored, cost: Costing, unfollowed: Mapping[str, Unfollowed], *, accept_narrower: bool
 ) -> Promised:
     """For a capture without proof: as much of the declaration as can be compared."""
     added = [rule.condition for rule in explored.rules if rule.origin == "model"]

@@ -126,7 +126,8 @@ class ExportContext:
         """How much of the domain the file of this capture can promise."""
         if self.is_part or captured.is_seen_whole:
             return Promised(self.declared)
-        accept_narrower, unfollowed = self.options.accept_narrower, self.census.unfollowed
+        sees_all = captured.is_symbolic and not captured.has_texts and not captured.leaves_unseen
+        accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.census.unfollowed
         return end_where_compared(
             self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower
         )

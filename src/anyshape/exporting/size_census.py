@@ -10,8 +10,7 @@ from typing import Any
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from anyshape.domain import Sizes
-from anyshape.explore import Costing, EachSize, find_unfollowed
-from anyshape.findings import Source
+from anyshape.explore import Costing, EachSize, Unfollowed, find_unfollowed
 from anyshape.inputs import Declared
 from anyshape.modules.unfollowed_uses import Use, watch_uses
 from anyshape.verify import Reference
@@ -30,7 +29,7 @@ class SizeCensus:
     is_affordable: Callable[[Sizes], bool]
 
     @cached_property
-    def unfollowed(self) -> Mapping[str, Source]:
+    def unfollowed(self) -> Mapping[str, Unfollowed]:
         """The dims that the user's code uses in a way that nothing follows, each with a line."""
         return find_unfollowed(self.declared, self._watch, self.is_affordable)
 

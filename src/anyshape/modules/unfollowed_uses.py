@@ -43,12 +43,13 @@ _EVEN = frozenset(
 
 
 class Use(NamedTuple):
-    """A place in the user's code, and the function that it is in."""
+    """A place in the user's code, and the function that it is in. `is_rest`: it is the rest of a division of numbers."""
 
     file: str
     line: int
     column: int
     function: str = ""
+    is_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,9 @@ def _use_of(node: ast.AST, file: str) -> _Watched | None:
     operands = [code for part in parts for code in _codes(part, file)]
     function = node.func if isinstance(node, ast.Call) else None
     called = _code(function, file) if function is not None and only_computes(function) else None
-    at = Use(file, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    is_text = isinstance(node, ast.BinOp) and isinstance(node.left, (ast.Constant, ast.JoinedStr))
+    is_rest = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not is_text
+    at = Use(file, getattr(node, "lineno", 0), getattr(node, "col_offset", 0), is_rest=is_rest)
     return _Watched(at, node, tuple(operands), called) if operands else None
 
 
