@@ -259,3 +259,24 @@ def test_the_command_line_answers_help_without_heavy_modules() -> None:
     code = f"import sys, anyshape.cli.main; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+REPLACING = re.compile(r"\b(?:patched|_config\.patch)\(")
+
+
+def replacing_files(texts: Mapping[str, str]) -> set[str]:
+    """Files that replace names, other than the one that defines how."""
+    return {name for name, text in texts.items() if name != "intercept/patching" and REPLACING.search(text)}
+
+
+def test_the_table_of_replacements_has_every_file_that_replaces_names() -> None:
+    texts = {
+        str(path.relative_to(SOURCE).with_suffix("")): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")
+    }
+    replacing = replacing_files(texts)
+    table = texts["intercept/__init__"].partition("Files, in the order")[0]
+    assert replacing and {name for name in replacing if name.removeprefix("intercept/") not in table} == set()
+
+
+def test_a_file_that_replaces_names_is_found() -> None:
+    assert replacing_files({"verify/new": "with patched([(torch, 'x', y)]):"}) == {"verify/new"}

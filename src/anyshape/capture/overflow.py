@@ -1,6 +1,6 @@
 """Where a program's computation with sizes stays exact in a file: its integers have 64 bits, Python's have no end.
 
-n**7 % 11      right in Python at every n; in a file where n**7 < 2**63    ->    the rule n <= 511
+    n**7 % 11      right in Python at every n; in a file where n**7 < 2**63    ->    the rule n <= 511
 
 The interval of every step, integers and floats, is computed over the limits of a domain.
 """

@@ -1,6 +1,6 @@
 """Both sides of a branch: where a condition of the user's code cuts the domain, the other side is captured too.
 
-before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
+    before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
 
 Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop over a
 size makes a region for each size: such a family has no end, and another rung takes over. A side on which the module raises has

@@ -1,6 +1,6 @@
 """Inputs made from a contract alone: at sizes inside it, and at sizes outside it, which a runtime has to refuse.
 
-each rule of the graph  ->  shapes that break it and, where they can, keep all others  ->  run: it raises, or it answers
+    each rule of the graph  ->  shapes that break it and, where they can, keep all others  ->  run: it raises, or it answers
 
 The nodes of the defence rely on an index out of range raising. ONNX says so of Gather; runtimes differ.
 """

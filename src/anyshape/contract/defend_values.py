@@ -1,4 +1,5 @@
-"""Nodes by which any runtime refuses values outside the bounds of the contract, in front of the model.
+"""Nodes in front of the model by which a graph refuses values outside the bounds of its contract, in a runtime that reports an
+index out of range.
 
     ids -> model     ->     ids -> Less, Greater -> number of values outside -> Gather named with the bounds -> 0
                             ids -> Reshape(ids, zeros) -> model

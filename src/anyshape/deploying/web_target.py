@@ -1,7 +1,7 @@
 """A page that runs the file in a browser: a slider for each dim, inputs within the contract's bounds, the files of
 onnxruntime-web.
 
-contract  ->  index.html, page.js, page.css, model.onnx, model.json, ort/
+    contract  ->  index.html, page.js, page.css, model.onnx, model.json, ort/
 
 What the page shows of the contract is in model.json, and is put into the page as text: names of inputs are anything.
 

@@ -1,4 +1,4 @@
-"""Stage: facts of the other stages -> findings in the user's own words, one file a rule.
+"""Stage: facts of the other stages -> findings in the user's own words, one file for each kind of cause.
 
 Files, in the order in which data flows:
 

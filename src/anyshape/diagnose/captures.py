@@ -1,12 +1,12 @@
 """The model cannot be captured or translated: which line, which operator, and what the module was handed over as.
 
-torch.export stops at a branch on values                     ->  AS111
-torch.export stops elsewhere                                 ->  AS110
-a program for each size                                      ->  AS113
-torch.onnx cannot translate a program                        ->  AS202
-a module in training mode                                    ->  AS107, a note: it is exported as in eval mode
-a scripted part that stops the capture                       ->  AS114, by its name
-the model tests whether it is exported, and the file differs  ->  that finding, with the line as a further reason
+    torch.export stops at a branch on values                     ->  AS111
+    torch.export stops elsewhere                                 ->  AS110
+    a program for each size                                      ->  AS113
+    torch.onnx cannot translate a program                        ->  AS202
+    a module in training mode                                    ->  AS107, a note: it is exported as in eval mode
+    a scripted part that stops the capture                       ->  AS114, by its name
+    the model tests whether it is exported, and the file differs  ->  that finding, with the line as a further reason
 
 an operator has no function for the shapes it gives    ->  AS115
 an operator has no ONNX translation                    ->  AS201, with the template to fill in

@@ -1,11 +1,11 @@
 """Findings about values that decide or that the module does not take, and about outputs that are not as declared.
 
-too many ways, or other questions at other sizes                      ->  AS116
-one way raises at sizes that no rule describes                        ->  AS117
-a function of torch.cond that no compared values lead to              ->  what comparing it by itself came to
-a value that is declared as legal, and at which the model raises      ->  AS157, the values that it takes
-bounds that were learned by trying                                    ->  a note: the contract promises nothing beyond them
-a refusal that goes away with small integers                          ->  AS027: our inputs were bad; give a function of sizes
+    too many ways, or other questions at other sizes                      ->  AS116
+    one way raises at sizes that no rule describes                        ->  AS117
+    a function of torch.cond that no compared values lead to              ->  what comparing it by itself came to
+    a value that is declared as legal, and at which the model raises      ->  AS157, the values that it takes
+    bounds that were learned by trying                                    ->  a note: the contract promises nothing beyond them
+    a refusal that goes away with small integers                          ->  AS027: our inputs were bad
 
 {'output': {0: 'batch'}} where axis 0 is 2*batch, or static         ->  AS112
 other outputs at other sizes, a bare dim, and a rule says where     ->  AS154, a warning: the contract has the rule

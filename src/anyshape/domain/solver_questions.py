@@ -4,7 +4,7 @@ an expression.
 Each has a time limit as a whole, and on request a limit of effort that is the same on every machine. What z3 cannot
 tell is tried point by point if the points are few, and is reported as unknown otherwise; no result is a guess.
 
-32*(h//32), (h + 31)//32*32     ->  h          where h % 32 == 0
+    32*(h//32), (h + 31)//32*32     ->  h          where h % 32 == 0
     (h + 4)//8                      ->  h//8       where h % 32 == 0
     max(1, seq)                     ->  seq        where seq >= 1
 

@@ -4,7 +4,7 @@ captured -> translated -> finished -> verified
 
 What every file gets, whichever rung made it, is in `finish` and `judge`.
 
-a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
+    a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
 
 The file computes each size itself. An untrue expression would be a false promise of the contract, and of the file's output.
 """

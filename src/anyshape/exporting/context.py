@@ -1,7 +1,8 @@
 """What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and who
 compares.
 
-It is a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords are for users.
+Who compares is in a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords
+are for users.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class ExportContext:
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.
 
-        A capture that is not proved is promised up to the largest compared size, so its comparisons are not limited here.
+        A capture that was not seen whole is promised up to the largest compared size, so its comparisons are not limited here.
         """
         options = self.options.verify
         is_limited = captured.is_seen_whole or options.most_sizes is not None

@@ -1,7 +1,7 @@
 """Fixes are tried before they are shown, by an export under all of them together; axes that a declaration leaves out are
 one.
 
-the file was right, and compared so far   ->  a rule that ends there, or the true name of an output's axis, is shown,
+    the file was right, and compared so far   ->  a rule that ends there, or the true name of an output's axis, is shown,
                                                   without another export
     the export under them is kept             ->  the fixes are shown
     a finding comes again                     ->  its fix is not shown

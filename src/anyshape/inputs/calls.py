@@ -26,6 +26,7 @@ from anyshape.inputs.call_messages import (
 )
 from anyshape.inputs.structure import Structure
 from anyshape.inputs.tree import Leaves, flatten
+from anyshape.modules.structural_copy import moved_to_cpu
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -131,7 +132,7 @@ def _script_signature(module: torch.jit.ScriptModule) -> inspect.Signature:
 
 
 def bind_inputs(signature: inspect.Signature, inputs: Any) -> BoundCall:
-    """Inputs bound to a signature, leaves in its order."""
+    """Inputs bound to a signature, leaves in its order; tensors of an accelerator are copied to the CPU, as the module is."""
     given = as_inputs(inputs)
     _check_arguments(signature, given)
     bound = signature.bind(*given.args, **given.kwargs).arguments
@@ -140,7 +141,7 @@ def bind_inputs(signature: inspect.Signature, inputs: Any) -> BoundCall:
     for name, value in bound.items():
         for keyword, path, argument in _arguments(signature.parameters[name], value, given):
             found, structure = flatten(argument, path)
-            leaves.extend(found)
+            leaves.extend((where, moved_to_cpu(leaf)) for where, leaf in found)
             passed.append(Passed(keyword, path, structure))
     _check_paths([path for path, _ in leaves])
     return BoundCall(leaves, tuple(passed))

@@ -3,21 +3,35 @@
 What is replaced, and when:
 
     while any export runs              warnings, logging and stderr of libraries                 turns
-                                       torch's own `min`, `max`, `math.pow`, in our thread alone  patching
+                                       thresholds of the garbage collector (for all threads)     turns
+                                       `min`, `max`, `math.pow`: torch.export replaces them
+                                       for all threads, here for ours alone                      patching
+    ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
+                                       `torch` there, beside numpy: functions that take arrays   open_numbers
                                        functions behind `lru_cache`                              patching
-                                       the order of steps in torch's associative_scan            leaves/lifted
                                        values of small tensors of Python numbers                 patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
+                                       torch.compile, which does nothing                         control_flow
+                                       calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
+                                       the order of steps in torch's associative_scan            leaves/lifted
+                                       `forward` of torch's transformer layers                   leaves/checked
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
+                                       the hash of tensors that are numbers                      python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
+                                       torch's setting `backed_size_oblivious`                   capture/symbolic,
+                                                                                                 capture/generalized/generalized_rung
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
-    while it runs under one of our     torch.cond, while_loop, scan, map as plain Python         control_flow
-    modes                              torch's fused encoder layer, switched off                 patching
+    while programs are translated      how torch.onnx writes Python floats                       translate/floats
+                                       torch's setting `backed_size_oblivious`                   translate/registry
+    while calls are counted, or run    torch.cond, while_loop, scan, map as plain Python         control_flow
+    in float64, or ask for values      torch's fused encoder layer, switched off                 patching
+                                       functions behind `lru_cache`                              explore/call_counter
+    while noise is measured            the default dtype                                         verify/float64_copy
 
 A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: calls of
 another thread go to the original at all times (docs/explanation/threads.md).
@@ -26,6 +40,7 @@ Files, in the order in which data flows:
 
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
+    accelerators         devices that the user's code names mean the CPU, where the copy of the module is
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors

@@ -1,6 +1,6 @@
 """Redirect calls in the user's functions: of builtins by other code objects, of torch functions that take numpy arrays.
 
-int(x.shape[1] * 0.3)     LOAD_GLOBAL int, CALL     ->     LOAD_CONST <open int>, CALL
+    int(x.shape[1] * 0.3)     LOAD_GLOBAL int, CALL     ->     LOAD_CONST <open int>, CALL
 
 Only calls change: `dtype=int`, `isinstance(n, int)` and `type(n) is int` still read the builtin itself. A frame that runs in
 another thread keeps the code object that it started with, and the functions of ours do there what the builtin does.

@@ -1,6 +1,6 @@
 """torch.cond, while_loop, scan and map as the plain Python that torch documents, and their refusals, found without dynamo.
 
-torch.cond(pred, f, g, (x,))  ->  f(x) if pred else g(x)
+    torch.cond(pred, f, g, (x,))  ->  f(x) if pred else g(x)
 
 torch compiles these operators with dynamo before it runs them. Under a dispatch mode (ours count operators, or look at
 values) dynamo refuses, and marks its function as one never to be compiled: the next call without a mode raises as well,

@@ -96,13 +96,16 @@ def small_cache_checks() -> Iterator[None]:
         finally:
             made.pop()
 
-    def read_entry(mode: Any, state: Any, entry: Any, key: Any, func: Any, args: Any) -> Any:
+    def read_entry(mode: Any, state: Any, entry: Any, key: Any, *called: Any) -> Any:
+        """`called` is the operator and its arguments; torch 2.15 passes the arguments alone."""
         if not made or _has_unbacked_sizes(mode):
-            return read(mode, state, entry, key, func, args)
+            return read(mode, state, entry, key, *called)
         (info,) = entry.output_infos
         kind = tuple(getattr(info.metadata, name) for name in _KIND)
         if kind not in shared:
-            shared[kind] = read(mode, state, _with_one_element(entry, info), key, None, args)
+            shared[kind] = read(
+                mode, state, _with_one_element(entry, info), key, *[None for _ in called[:-1]], called[-1]
+            )
         return shared[kind]
 
     with patched([(FakeTensorMode, _MAKE, make_entry), (FakeTensorMode, _READ, read_entry)]):

@@ -6,7 +6,7 @@ index = mask.nonzero()[:, 0]
 In eager mode Python reads such a length as a plain int, so nothing shows that values decide. `Selections` follows these tensors
 through the functions that keep their first axis, so that a read of that length can be recorded (see `questions`).
 
-x[:, :k]             ->    x[:, places < k], where places counts the elements of the axis
+    x[:, :k]             ->    x[:, places < k], where places counts the elements of the axis
     x[row, k:] = value   ->    x[row][places >= k] = value
 
 In a loop each step has ends of its own. As masks they are part of the step, which the file repeats.

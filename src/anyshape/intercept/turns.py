@@ -24,7 +24,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from anyshape.intercept.patching import Patch, is_by_thread, patched
@@ -40,8 +40,9 @@ WAITING = "waiting for another export"
 def exporting(module: Any, progress: Callable[[str, int, int], None] | None = None) -> Iterator[Any]:
     """The module to work on, once no other thread exports. A thread that has to wait reports the stage `WAITING` first."""
 
+    from anyshape.intercept.accelerators import devices_mean_cpu
     from anyshape.intercept.patching import thread_builtins
-    from anyshape.modules.structural_copy import working_copy
+    from anyshape.modules.structural_copy import is_on_accelerator, working_copy
 
     with no_collections():
         import torch.export._trace  # most of what an export loads, in one go
@@ -53,7 +54,9 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
     is_grad_enabled = torch.is_grad_enabled()
     try:
         with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins():
-            yield working_copy(module)
+            working = working_copy(module)
+            with devices_mean_cpu(working) if is_on_accelerator(module) else nullcontext():
+                yield working
     finally:
         torch.set_grad_enabled(
             is_grad_enabled

@@ -5,6 +5,9 @@
     buffers, other tensors, numpy arrays         copied; tensors that share memory still do
     everything else                              shared: functions, classes, locks, files, objects of other libraries
 
+The copy of a module on an accelerator lies on the CPU, parameters and all. An index out of range is an error there; on a GPU it
+ends every later call of the process, and an export tries sizes and values at which a model may fail.
+
 A module that cannot be copied this way is worked on itself: a scripted one, one with lazy parameters, or one whose functions
 reach the module by another way than `self`.
 """
@@ -42,6 +45,21 @@ _DEPTH = 30
 _MOST_ARRAY_BYTES = 256 * 2**20
 
 
+_CPU = torch.device("cpu")
+_IN_PLACE = ("cpu", "meta")
+
+
+def is_on_accelerator(value: Any) -> bool:
+    """Whether a tensor, a device or the text of one, or a tensor of a module, is of a GPU or another accelerator."""
+    if isinstance(value, torch.nn.Module):
+        return any(map(is_on_accelerator, (*value.parameters(), *value.buffers())))
+    if isinstance(value, torch.Tensor):
+        return value.device.type not in _IN_PLACE
+    if isinstance(value, torch.device):
+        return value.type not in _IN_PLACE
+    return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "hpu", "npu")
+
+
 def working_copy(module: Any) -> Any:
     """The copy, or a method of the copy; what is neither a torch.nn.Module nor a method of one comes back as it is."""
     if isinstance(module, MethodType):
@@ -51,7 +69,7 @@ def working_copy(module: Any) -> Any:
     try:
         return _Copier(module).copied(module, 0)
     except _NoCopy:
-        return module
+        return copy.deepcopy(module).to(_CPU) if is_on_accelerator(module) else module
 
 
 class _NoCopy(Exception):
@@ -66,6 +84,7 @@ class _Copier:
         self._made: dict[int, Any] = {}
         self._kept: list[Any] = []  # so that no other value gets the id of one that was copied
         self._array_bytes = 0
+        self._moves = is_on_accelerator(module)
         parameters = list(module.parameters())
         if any(
             isinstance(each, (UninitializedParameter, UninitializedBuffer)) for each in (*parameters, *module.buffers())
@@ -89,6 +108,8 @@ class _Copier:
         """How a value is copied; None if it is shared."""
         if isinstance(value, torch.nn.Module):
             return self._module
+        if self._moves and is_on_accelerator(value):
+            return lambda value, depth: moved_to_cpu(value)
         if isinstance(value, torch.Tensor):
             return None if isinstance(value, torch.nn.Parameter) else self._tensor
         if isinstance(value, FunctionType):
@@ -188,6 +209,20 @@ class _Copier:
                 raise _NoCopy
             if isinstance(value, FunctionType) and depth < 3:
                 self._check(value, depth + 1)
+
+
+def moved_to_cpu(value: Any) -> Any:
+    """A tensor of an accelerator copied to the CPU, a parameter as a parameter; a device as the CPU; all else as it is."""
+    if not is_on_accelerator(value):
+        return value
+    if isinstance(value, torch.device):
+        return _CPU
+    if isinstance(value, str):
+        return _CPU.type
+    moved = value.detach().to(_CPU)
+    if isinstance(value, torch.nn.Parameter):
+        return torch.nn.Parameter(moved, requires_grad=value.requires_grad)
+    return moved.requires_grad_(value.requires_grad)
 
 
 def _emptied(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 A node of a branch whose twin has run before the branch is taken from outside.
 
-BatchNormalization(Conv(x, w, b), scale, shift, mean, variance)  ->  Conv(x, w * f, (b - mean) * f + shift)
+    BatchNormalization(Conv(x, w, b), scale, shift, mean, variance)  ->  Conv(x, w * f, (b - mean) * f + shift)
                                                                          f = scale / sqrt(variance + epsilon)
 
 Allowed where nothing else reads what the layer gives, in float32 and float64: a weight in half precision would be rounded

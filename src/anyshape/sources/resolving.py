@@ -1,6 +1,6 @@
 """SOURCES: a text -> its kind -> the loaded source; and the export of every model of a source.
 
-"hf:DIR"  ->  HUGGING_FACE.load("DIR")      "model.py"  ->  MODEL_FILE.load("model.py")
+    "hf:DIR"  ->  HUGGING_FACE.load("DIR")      "model.py"  ->  MODEL_FILE.load("model.py")
 
 A kind is one file and its line in SOURCES. Other packages register theirs by an entry point of the group
 `anyshape.sources`: its name is the prefix, its object a SourceKind.

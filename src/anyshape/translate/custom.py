@@ -1,11 +1,11 @@
 """The user's own operators: with their registered translations, or as their Python bodies, traced at the program's
 symbolic sizes.
 
-"mylib::scale"            ->  every overload of torch.ops.mylib.scale that there is
-a function of onnxscript  ->  the same, with the defaults of the operator's schema filled in
-node="mylib::Scale"       ->  one node: tensors and sizes are inputs, in order; everything else is an attribute
+    "mylib::scale"            ->  every overload of torch.ops.mylib.scale that there is
+    a function of onnxscript  ->  the same, with the defaults of the operator's schema filled in
+    node="mylib::Scale"       ->  one node: tensors and sizes are inputs, in order; everything else is an attribute
 
-torch.ops.mylib.scale(x)  ->  what the function does that `torch.library` was given for it, if torch can follow it
+    torch.ops.mylib.scale(x)  ->  what the function does that `torch.library` was given for it, if torch can follow it
 
 Only kernels that were registered from Python are called: a compiled one would read memory that a traced tensor has not.
 An operator that changes its arguments is called by the function that it was made of, whose changes torch follows.

@@ -1,11 +1,11 @@
 """Forms that a file may not have: operators that opset 17 lacks, and types for which onnxruntime has no kernels.
 
-ReduceMax(x, axes)          ->  ReduceMax(x, axes=...)           where the axes are constants
-Pad(x, pads, value, axes)   ->  Pad(x, pads of all axes, value)  where pads and axes are constants
-Split(x, num_outputs=n)     ->  Split(x)                         where the parts are equal
-Resize, LpPool              ->  without attributes that have their default
+    ReduceMax(x, axes)          ->  ReduceMax(x, axes=...)           where the axes are constants
+    Pad(x, pads, value, axes)   ->  Pad(x, pads of all axes, value)  where pads and axes are constants
+    Split(x, num_outputs=n)     ->  Split(x)                         where the parts are equal
+    Resize, LpPool              ->  without attributes that have their default
 
-uint8 y = Neg(uint8 x)     ->     int32 y' = Neg(Cast<int32>(x))        uint8 y = Cast<uint8>(y')
+    uint8 y = Neg(uint8 x)     ->     int32 y' = Neg(Cast<int32>(x))        uint8 y = Cast<uint8>(y')
     bool y = Add(bool a, b)    ->     int32 y' = Add(Cast<int32>(a), ...)   bool y = Cast<bool>(y')
 
 The cast back drops the upper bits, so sums and products wrap around as in torch; a boolean is true where the number is not 0,

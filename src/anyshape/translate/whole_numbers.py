@@ -1,10 +1,10 @@
 """Arithmetic of sizes, exact in 64 bits: powers, shifts and floor divisions of integers, and sizes computed through floats.
 
-operator.pow(n, 7)         ->  products; onnxruntime's Pow goes through doubles, which are exact to 2**53 only
-operator.floordiv(a, b)    ->  (a - a mod b) / b where a or b may be negative; torch.onnx truncates (seen to 2.13)
-operator.lshift, rshift    ->  a product or a floor division by a power of two, from a table
-sym_float, mul 1.1, ceil   ->  whole("ceil of 1.1 times it"), written in double precision
-arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
+    operator.pow(n, 7)         ->  products; onnxruntime's Pow goes through doubles, which are exact to 2**53 only
+    operator.floordiv(a, b)    ->  (a - a mod b) / b where a or b may be negative; torch.onnx truncates (seen to 2.13)
+    operator.lshift, rshift    ->  a product or a floor division by a power of two, from a table
+    sym_float, mul 1.1, ceil   ->  whole("ceil of 1.1 times it"), written in double precision
+    arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
 
 torch.onnx writes each step of a computation with floats by itself, and in single precision (seen to torch 2.13).
 """

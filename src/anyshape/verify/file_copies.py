@@ -1,6 +1,6 @@
 """Copies of a file: in bfloat16 as one that a CPU can run, and with its inner values as outputs.
 
-bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(a, w)    y = Cast<float>(Cast<bfloat16>(y'))
+    bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(a, w)    y = Cast<float>(Cast<bfloat16>(y'))
 
 Every node computes in single precision and its answer is rounded, which is what hardware does with bfloat16. Weights
 and inputs are what they were. Only the copy that is compared is changed; the verdict has a note.

@@ -1,13 +1,16 @@
 """Which trials to make, the most telling first, fewer where calls are dear; and the plan in a form that travels.
 
-Every size gets one draw of random values, its own; edge values and further draws go to a few middling sizes, since a
-branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference. Sizes in
-`request.once`, mostly large ones, get a single draw. A small model on small inputs gets
+Every size gets one draw of random values, its own; edge values and further draws go to a few sizes from the middle of
+the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.
+Sizes in `request.once`, mostly large ones, get a single draw. A small model on small inputs gets
 more draws: they cost next to nothing, and a mistake that shows on one value in fifty takes many values to see.
 
-decisive sizes                always, with one draw of values each
-one edge of each kind         always, at one small size
-other edges, other sizes      as long as the allowance suffices, the edges first; a dear one is passed over for cheaper ones
+    decisive sizes                always, with one draw of values each
+    one edge of each kind         always, at one small size
+    other edges, other sizes      as long as the allowance suffices, the edges first; a dear one is passed over for cheaper ones
+
+Decisive are the sizes on both sides of each condition, the cheapest ones that show all facts, a large corner, and the end of a
+range that is promised only as far as compared (exporting/bounded.py: `plan_comparisons`).
 
 The allowance is in estimated operations and not a time, so that every machine makes the same trials.
 

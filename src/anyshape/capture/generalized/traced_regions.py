@@ -1,6 +1,6 @@
 """Models that do other things at other sizes: the condition that separates the sizes, found by tracing on both sides.
 
-before  traces of two structures    ->   a condition on the sizes, each side learned by itself, and both joined
+    before  traces of two structures    ->   a condition on the sizes, each side learned by itself, and both joined
 
 A threshold is closed in on until both sides of it have been traced next to each other, as far as the domain has such
 sizes. That it holds elsewhere too is shown by each side's own unseen traces, which would differ again if it did not.

@@ -2,9 +2,9 @@
 
 A trace that grows with a dim has a loop over it, and one program for each size would never end:
 
-3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
-3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
-4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
+    3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
+    3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
+    4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
 
 Some loops run other operations in their first steps, or after a number of steps. Each side is learned by itself, and must
 predict traces of its own that it has not seen:

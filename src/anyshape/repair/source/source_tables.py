@@ -5,7 +5,7 @@ self.register_buffer("grid", torch.linspace(0, 1, 5))       in __init__
 
 Each number that equals the size is a reading of its own: in `torch.arange(5) / 5` there are two, and both are tried.
 
-zeros of (1, 3, 6)              ->  self.hidden.new_zeros(1, x.shape[0], 6)
+    zeros of (1, 3, 6)              ->  self.hidden.new_zeros(1, x.shape[0], 6)
     equal rows                      ->  self.bias[:1].expand(x.shape[0], -1)
     0, 1, 2, ...                    ->  torch.arange(x.shape[1], device=self.steps.device)
     a triangle                      ->  self.mask.new_ones(x.shape[1], x.shape[1]).triu(1)

@@ -1,6 +1,6 @@
 """Models that generate text: decoders in one file, with a cache or without; encoder-decoders in three.
 
-past_key_values.0.key [batch, heads, past, width]   ->   present.0.key [batch, heads, past + seq, width]
+    past_key_values.0.key [batch, heads, past, width]   ->   present.0.key [batch, heads, past + seq, width]
 
 With past = 0 the file is the first step, so that one file is enough.
 

@@ -1,7 +1,7 @@
 """The inputs of a model as a table (name, axes, kind of values), numbers from its config, and modules with the clients'
 names.
 
-Input("attention_mask", ("batch", "past + seq"), "mask")  ->  int64 ones of that shape, values 0 and 1
+    Input("attention_mask", ("batch", "past + seq"), "mask")  ->  int64 ones of that shape, values 0 and 1
 
 A plan gives the function of sizes, the rules and the bounds of values that `anyshape.export` takes.
 

@@ -7,6 +7,10 @@ wrong. The angle of a real NaN is 0 there, and that of complex doubles has no ke
 Clip without a bound clips infinities in onnxruntime, Sign of NaN is NaN (0 in torch), and ReduceLogSumExp overflows in half
 precision. torch.onnx (to 2.13) writes a heaviside that is 1 for NaN, a logit with `eps` that loses NaN, 0 for xlogy(0, NaN);
 and Pow(-inf, 0.5) is inf, whereas torch takes the square root.
+
+Also aten::mul, add, sub and pow by a number that is computed from sizes; aten::copy of something smaller; aten::scalar_tensor
+and full in double precision, and full, zeros and ones of complex numbers: torch.onnx (to 2.13) takes every scalar for a
+constant, copies what should be broadcast as it is, and makes a double of a number that went through single precision.
 """
 
 from __future__ import annotations

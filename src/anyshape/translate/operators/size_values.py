@@ -3,12 +3,6 @@
 A size in an ATen argument is a Python int or a scalar ONNX value; both are taken wherever `Size` stands. Values that an
 ONNX operator gave have no dtype yet, so constants beside them are made with the dtype that is wanted.
 
-aten::mul, add, sub and pow by a number that is computed from sizes; aten::copy of something smaller; aten::scalar_tensor
-and full in double precision, and full, zeros and ones of complex numbers.
-
-torch.onnx (to 2.13) takes every scalar for a constant, copies what should be broadcast as it is, and makes a double of a
-number that went through single precision.
-
 A body's calls of `op` go to a recorder of their own. What it uses of the graph around it is used by reference.
 """
 

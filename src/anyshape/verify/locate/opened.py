@@ -1,7 +1,7 @@
 """A file's graph as one list of nodes, also where branches and loops lie in it; and the user's line behind a node.
 
-If(c){...}      ->  the nodes of the side that is taken for these inputs
-Scan/Loop{...}  ->  its inner nodes before it; their values, turn by turn, become outputs of it
+    If(c){...}      ->  the nodes of the side that is taken for these inputs
+    Scan/Loop{...}  ->  its inner nodes before it; their values, turn by turn, become outputs of it
 
 Only a copy is changed, and only to be looked at.
 """
