@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.sympy_terms import condition_of, sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, decide, dims_of, find_bound, find_point
+from anyshape.domain.dims import filled
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
 from anyshape.modules.user_code import (
@@ -199,8 +200,18 @@ def decide_guard(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    fails_small = decision.status != "proved" and _fails_small(guard.condition, domain)
-    return replace(guard, status=decision.status, counterexample=decision.counterexample, fails_small=fails_small)
+    if decision.status == "proved":
+        return replace(guard, status="proved")
+    fails_small = _fails_small(guard.condition, domain)
+    against = [sizes for sizes in (_filled_counterexample(guard.condition, domain), decision.counterexample) if sizes]
+    decided = replace(guard, status=decision.status, fails_small=fails_small)
+    return replace(decided, counterexample=against[0], further=tuple(against[1:])) if against else decided
+
+
+def _filled_counterexample(condition: Condition, domain: Domain) -> Mapping[str, int] | None:
+    """The smallest one without an empty dim, if dims may be empty: at a size of 0 programs are equal whatever they compute."""
+    not_empty = filled(domain)
+    return decide(domain.with_relations(*not_empty), condition).counterexample if not_empty else None
 
 
 def _fails_small(condition: Condition, domain: Domain) -> bool:
