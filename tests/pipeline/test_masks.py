@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnxruntime
+import pytest
 import torch
 from torch import nn
 
@@ -61,3 +62,29 @@ def test_a_mask_given_as_an_input_may_be_causal_or_not() -> None:
 def test_the_users_own_question_about_a_mask_is_still_one() -> None:
     result = anyshape.export(Asking(), lambda b=2, t=5: (torch.randn(b, t), mask_of(t)))
     assert result.strategy != "symbolic"
+
+
+class Padded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+
+    def forward(self, x, mask):
+        return self.layers(x, src_key_padding_mask=mask)
+
+
+def test_a_mask_that_hides_everything_is_refused_as_in_eager() -> None:
+    module = Padded().eval()
+    inputs = lambda b=2, t=5: (torch.randn(b, t, 8), torch.arange(t).expand(b, t) > 2)  # noqa: E731
+    result = anyshape.export(module, inputs)
+    session = onnxruntime.InferenceSession(result.model_proto.SerializeToString())
+    for rows in (1, 3):
+        x, hidden = torch.randn(rows, 4, 8), torch.ones(rows, 4, dtype=torch.bool)
+        with torch.no_grad(), pytest.raises(RuntimeError):
+            module(x, hidden)
+        with pytest.raises(Exception, match="out of|within the inclusive range|bounds"):
+            session.run(None, {"x": x.numpy(), "mask": hidden.numpy()})
+        hidden[-1, 0] = False
+        (given,) = session.run(None, {"x": x.numpy(), "mask": hidden.numpy()})
+        with torch.no_grad():
+            torch.testing.assert_close(torch.as_tensor(given), module(x, hidden), rtol=1e-4, atol=1e-5)

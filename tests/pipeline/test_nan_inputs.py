@@ -55,3 +55,31 @@ def test_declared_values_have_no_nan() -> None:
 def test_nan_is_no_failure_of_a_check(module: torch.nn.Module, tmp_path: Any) -> None:
     anyshape.export(module, inputs, tmp_path / "m.onnx")
     assert anyshape.check(tmp_path / "m.onnx", module, inputs).passed
+
+
+class Numbered(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.unique(x, return_inverse=True)
+
+
+def test_an_order_of_many_nan_that_the_file_has_not_is_a_note() -> None:
+    """`torch.unique` numbers many NaN in the order in which its sort, which is not stable, leaves them."""
+    result = anyshape.export(Numbered(), lambda n=3: {"x": torch.randint(0, 9, (n, 16)).float()})
+    assert [finding.code for finding in result.findings] == ["AS159"]
+
+
+class Moments(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.var_mean(x, (0, 2)), torch.var_mean(x, 1), torch.std_mean(x, 2, keepdim=True)
+
+
+def test_moments_of_infinities_are_those_of_torch(tmp_path: Any) -> None:
+    anyshape.export(Moments(), lambda n=3: torch.randn(n, 4, 5), tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for place in range(60):
+        x = torch.randn(3, 4, 5)
+        x.view(-1)[place] = torch.inf
+        x.view(-1)[(place * 7) % 60] = -torch.inf
+        expected = [each for pair in Moments()(x) for each in pair]
+        for one, other in zip(expected, loaded(x), strict=True):
+            torch.testing.assert_close(torch.as_tensor(other), one, equal_nan=True)

@@ -39,3 +39,10 @@ def test_to_a_size(align_corners: bool) -> None:
         return [F.interpolate(x, to, mode=mode, align_corners=align_corners) for mode in ("bilinear", "bicubic")]
 
     assert find_differences(Row("", resize, sizes(*IMAGES), {0: (1,)})) == []
+
+
+@pytest.mark.parametrize("factor", [(0.37, 2.1), (1.3, 2.04), (1.01, 1.7)], ids=str)
+def test_nearest_of_small_images_keeps_and_doubles_sizes_exactly(factor: tuple[float, float]) -> None:
+    shapes = ((1, 1, 3, 2), (1, 1, 3, 9), (1, 1, 40, 24), (1, 1, 60, 66), (1, 1, 64, 3), (1, 1, 7, 60), (1, 1, 90, 40))
+    row = Row("", lambda x: F.interpolate(x, scale_factor=factor, mode="nearest"), sizes(*shapes), {0: (0, 1)}, 0)
+    assert find_differences(row) == []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.sympy_terms import condition_of, sizes_against
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, decide, dims_of, find_bound, find_point
+from anyshape.domain.dims import filled
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
 from anyshape.modules.user_code import (
@@ -201,7 +202,9 @@ def _decided(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    return replace(guard, status=decision.status, counterexample=decision.counterexample, fails_small=False)
+    filled_in = None if decision.status == "proved" else _filled_counterexample(guard.condition, domain)
+    first, *further = [sizes for sizes in (filled_in, decision.counterexample) if sizes] or [None]
+    return replace(guard, status=decision.status, counterexample=first, further=tuple(further), fails_small=False)
 
 
 def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:
@@ -217,6 +220,12 @@ def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard
             break
         noted[id(guard)] = replace(guard, fails_small=True)
     return tuple(noted.get(id(guard), guard) for guard in guards)
+
+
+def _filled_counterexample(condition: Condition, domain: Domain) -> Mapping[str, int] | None:
+    """The smallest one without an empty dim, if dims may be empty: at a size of 0 programs are equal whatever they compute."""
+    not_empty = filled(domain)
+    return decide(domain.with_relations(*not_empty), condition).counterexample if not_empty else None
 
 
 def _fails_small(condition: Condition, domain: Domain) -> bool:

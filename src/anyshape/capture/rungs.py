@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
+from anyshape.capture.generalized.path_splits import Paths
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_both, cuts
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Answers = Callable[[Mapping[str, int]], bool]
 Suspects = Callable[[], Sequence[Mapping[str, int]]]
+FindPaths = Callable[[], Paths]
 CaptureKey = tuple[bool, tuple[tuple[str, int], ...]]
 _MOST_SIDES = 4
 
@@ -35,7 +37,8 @@ _MOST_SIDES = 4
 class CaptureContext:
     """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed.
 
-    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions. With
+    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions; `paths` its ways
+    at all sizes of dims that it uses as nothing follows. With
     `opens_empty_sizes`, a condition that a size is 0 is a guard.
     """
 
@@ -44,6 +47,7 @@ class CaptureContext:
     answers: Answers
     decompose: Decompose
     suspects: Suspects = tuple
+    paths: FindPaths = dict
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
     opens_empty_sizes: bool = False
     programs: Traces = field(default_factory=dict, hash=False)
@@ -146,7 +150,7 @@ def _is_pin(guard: Guard) -> bool:
 
 def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     check_growth(context.recorder(), context.declared, context.answers, context.strides)
-    return _from_traces(capture_generalized, context)
+    return _from_traces(partial(capture_generalized, find_paths=context.paths), context)
 
 
 def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:

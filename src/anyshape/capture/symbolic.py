@@ -23,18 +23,20 @@ from anyshape.capture.guards import (
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Compare, Condition, Expr, Number
+from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
 from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated, small_cache_checks
+from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.leaves.lifted import control_flow_kept
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
-from anyshape.records.captured import Captured, Guard, Region
+from anyshape.records.captured import OF_TEXT, Captured, Guard, Region
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +58,8 @@ class Stopped:
 class Traced:
     """A program that torch.export made of a module, and the paths of its outputs.
 
-    Decomposing changes `program` in place. `decomposed` is the result; None before.
+    Decomposing changes `program` in place. `decomposed` is the result; None before. `texts` are the lines of the user's code
+    that turn a size into a text.
     """
 
     module: torch.nn.Module
@@ -65,6 +68,7 @@ class Traced:
     layout: LayoutConditions
     asserted: frozenset[str] = frozenset()
     decomposed: ExportedProgram | None = None
+    texts: tuple[Source, ...] = ()
 
 
 Traces = dict[tuple[tuple[str, int], ...], Traced | Stopped]
@@ -127,10 +131,11 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
             raise
 
     try:
-        with _capturing(module, layout):
+        with _capturing(module, layout), noted_texts() as texts:
             program = run_open(module, export)
             layout.note_writes(program)
-            return Traced(module, program, flat.seen.paths, layout, asserted_truths(program))
+            asserted = asserted_truths(program)
+            return Traced(module, program, flat.seen.paths, layout, asserted, texts=tuple(texts))
     except Exception as error:
         alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
         return Stopped(error, next(alike, Stopped(error)).guards, module)
@@ -147,6 +152,7 @@ def read_capture(
         also = traced.layout.which_matter(traced.program, environment)
         asserted = traced.asserted | asserted_truths(traced.program)  # decomposing may give them other symbols
         guards = (*guards, *collect_guards(environment, symbols, declared.domain, also, asserted))
+    guards = (*guards, *(Guard(None, OF_TEXT, source, by_user=True) for source in traced.texts))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
     return Captured("symbolic", (region,), outputs_of(traced.program, traced.paths, symbols, declared.domain))
 

@@ -149,6 +149,16 @@ def name_exporting_question(findings: Iterable[Finding], asked: tuple[str, Sourc
     return tuple(found)
 
 
+def name_unfollowed(findings: Iterable[Finding], unfollowed: Mapping[str, Source]) -> tuple[Finding, ...]:
+    """The findings; the first error with the line that uses a size as nothing follows, by the dim."""
+    found = list(findings)
+    place = next((index for index, each in enumerate(found) if each.severity is Severity.ERROR), None)
+    if place is not None:
+        reasons = [f"no rule follows how {name} is used at {source}" for name, source in unfollowed.items()]
+        found[place] = replace(found[place], why="\n".join(filter(None, (found[place].why, *reasons))))
+    return tuple(found)
+
+
 _NO_FAKE = re.compile(
     r"no fake impl registered for <CustomOpDef\((?P<named>[\w:]+)\)>"
     r"|(?P<run>\w+::\w+): attempted to run this operator with Meta tensors"

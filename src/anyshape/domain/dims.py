@@ -225,6 +225,11 @@ def fits(domain: Domain, conditions: Sequence[Condition], sizes: dict[str, int])
     return domain.contains(sizes) and all(holds(condition, sizes) for condition in conditions)
 
 
+def filled(domain: Domain) -> tuple[Condition, ...]:
+    """No dim is 0, of those that may be: empty tensors are equal whatever a program computes."""
+    return tuple(Compare(">=", Ref(dim.name), Number(1)) for dim in domain.dims if dim.smallest == 0)
+
+
 def is_small(domain: Domain, few: int = FEW) -> bool:
     """Whether trying every point of the box is quick."""
     ends = [(dim.smallest, dim.max, dim.multiple) for dim in domain.dims]

@@ -13,7 +13,7 @@ from random import Random
 
 from anyshape.domain.bound import Truth, Undecided
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
-from anyshape.domain.dims import Domain, Point, all_points, empty_domain, is_small
+from anyshape.domain.dims import Domain, Point, all_points, empty_domain, filled, is_small
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import EFFORT, PATIENCE_MS, Budget, Completion
 from anyshape.domain.solver_questions import find_point, range_of, smallest_point
@@ -147,9 +147,14 @@ class _Chooser:
             compare for condition in (*conditions, *self._domain.relations) for compare in comparisons_in(condition)
         ]
         gaps = [Compare("==", compare.left - compare.right, Number(gap)) for compare in compares for gap in (0, 1, -1)]
+        not_empty = filled(self._domain)
         for probe in dict.fromkeys([*both_sides, *gaps]):
-            if not any(holds(probe, point) for point in self.points):
-                yield self._afford(self._generic(), (probe,)) or self._smallest_at(probe)
+            if not any(holds(probe, point) and all(point.values()) for point in self.points):
+                yield (
+                    self._afford(self._generic(), (probe, *not_empty))
+                    or self._smallest_at(probe, *not_empty)
+                    or (self._smallest_at(probe) if not_empty else None)
+                )
 
     def pairs(self) -> Iterator[Point | None]:
         """Points that meet the open pairs of levels, until none are open or no more can be met."""
@@ -176,10 +181,10 @@ class _Chooser:
         random.shuffle(order)
         return {name: _random_size(self._levels[name], random) for name in order}
 
-    def _smallest_at(self, probe: Condition) -> Point | None:
+    def _smallest_at(self, *probes: Condition) -> Point | None:
         """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` needs 513."""
         try:
-            point = smallest_point(self._domain, probe, timeout_ms=PATIENCE_MS, effort=EFFORT)
+            point = smallest_point(self._domain, *probes, timeout_ms=PATIENCE_MS, effort=EFFORT)
         except Undecided:
             return None
         return point if point is not None and self._is_affordable(point) else None

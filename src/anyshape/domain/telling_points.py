@@ -184,11 +184,12 @@ def facts_of(point: Sizes, domain: Domain, conditions: Sequence[Condition]) -> I
     for one, other in combinations(domain.names, 2):
         if point[one] != point[other]:
             yield one, other, "less" if point[one] < point[other] else "more"
+    amount = "some" if all(point.values()) else "nothing"  # of empty inputs a comparison shows no values
     for condition in conditions:
-        yield condition, "holds" if holds(condition, point) else "fails"
+        yield condition, "holds" if holds(condition, point) else "fails", amount
         for compare in comparisons_in(condition):
             gaps = (gap for gap in _GAPS if holds(Compare("==", compare.left - compare.right, Number(gap)), point))
-            yield from ((compare, gap) for gap in gaps)
+            yield from ((compare, gap, amount) for gap in gaps)
 
 
 def find_corner(domain: Domain, cost: Callable[[Sizes], int], most: int) -> list[dict[str, int]]:

@@ -15,12 +15,14 @@ Files, in the order in which data flows:
     repeats            find state and randomness from repeated calls
     empty_sizes        dims without a declared range that may be 0
     comparison_extent  how far comparisons go for a capture without proof
+    each_size          dims that the user's code uses as a text or a key: each of their sizes is compared
     switches           sizes at which a comparison in the user's code comes out otherwise
 """
 
 from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state
 from anyshape.explore.comparison_extent import find_extent
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
+from anyshape.explore.each_size import EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
 from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
@@ -30,12 +32,15 @@ __all__ = [
     "AFFORDABLE",
     "CHEAP",
     "Costing",
+    "EachSize",
     "NotCarriedError",
+    "Unfollowed",
     "are_repeats_dear",
     "costing",
     "explore",
     "find_extent",
     "find_switches",
+    "find_unfollowed",
     "observe_calls",
     "observe_repeats",
     "plan_state",

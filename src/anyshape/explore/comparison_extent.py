@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, range_of, smallest_point
 from anyshape.domain.bound import find_bound
 from anyshape.domain.condition import conjuncts
-from anyshape.explore.cost_estimates import MEMORY, Costing
+from anyshape.explore.cost_estimates import MEMORY
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
 from anyshape.records.explored import End, Extent
@@ -25,7 +26,13 @@ _EFFORT = 200_000  # of the solver: counted, not timed
 _PATIENCE_MS = 20_000
 
 
-def find_extent(declared: Declared, limit: Costing, added: Sequence[Condition] = ()) -> Extent:
+class Limits(Protocol):
+    """Says which limits a comparison at given sizes exceeds, in words; "" if none."""
+
+    def excess(self, sizes: Sizes, /) -> str: ...
+
+
+def find_extent(declared: Declared, limit: Limits, added: Sequence[Condition] = ()) -> Extent:
     """The ends of all dims, the points at which they are compared, and the domain up to there.
 
     `added` are conditions of the domain that the user did not write: a dim that only they end is open.
@@ -60,7 +67,7 @@ class _Aim:
     written: int | None
 
 
-def _reach(declared: Declared, smallest: Sizes, aim: _Aim, limit: Costing) -> tuple[End, dict[str, int]] | None:
+def _reach(declared: Declared, smallest: Sizes, aim: _Aim, limit: Limits) -> tuple[End, dict[str, int]] | None:
     """The end of one dim, and the point at which it is compared; None if the solver finds no point at all."""
     domain, name = declared.domain, aim.name
     dim = domain.dim(name)
@@ -116,7 +123,7 @@ def _largest(domain: Domain, name: str) -> int | None:
 
 
 def _joint_corner(
-    domain: Domain, smallest: Sizes, ends: tuple[End, ...], limit: Costing
+    domain: Domain, smallest: Sizes, ends: tuple[End, ...], limit: Limits
 ) -> tuple[dict[str, int] | None, tuple[Untried, ...]]:
     """All dims as far towards their ends as the limits allow, and the corner at the ends where that is beyond."""
 

@@ -27,6 +27,7 @@ from anyshape.diagnose.captures import (
     diagnose_unknown,
     diagnose_untranslatable,
     name_exporting_question,
+    name_unfollowed,
 )
 from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard
@@ -60,6 +61,8 @@ _MOST_FAILURES = 4
 def judge_capture(captured: Captured, context: ExportContext) -> Attempt:
     """A capture, translated and verified where a file computes its sizes exactly."""
     options = context.options
+    if captured.has_texts and not context.census.unfollowed:
+        captured = captured.without_texts()
     exact = keep_exact(captured, context.declared, context.explored, accept_narrower=options.accept_narrower)
     captured = exact.captured
     if exact.is_broken:
@@ -151,6 +154,8 @@ def _verify_for_target(
     findings = (*promised.findings, *targeted.findings, *diagnose_file(judged))
     if verdict.failures:
         findings = name_exporting_question(findings, find_line_of(context.module, QUESTIONS))
+        unfollowed = promised.each.unfollowed if promised.each is not None else {}
+        findings = name_unfollowed(findings, {name: use.source for name, use in unfollowed.items()})
     blamed = blamed_guard(verdict, regions)
     strategy, declared = captured.strategy, context.declared
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)
@@ -180,7 +185,7 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
     options = context.options.verify
     if options.is_skipped:
         return Verdict(is_skipped=True)
-    if not captured.is_symbolic:
+    if not captured.is_symbolic or captured.has_texts:
         options = replace(options, most_failures=_MOST_FAILURES)
     elif len(captured.regions) == 1 and not captured.leaves_unseen:
         options = replace(options, ends_outside=_condition_of(captured.regions[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.overflow import Overflow, find_overflows
@@ -11,7 +11,7 @@ from anyshape.diagnose.consent import diagnose_end, diagnose_promise_beyond, dia
 from anyshape.domain import Compare, Condition, Number, Ref, Sizes, dims_of, is_about
 from anyshape.domain.intervals import MOST_ELEMENTS, limits_of
 from anyshape.domain.telling_points import choose_telling, find_corner
-from anyshape.explore import Costing, find_extent, spread_sizes
+from anyshape.explore import Costing, EachSize, Unfollowed, find_extent, spread_sizes
 from anyshape.findings import Finding
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
@@ -100,30 +100,39 @@ _SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of t
 
 @dataclass(frozen=True)
 class Promised:
-    """What a file can promise: the declaration up to the extent, and the findings about it."""
+    """What a file can promise: the declaration up to the extent, and the findings about it.
+
+    `each` has the dims of which each size is compared.
+    """
 
     declared: Declared
     extent: Extent | None = None
     findings: tuple[Finding, ...] = ()
     rules: tuple[Rule, ...] = ()
+    each: EachSize | None = None
 
 
 def end_where_compared(
-    captured: Captured, declared: Declared, explored: Explored, cost: Costing, *, accept_narrower: bool
+    declared: Declared,
+    explored: Explored,
+    cost: Costing,
+    unfollowed: Mapping[str, Unfollowed],
+    *,
+    accept_narrower: bool,
 ) -> Promised:
-    """The whole declaration for a capture that was seen whole; for another one as much of it as can be compared."""
-    if captured.is_seen_whole:
-        return Promised(declared)
+    """For a capture without proof: as much of the declaration as can be compared."""
     added = [rule.condition for rule in explored.rules if rule.origin == "model"]
     if not explored.is_explained:  # no rule says where the module answers: as far as it was seen to
         seen = _ends_of(explored.answered)
         declared, added = replace(declared, domain=declared.domain.narrowed(*seen)), [*added, *seen]
-    extent = find_extent(declared, cost, added)
+    each = EachSize(declared, cost, unfollowed)
+    extent = find_extent(declared, each, added)
     return Promised(
         replace(declared, domain=extent.domain),
         extent,
         diagnose_ends(extent.ends, accept_narrower=accept_narrower),
         tuple(Rule(condition, "compared") for condition in extent.conditions),
+        each,
     )
 
 
@@ -158,6 +167,8 @@ def plan_comparisons(
     if extent is not None:
         plan = plan.with_once(extent.points).with_left_out(extent.left_out).with_decisive(extent.points)
         plan = plan.with_once(spread_sizes(declared, extent, cost))
+    if promised.each is not None and extent is not None:
+        plan = plan.with_once(filter(declared.domain.contains, promised.each.points(extent.largest)))
     inside = [point for point in suspects if declared.domain.contains(point)]
     return plan.with_affordable(inside, cost.excess, limits, cost.all_work // _SHARE_OF_NUMBERS)
 

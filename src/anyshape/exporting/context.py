@@ -21,6 +21,7 @@ from anyshape.domain import Sizes
 from anyshape.explore import Costing, find_extent, find_switches, sizes_at_numbers
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.bounded import Promised, end_where_compared
+from anyshape.exporting.size_census import SizeCensus
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
 from anyshape.modules.registered import Translation
@@ -81,6 +82,7 @@ class ExportContext:
     programs: Traces = field(default_factory=dict)  # which torch.export has made of the module
     refused_before: tuple[Sizes, ...] | None = None  # in lessons so far; None: no more lessons
     blamed: list[Guard] = field(default_factory=list)  # guards that comparisons have shown to separate answers so far
+    censuses: list[SizeCensus] = field(default_factory=list)  # the one that was made, if any
     is_part: bool = False  # of a larger file, which is compared as a whole: its own range does not end anywhere
 
     @cached_property
@@ -103,6 +105,14 @@ class ExportContext:
 
         return may_watch
 
+    @property
+    def census(self) -> SizeCensus:
+        """Dims that the user's code uses as a text or a key, and its ways at their sizes: one for all contexts of an export."""
+        if not self.censuses:
+            seed = self.options.verify.seed
+            self.censuses.append(SizeCensus(self.declared, self.reference, self.cost, seed, self._may_watch()))
+        return self.censuses[0]
+
     def _watch(self, sizes: Sizes) -> dict[Comparison, float]:
         return watch_comparisons(lambda: self.reference.run(self.declared.make(sizes, self.options.verify.seed)))
 
@@ -120,11 +130,11 @@ class ExportContext:
 
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""
-        if self.is_part:
+        if self.is_part or captured.is_seen_whole:
             return Promised(self.declared)
-        return end_where_compared(
-            captured, self.declared, self.explored, self.cost, accept_narrower=self.options.accept_narrower
-        )
+        sees_all = captured.is_symbolic and not captured.has_texts and not captured.leaves_unseen
+        accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.census.unfollowed
+        return end_where_compared(self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower)
 
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.

@@ -137,6 +137,7 @@ def _turn(context: ExportContext) -> Turn:
         lambda sizes: not context.may_refuse or try_sizes(sizes) is None,
         context.translator.decompose,
         context.traceable,
+        paths=lambda: context.census.paths,
         programs=context.programs,
     )
     return Turn(context, captures, _climb_first)

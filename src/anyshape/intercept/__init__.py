@@ -20,6 +20,7 @@ What is replaced, and when:
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
                                        the hash of tensors that are numbers                      python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
+                                       texts of sizes, whose lines are noted                     size_texts
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/symbolic,
                                                                                                  capture/generalized/generalized_rung
@@ -52,6 +53,7 @@ Files, in the order in which data flows:
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
+    size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse
 """

@@ -184,16 +184,25 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _open_round(number: Any, ndigits: Any = None) -> Any:
-    """round() to a whole number: half of them to the even one, as torch does it."""
+    """round() to a whole number: half of them to the even one, as torch does it. Sizes also to tens, hundreds, ..."""
+    if isinstance(number, SymInt) and isinstance(ndigits, int):
+        return _round_size(number, 10**-ndigits) if ndigits < 0 else number
     real = real_number(number) if _is_scalar(number) else number
     if isinstance(real, torch.Tensor) and ndigits is None:
         return whole_number(torch.round(real))
     return round(real) if ndigits is None else round(real, ndigits)
 
 
+def _round_size(size: SymInt, step: int) -> Any:
+    """The closest multiple of an even step; in the middle, the one that is an even number of steps."""
+    steps = size // step
+    is_up = (2 * (size % step) + steps % 2) // (step + 1)
+    return (steps + is_up) * step
+
+
 def _open_divmod(left: Any, right: Any, /) -> Any:
-    is_asked = _is_scalar(left) or _is_scalar(right)
-    return (left // right, left % right) if is_asked else divmod(left, right)
+    is_open = any(_is_scalar(each) or isinstance(each, (SymInt, SymFloat)) for each in (left, right))
+    return (left // right, left % right) if is_open else divmod(left, right)
 
 
 def _open_rounding(name: str) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ the hint false the mask itself is used, and the result is the same (torch says s
 In eval mode without gradients, eager runs nn.TransformerEncoder, its layers and nn.MultiheadAttention in fused kernels that
 no capture can follow. With a mask, their results differ from those of the unfused code that a capture sees (torch 2.13):
 
-- nn.TransformerEncoder with a left-aligned padding mask returns zeros at padded positions;
+- nn.TransformerEncoder with a left-aligned padding mask returns zeros at padded positions, and raises if all are padded;
 - a layer takes every nonzero element of a float mask for "masked", and a row with all keys masked is NaN;
 - nn.MultiheadAttention without weights: such a row is NaN, too, where the unfused code has 0.
 
@@ -166,8 +166,14 @@ def _encode(
     output = src
     for layer in encoder.layers:
         output = layer(output, src_key_padding_mask=padded)
-    output = output.masked_fill(left_out.unsqueeze(-1), 0.0)
+    output = output.masked_fill(_refusing_all(left_out).unsqueeze(-1), 0.0)
     return output if encoder.norm is None else encoder.norm(output)
+
+
+def _refusing_all(left_out: Tensor) -> Tensor:
+    """The same; a program that runs this raises where all positions are left out, as eager does of rows without any."""
+    none = torch.zeros(1, dtype=torch.bool, device=left_out.device)
+    return left_out | none.index_select(0, left_out.all().reshape(1).to(torch.int64))
 
 
 def _encode_layer(

@@ -29,6 +29,7 @@ _NUMBERS = ("abs", "bool", "float", "hash", "int", "pow", "round", "Decimal", "F
 _FUNCTIONS = frozenset((*_COLLECTIONS, *_NUMBERS, *(name for name in vars(math) if not name.startswith("_"))))
 _METHODS = frozenset(("bit_length", "dim", "item", "nelement", "numel", "size"))
 _PARTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.List, ast.Name, ast.Subscript, ast.Tuple, ast.UnaryOp)
+_TEXTS = (ast.JoinedStr, ast.FormattedValue)
 _SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
 
 
@@ -111,19 +112,20 @@ def _comparisons_in(file: str) -> Mapping[int, list[_Sides]]:
 def _pairs(node: ast.Compare, file: str) -> Iterator[_Sides]:
     operands = [node.left, *node.comparators]
     for left, right, order in zip(operands, operands[1:], node.ops, strict=False):
-        if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not _only_computes(left, right):
+        if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not only_computes(left, right):
             continue
         at = Comparison(file, node.lineno, right.col_offset)
         yield _Sides(at, *(compile(ast.Expression(side), file, "eval") for side in (left, right)))
 
 
-def _only_computes(*expressions: ast.expr) -> bool:
+def only_computes(*expressions: ast.expr) -> bool:
+    """Whether evaluating these has no effect, as far as their names say."""
     return all(_is_harmless(node) for expression in expressions for node in ast.walk(expression))
 
 
 def _is_harmless(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
-        return isinstance(node, (*_PARTS, *_SYNTAX))
+        return isinstance(node, (*_PARTS, *_TEXTS, *_SYNTAX))
     function = node.func
     if isinstance(function, ast.Name):
         return function.id in _FUNCTIONS

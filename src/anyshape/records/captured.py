@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from anyshape.domain import TRUE, All, AnyOf, Compare, Condition, Expr, Number, is_readable
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Status = Literal["proved", "refuted", "unknown"]
 SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for sizes
+OF_TEXT = "the text of a size decides nothing"  # a condition that no symbol shows
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,16 @@ class Captured:
         is_known = all(guard.status == "proved" or is_seen_beyond(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
         return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the user's code turned a size into a text, with which it may decide something."""
+        return any(guard.text == OF_TEXT for guard in self.guards)
+
+    def without_texts(self) -> Captured:
+        """The same, where the text of a size is known to decide nothing."""
+        regions = [(region, [guard for guard in region.guards if guard.text != OF_TEXT]) for region in self.regions]
+        return replace(self, regions=tuple(replace(region, guards=tuple(guards)) for region, guards in regions))
 
     @property
     def is_symbolic(self) -> bool:

@@ -28,6 +28,7 @@ from anyshape.verify.patterns import (
     is_number,
     is_wide_float,
     whole_range,
+    with_much_nan,
     with_nan,
 )
 from anyshape.verify.reference import Answer, CallInputs
@@ -164,6 +165,9 @@ FURTHER_EDGES = tuple(EdgeValues(name, change) for name, change in FURTHER_CHANG
 NAN = EdgeValues("nan", floats(with_nan), is_note=True)
 """Tried at one small size. Few models mean NaN, and MaxPool of onnxruntime loses it: exactness would cost every file."""
 
+MUCH_NAN = EdgeValues("much-nan", floats(with_much_nan), is_note=True)
+"""Tried at the smallest size with enough elements: `torch.unique` numbers many NaN in an order of its own."""
+
 _ALONE = ("zeros", "negated", "mixed", "prefix-masks", "negative-integers")
 """Of both: tried in one input at a time as well."""
 
@@ -171,7 +175,7 @@ _ALONE = ("zeros", "negated", "mixed", "prefix-masks", "negative-integers")
 def edge_called(name: str) -> EdgeValues | None:
     """The edge values of that name, `zeros` or `zeros in x`; None for random ones."""
     base, _, only = name.partition(_IN)
-    edge = next((edge for edge in (*EDGES, *FURTHER_EDGES, NAN) if edge.name == base), None)
+    edge = next((edge for edge in (*EDGES, *FURTHER_EDGES, NAN, MUCH_NAN) if edge.name == base), None)
     return replace(edge, name=name, only=only) if edge is not None and only else edge
 
 
@@ -187,6 +191,11 @@ def further_edges_of(inputs: Inputs, legal: Legal) -> Iterator[EdgeValues]:
         alone = [edge_called(f"{base}{_IN}{name}") for name in legal.positions]
         found = [edge for edge in alone if edge is not None and _changes(inputs, edge, legal)]
         yield from found[:_MOST_INPUTS] if len(found) > 1 else ()
+
+
+def has_much_nan(inputs: Inputs, legal: Legal) -> bool:
+    """Whether these inputs have enough elements for many NaN, and may have them."""
+    return _changes(inputs, MUCH_NAN, legal)
 
 
 def _changes(inputs: Inputs, edge: EdgeValues, legal: Legal) -> bool:

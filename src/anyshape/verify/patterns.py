@@ -10,6 +10,7 @@ import torch
 
 _HIDING = -1e3  # a mask that is added to scores hides with this or less
 _NAN_EVERY = 32
+MUCH = 64  # elements of a tensor that gets NaN in many places
 _FEW = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0)
 
 
@@ -137,10 +138,19 @@ def _equal(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
 
 def with_nan(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
     """One element in 32, at least one, becomes NaN; none where a range of values is declared, and none of a mask."""
+    return _with_nan(tensor, draw, _NAN_EVERY)
+
+
+def with_much_nan(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
+    """Every second element becomes NaN; none where there are few elements: what sorts is stable there by chance."""
+    return _with_nan(tensor, draw, 2) if tensor.numel() >= MUCH else tensor
+
+
+def _with_nan(tensor: torch.Tensor, draw: Draw, every: int) -> torch.Tensor:
     if draw.range is not None or not tensor.numel() or flags_of(tensor) is not None:
         return tensor
     order = torch.randperm(tensor.numel(), generator=draw.random).reshape(tensor.shape).to(tensor.device)
-    return torch.where(order % _NAN_EVERY == 0, torch.full_like(tensor, math.nan), tensor)
+    return torch.where(order % every == 0, torch.full_like(tensor, math.nan), tensor)
 
 
 def whole_range(tensor: torch.Tensor, legal: tuple[float, float] | None) -> tuple[int, int]:

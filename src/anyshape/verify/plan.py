@@ -25,7 +25,7 @@ from math import prod
 
 from anyshape.domain import Sizes
 from anyshape.records.verdict import Untried
-from anyshape.verify.edge_values import edge_called, edges_of, further_edges_of
+from anyshape.verify.edge_values import MUCH_NAN, edge_called, edges_of, further_edges_of, has_much_nan
 from anyshape.verify.noise import MEASURED_SIZES
 from anyshape.verify.request import Allowance, VerifyRequest
 from anyshape.verify.tensors import total_elements
@@ -36,6 +36,7 @@ _EDGE_SIZES = 2
 _ROW = 3
 _CHEAP_DRAWS = 12
 _CHEAP_COST = 1_000_000
+_MOST_NAN = 100_000  # elements of inputs that get many NaN
 
 
 def plan_trials(request: VerifyRequest) -> list[Trial]:
@@ -62,7 +63,19 @@ def _edge_trials(request: VerifyRequest, distinct: Sequence[Sizes], middling: Se
     return [
         *(Trial(sizes, seed, edge) for sizes, inputs, legal in usual for edge in edges_of(inputs, legal)),
         *(Trial(sizes, seed, edge) for sizes, inputs, legal in small for edge in further_edges_of(inputs, legal)),
+        *_much_nan(request, distinct),
     ]
+
+
+def _much_nan(request: VerifyRequest, distinct: Sequence[Sizes]) -> list[Trial]:
+    """One trial with many NaN, at the smallest size that has enough elements for that; none where none has."""
+    seed = request.options.seed
+    for sizes in sorted(distinct, key=lambda each: prod(each.values())):
+        if total_elements(inputs := request.make(sizes, seed)) > _MOST_NAN:
+            return []
+        if has_much_nan(inputs, request.legal(sizes)):
+            return [Trial(sizes, seed, MUCH_NAN)]
+    return []
 
 
 def _small(distinct: Sequence[Sizes], middling: Sequence[Sizes]) -> list[Sizes]:

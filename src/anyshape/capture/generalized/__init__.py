@@ -14,6 +14,7 @@ Files, in the order in which data flows:
     python_constants     tensors made from Python values -> arange, full, tril, ...
     template_fits        all fits of one template
     learn                trace, explain, predict, until the rules hold on unseen traces
+    path_splits          the way of the code at each size of a dim -> the condition between them
     traced_regions       other sizes take another path -> the condition between them
     scope                a graph under construction: arithmetic on sizes
     graph_frames         places -> nodes of the graph

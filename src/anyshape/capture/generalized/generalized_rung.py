@@ -23,6 +23,7 @@ from torch.fx import Graph, Interpreter, Node, traceback
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Answers, Learner, Lesson, Plan, accidents
 from anyshape.capture.generalized.not_learned import dim_unreadable
+from anyshape.capture.generalized.path_splits import Paths, split_by_paths
 from anyshape.capture.generalized.record import Recorder, TraceKey, open_values
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import InputOperand, Operand, Repeated, Template, WeightOperand, lay_over
@@ -258,11 +259,13 @@ def capture_generalized(
     decompose: Decompose,
     suspects: Sequence[Sizes] = (),
     traces: dict[TraceKey, Trace] | None = None,
+    find_paths: Callable[[], Paths] = dict,
 ) -> Captured:
     """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
 
     `answers`: whether the module answers at given sizes in eager mode. Where the module does other things at other
-    sizes there are several regions, each with its condition. `suspects` are sizes at which it may.
+    sizes there are several regions, each with its condition. `suspects` are sizes at which it may; `find_paths` gives its ways
+    at all sizes of some dims.
     """
     recorder = Recorder(module, declared, traces)
     plan = Plan(lay_over=_flat, also=suspects[:_MOST_SUSPECTS])
@@ -272,7 +275,8 @@ def capture_generalized(
         return build_captured("generalized", recorder.module, declared, lesson, decompose)
 
     def find_side(declared: Declared) -> Condition | None:
-        return find_split(recorder, declared, answers, plan.largest, plan.also)
+        by_paths = split_by_paths(find_paths(), declared.domain, declared.example_sizes)
+        return by_paths or find_split(recorder, declared, answers, plan.largest, plan.also)
 
     return capture_sides(declared, capture, find_side, _DEEPEST)
 

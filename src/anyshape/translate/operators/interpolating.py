@@ -6,8 +6,9 @@ axis that keeps its size, whatever the factor; ONNX multiplies in single precisi
 is. onnxruntime has no `Resize` of doubles.
 
 Nearest: output place i reads input place floor(i * scale), or floor((i + 0.5) * scale) where exact. The scale is
-1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it. torch.onnx (to
-2.13) divides by the inverse of that, which is another place at some sizes: 21 to 3, for one.
+1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it. torch's kernel for
+small images reads place i where the size is kept, and i // 2 where it is doubled, whatever the factor. torch.onnx (to
+2.13) divides by the inverse of the scale, which is another place at some sizes: 21 to 3, for one.
 
 Volumes: ONNX has grid_sampler_3d from opset 20 on; torch.onnx (to 2.13) has none.
 
@@ -43,6 +44,7 @@ from anyshape.translate.operators.size_values import (
 )
 
 _FLOAT, _DOUBLE, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
+_SMALL = 128  # height and width of a result together, up to which torch (2.13) takes its kernel for small images
 WantedSizes = Sequence[Size] | None
 Factors = Sequence[float] | None
 
@@ -142,23 +144,33 @@ def nearest(shift: float) -> Callable[..., Any]:
     def translate(x: ir.Value, output_size: Sequence[Size] | None, scale_factors: Sequence[float] | None) -> ir.Value:
         if scale_factors is not None and not shift and all(float(factor).is_integer() for factor in scale_factors):
             return _repeat_elements(x, scale_factors)
-        for axis in range(2, rank(x)):
-            size = size_scalar(x, axis)
+        sizes = [size_scalar(x, axis) for axis in range(2, rank(x))]
+        all_wanted = [as_scalar(size) for size in _wanted(x, output_size, scale_factors)]
+        for axis, (size, wanted) in enumerate(zip(sizes, all_wanted, strict=True), start=2):
             if output_size is not None:
-                wanted = as_scalar(output_size[axis - 2])
-                scale = op.Div(op.Cast(size, to=ir.DataType.FLOAT), op.Cast(wanted, to=ir.DataType.FLOAT))
+                scale = op.Div(op.Cast(size, to=_FLOAT), op.Cast(wanted, to=_FLOAT))
             else:
                 assert scale_factors is not None
                 factor = scale_factors[axis - 2]
-                scaled = op.Mul(op.Cast(size, to=ir.DataType.DOUBLE), constant(factor, ir.DataType.DOUBLE))
-                wanted = op.Cast(op.Floor(scaled), to=ir.DataType.INT64)
-                scale = constant(float(torch.tensor(1.0 / factor)), ir.DataType.FLOAT)
+                scale = constant(float(torch.tensor(1.0 / factor)), _FLOAT)
+                if rank(x) == 4 and not shift:
+                    scale = _scale_of_small(scale, factor, size, all_wanted, axis)
             read = _read_along(x, size, wanted, scale, axis, shift)
             read.shape, read.type = ir.Shape([None] * rank(x)), x.type
             x = read
         return x
 
     return translate
+
+
+def _scale_of_small(scale: ir.Value, factor: float, size: ir.Value, wanted: list[ir.Value], axis: int) -> ir.Value:
+    """The scale; that of a small image whose size the factor keeps or doubles is exact."""
+    multiple = int(factor)
+    if multiple not in (1, 2) or multiple == factor:
+        return scale
+    is_small = op.LessOrEqual(op.Add(*wanted), as_scalar(_SMALL))
+    is_multiple = op.Equal(wanted[axis - 2], op.Mul(size, as_scalar(multiple)))
+    return op.Where(op.And(is_small, is_multiple), constant(1.0 / multiple, _FLOAT), scale)
 
 
 def _repeat_elements(x: ir.Value, scale_factors: Sequence[float]) -> ir.Value:

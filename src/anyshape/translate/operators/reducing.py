@@ -26,6 +26,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.size_values import (
+    WHOLE,
     Size,
     Values,
     accumulate,
@@ -130,9 +131,13 @@ def translate_vector_norm(
 def translate_var_mean(
     x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[ir.Value, ir.Value]:
-    """Squares about the mean over max(0, n - correction); in float64, where the mean of equals is each of them."""
+    """Squares about the mean over max(0, n - correction); in float64, where the mean of equals is each of them.
+
+    torch adds one element after the other to the mean: beyond an infinity it is NaN, infinite only if the last one is.
+    """
     dtype, wide = dtype_of(x), ir.DataType.DOUBLE
-    axes = ints(*([positive(axis, rank(x)) for axis in dim] if dim else range(rank(x))))
+    places = [positive(axis, rank(x)) for axis in dim] if dim else list(range(rank(x)))
+    axes = ints(*places)
     values = op.Cast(x, to=wide)
     count = op.Cast(op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0), to=wide)
     mean = op.Div(op.ReduceSum(values, axes, keepdims=1), count)  # NaN without elements, as ReduceMean is not
@@ -140,7 +145,16 @@ def translate_var_mean(
     squares = op.ReduceSum(op.Mul(apart, apart), axes, keepdims=int(keepdim))
     lowered = op.Sub(count, constant(1.0 if correction is None else float(correction), wide))
     variance = op.Div(squares, op.Max(lowered, constant(0, wide)))
+    mean = op.Where(_is_infinite_before_last(values, places), constant(math.nan, wide), mean)
     return op.Cast(variance, to=dtype), op.Cast(mean if keepdim else op.Squeeze(mean, axes), to=dtype)
+
+
+def _is_infinite_before_last(values: ir.Value, places: Sequence[int]) -> ir.Value:
+    """Whether an element is infinite that is not the last one along these axes."""
+    axes, count = ints(*places), len(places)
+    flags = op.Cast(op.IsInf(values), to=ir.DataType.INT64)
+    last = op.Slice(flags, ints(*[-1] * count), ints(*[WHOLE] * count), axes) if count else flags
+    return op.Greater(op.ReduceSum(flags, axes, keepdims=1), op.ReduceSum(last, axes, keepdims=1))
 
 
 def translate_var(
