@@ -113,7 +113,12 @@ class Promised:
 
 
 def end_where_compared(
-    declared: Declared, explored: Explored, cost: Costing, unfollowed: Mapping[str, Unfollowed], *, accept_narrower: bool
+    declared: Declared,
+    explored: Explored,
+    cost: Costing,
+    unfollowed: Mapping[str, Unfollowed],
+    *,
+    accept_narrower: bool,
 ) -> Promised:
     """For a capture without proof: as much of the declaration as can be compared."""
     added = [rule.condition for rule in explored.rules if rule.origin == "model"]

@@ -128,9 +128,7 @@ class ExportContext:
             return Promised(self.declared)
         sees_all = captured.is_symbolic and not captured.has_texts and not captured.leaves_unseen
         accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.census.unfollowed
-        return end_where_compared(
-            self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower
-        )
+        return end_where_compared(self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower)
 
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.
