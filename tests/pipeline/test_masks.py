@@ -82,7 +82,7 @@ def test_a_mask_that_hides_everything_is_refused_as_in_eager() -> None:
         x, hidden = torch.randn(rows, 4, 8), torch.ones(rows, 4, dtype=torch.bool)
         with torch.no_grad(), pytest.raises(RuntimeError):
             module(x, hidden)
-        with pytest.raises(Exception, match="out of|within the inclusive range|bounds"):
+        with pytest.raises(Exception, match=r"out of|within the inclusive range|bounds"):
             session.run(None, {"x": x.numpy(), "mask": hidden.numpy()})
         hidden[-1, 0] = False
         (given,) = session.run(None, {"x": x.numpy(), "mask": hidden.numpy()})

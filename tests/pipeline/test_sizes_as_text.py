@@ -34,7 +34,7 @@ def by_padded_text(module, n):
 
 
 def by_last_digit(module, n):
-    return ("%d" % n)[-1] == "7"
+    return ("%d" % n)[-1] == "7"  # noqa: UP031 - a form of text that models use
 
 
 def by_member_of_texts(module, n):
@@ -135,3 +135,14 @@ def test_a_text_that_is_only_printed_leaves_a_capture_proved(tmp_path) -> None:
     result = anyshape.export(Chosen(by_number), inputs, tmp_path / "m.onnx")
     assert result.strategy == "symbolic"
     assert not [finding for finding in result.findings if finding.code == "AS132"]
+
+
+class Xored(nn.Module):
+    def forward(self, x):
+        return x * (x.shape[0] ^ 5)
+
+
+def test_a_capture_that_fails_without_a_line_names_the_use_that_nothing_follows(tmp_path) -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(Xored(), inputs, tmp_path / "m.onnx", strategy="symbolic")
+    assert "in Xored.forward:   return x * (x.shape[0] ^ 5)" in str(broken.value)

@@ -203,8 +203,9 @@ def _decided(guard: Guard, domain: Domain) -> Guard:
         return guard
     decision = decide(domain, guard.condition)
     filled_in = None if decision.status == "proved" else _filled_counterexample(guard.condition, domain)
-    first, *further = [sizes for sizes in (filled_in, decision.counterexample) if sizes] or [None]
-    return replace(guard, status=decision.status, counterexample=first, further=tuple(further), fails_small=False)
+    against = [sizes for sizes in (filled_in, decision.counterexample) if sizes]
+    decided = replace(guard, status=decision.status, counterexample=None, further=(), fails_small=False)
+    return replace(decided, counterexample=against[0], further=tuple(against[1:])) if against else decided
 
 
 def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:

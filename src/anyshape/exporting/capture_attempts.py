@@ -13,10 +13,11 @@ from anyshape.diagnose.captures import (
     diagnose_translation_error,
     find_missing_fake,
     find_scripted,
+    name_unfollowed,
 )
 from anyshape.exporting.attempts import judge, judge_capture
 from anyshape.exporting.context import ExportContext
-from anyshape.findings import AnyshapeError, Reason
+from anyshape.findings import AnyshapeError, Reason, Severity
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
@@ -49,7 +50,16 @@ def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: Ex
             break
         context = context.with_counterexamples(refuting)
         captures = replace(captures, suspects=context.traceable)
-    return attempt
+    return _with_line(attempt, context)
+
+
+def _with_line(attempt: Attempt, context: ExportContext) -> Attempt:
+    """An attempt without a file whose reason has no line, with the lines that use sizes as nothing follows."""
+    errors = [finding for finding in attempt.findings if finding.severity is Severity.ERROR]
+    if attempt.verdict is not None or not errors or errors[0].where:
+        return attempt
+    unfollowed = {name: use.source for name, use in context.census.unfollowed.items() if not use.is_rest}
+    return replace(attempt, findings=name_unfollowed(attempt.findings, unfollowed))
 
 
 def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: ExportContext) -> Attempt:

@@ -29,7 +29,7 @@ def noted_texts() -> Iterator[list[Source]]:
 
 
 def _noting(kind: type, noted: list[Source]) -> Patch:
-    own: Callable[[Any], str] = kind.__repr__
+    own: Callable[[Any], str] = vars(kind)["__repr__"]
 
     def noting(size: Any) -> str:
         frame = sys._getframe(1)

@@ -19,6 +19,7 @@ _ASKED_BY = {
     "declared": "the rule was declared when the file was exported.",
     "model": "the rule is the model's own.",
     "found by trying": "the rule was found by trying the model: it refuses other sizes.",
+    "compared": "the file was compared with the model up to there, and promises no more.",
 }
 
 
