@@ -2,7 +2,7 @@
 
 SkipLayerNormalization(x, skip, scale, shift, bias)   ->  LayerNormalization(Sum(x, skip, bias), scale, shift)
 
-The fused kernel takes four times as long on float32 (onnxruntime 1.31). It is `Sum` and not `Add`, since onnxruntime would
+The fused kernel takes three times as long on float32 (onnxruntime 1.31). It is `Sum` and not `Add`, since onnxruntime would
 fuse an `Add` again when it loads the file.
 """
 
