@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir
 import onnxruntime
 import torch
 import torch.utils._pytree as pytree
@@ -24,6 +25,7 @@ from one_export import quiet
 from torch import nn
 from zoo_models import Case, Sizes, find_case
 
+from anyshape.optimize import split_skip_norms
 from anyshape.runtime.child import optimize_file
 
 _MOST_CALLS, _FEWEST_CALLS, _SECONDS = 200, 8, 12.0
@@ -63,6 +65,9 @@ def fused_session(path: Path) -> onnxruntime.InferenceSession | str:
     target = path.with_name(f"{path.stem}-fused.onnx")
     try:
         optimize_file(path, target)
+        fused = onnx_ir.load(target)
+        split_skip_norms(fused)
+        onnx_ir.save(fused, target)
         return open_session(target)
     except Exception as error:
         return (str(error).splitlines() or [""])[0][:200]

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "speed.json"
 PLOTS = ROOT / "docs" / "explanation" / "plots"
 START, END = "<!-- bench: start -->", "<!-- bench: end -->"
+_LARGE_MB = 1000
 HEAD = """| model | `dynamo=True` | `dynamo=False` | anyshape, file | anyshape, verified | nodes | latency |
 |---|---|---|---|---|---|---|"""
 
@@ -70,7 +71,7 @@ def table(models: dict[str, Any]) -> str:
         seconds = [cpu_s(row, "dynamo"), cpu_s(row, "torchscript"), file_s(row), cpu_s(row, "anyshape")]
         cells = [*map(_cell, seconds), _nodes(row), _cell(latency_ratio(row), ".2f")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", _summary(models)])
+    return "\n".join([*lines, "", _summary(models), *_memory(models)])
 
 
 def _summary(models: dict[str, Any]) -> str:
@@ -83,6 +84,21 @@ def _summary(models: dict[str, Any]) -> str:
         f"Geometric means against `dynamo=True`: file {_cell(alone, '.2f')}, verified {_cell(whole, '.2f')}, "
         f"verified and second in its process {_cell(second, '.2f')}."
     )
+
+
+def _memory(models: dict[str, Any]) -> list[str]:
+    """Peak memory of models whose weights decide about it, as multiples of the weights."""
+    lines = []
+    for name, row in models.items():
+        alone, verified = row.get("unverified", {}), row.get("anyshape", {})
+        weights = verified.get("weights_mb", 0.0)
+        if weights >= _LARGE_MB and "peak_mb" in alone and "peak_mb" in verified:
+            beyond = (alone["peak_mb"] - alone["before_mb"]) / weights
+            lines.append(
+                f"Peak memory of {name}, by its weights ({weights / 1000:.1f} GB): file {beyond:.2f} beyond the process that "
+                f"has the model, verified {verified['peak_mb'] / weights:.2f} in all processes together, the model included."
+            )
+    return lines
 
 
 def write_readme(models: dict[str, Any]) -> None:

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from anyshape.explore import costing
-from anyshape.explore.call_counter import _in_proportion, predict_counts
+from anyshape.explore.call_counter import _in_proportion
+from anyshape.explore.count_scaling import predict_counts
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import Counted, count_call, count_real_call
 

@@ -21,7 +21,7 @@ import torch
 from anyshape.diagnose.wording import first_line, say_sizes
 from anyshape.domain import Domain, Expr, Number, dims_of, format_condition, format_expr, format_sizes, simplify
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
-from anyshape.inputs import Declared, explain_bad_inputs
+from anyshape.inputs import Declared, explain_bad_inputs, find_made_integers
 from anyshape.modules.state import kept
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, RefusedValue
@@ -132,6 +132,8 @@ def diagnose_learned_values(texts: Mapping[str, str], order: str) -> tuple[Findi
 
 def diagnose_made_values(module: torch.nn.Module, declared: Declared, explored: Explored) -> tuple[Finding, ...]:
     """The finding for the smallest sizes at which our values are to blame; nothing where none are."""
+    if not find_made_integers(declared):
+        return ()
     for refusal in sorted(explored.refused, key=lambda refused: sum(refused.sizes.values()))[:3]:
         try:
             with kept(module), torch.no_grad():

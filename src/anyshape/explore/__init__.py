@@ -4,7 +4,8 @@ Files, in the order in which data flows:
 
     explore_module     explore(): try the module, learn the rules under which it answers
     cost_estimates     estimate the work of a call at given sizes
-    call_counter       count the operators of calls, and predict the counts at larger sizes
+    call_counter       count the operators of calls at a few sizes
+    count_scaling      predict these counts at larger sizes
     limits             climb to large sizes, and bisect where the module begins to raise
     evidence           which points to try next, and how many
     rule_grammar       the kinds of rules there are

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
 from anyshape.modules.reach import MISSING
 from anyshape.modules.slots import changed_slots, putting, read_slots
-from anyshape.records.explored import Kept, Repeated
+from anyshape.records.explored import FirstCall, Kept, Repeated
 
 _USUAL_CALLS = 20
 _SHARE = 4  # one part in so many of what is in proportion to the export
@@ -33,10 +34,17 @@ def are_repeats_dear(declared: Declared, cost: Costing) -> bool:
     return _USUAL_CALLS * cost.operations(declared.example_sizes) > cost.in_proportion // _SHARE
 
 
-def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> bool:
-    """Whether calls at the first of these sizes that the module answers have nothing random and leave no trace."""
-    found = (is_constant_call(replay, calling(declared, sizes, 0)) for sizes in points)
-    return next((is_alike for is_alike in found if is_alike is not None), False)
+def find_constant_call(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> FirstCall | None:
+    """The call at the first of these sizes that the module answers, if it has nothing random and leaves no trace."""
+    for sizes in points:
+        call = calling(declared, sizes, 0)
+        began = perf_counter()
+        first, is_unchanged = _call_first(replay, call)
+        if first.raised is None:
+            seconds = perf_counter() - began
+            is_alike = is_unchanged and replay.stays_alike(call, first)
+            return FirstCall(declared.make(sizes, 0), first.leaves, seconds) if is_alike else None
+    return None
 
 
 def is_constant_call(replay: Replay, call: Call) -> bool | None:
@@ -45,12 +53,15 @@ def is_constant_call(replay: Replay, call: Call) -> bool | None:
     The second call starts from the state that the first one left, under other random numbers: it must give the same reply.
     Where it reads them, a third call from which they are withheld must do so, too.
     """
+    first, is_unchanged = _call_first(replay, call)
+    return None if first.raised is not None else is_unchanged and replay.stays_alike(call, first)
+
+
+def _call_first(replay: Replay, call: Call) -> tuple[Reply, bool]:
+    """The reply of a fresh module, and whether the call left its state as it was."""
     before = read_slots(replay.module)
     first = replay.fresh(call)
-    if first.raised is not None:
-        return None
-    is_unchanged = not changed_slots(before, read_slots(replay.module, before))
-    return is_unchanged and replay.stays_alike(call, first)
+    return first, first.raised is None and not changed_slots(before, read_slots(replay.module, before))
 
 
 def calling(declared: Declared, sizes: Sizes, seed: int) -> Call:

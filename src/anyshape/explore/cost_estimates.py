@@ -21,7 +21,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from anyshape.domain import Sizes
-from anyshape.explore.call_counter import STEEPEST, CallCounter, Count, Scaling, next_counted_size, predict_counts
+from anyshape.explore.call_counter import CallCounter, OutputSamples
+from anyshape.explore.count_scaling import STEEPEST, Count, Scaling, next_counted_size, predict_counts
 from anyshape.inputs import Declared, Inputs
 from anyshape.intercept.operation_counts import Counted
 from anyshape.modules.raised_errors import find_table_rows
@@ -116,6 +117,11 @@ class Costing:
     def unread_inputs(self) -> frozenset[int]:
         """The places of inputs that no operator takes at the example's sizes: only their sizes are read, or nothing."""
         return self._counter.unread_inputs
+
+    @property
+    def example_outputs(self) -> OutputSamples | None:
+        """The outputs at the example's sizes; None unless the module really ran for the counts, drew and wrote nothing."""
+        return self._counter.example_outputs
 
     @cached_property
     def table_rows(self) -> tuple[int, ...]:

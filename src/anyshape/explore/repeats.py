@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Sizes, choose_sizes
-from anyshape.explore.carried import call_again, calling, is_constant, is_constant_call, own
+from anyshape.explore.carried import call_again, calling, find_constant_call, is_constant_call, own
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.findings import Source
@@ -71,8 +71,8 @@ def observe_repeats(
     A module that writes the same at each call (`self.shift = ...`) is not called forty times more.
     """
     with Replay(module, flatten_outputs) as replay:
-        if few and is_constant(replay, declared, points):
-            return Repeated()
+        if few and (constant := find_constant_call(replay, declared, points)) is not None:
+            return Repeated(first_calls=(constant,))
         made = list(_answered(replay, declared, points))
         if not made:
             return Repeated()

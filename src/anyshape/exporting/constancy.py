@@ -33,7 +33,7 @@ from anyshape.records.contract import Contract
 from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt
 from anyshape.saving import save_model
-from anyshape.verify import VerifyOptions
+from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
 from anyshape.verify.reference import NotedCall
 
@@ -112,6 +112,22 @@ def make_constant(module: torch.nn.Module, declared: Declared, options: Options)
         declared=with_state(declared, states),
         states=states,
     )
+
+
+def reuse_calls(constant: Constant, reference: Reference) -> list[Mapping[str, int]]:
+    """Give the reference what earlier calls of a dear model answered; the sizes at which it need not be called again.
+
+    The call at the example's sizes was made to count its operators: its values may differ by rounding, and are not used.
+    """
+    if not constant.is_dear or constant.states or constant.cost is None:
+        return []
+    for call in constant.repeated.first_calls:
+        reference.remember(call.inputs, call.leaves, call.seconds)
+    outputs = constant.cost.example_outputs
+    if outputs is None:
+        return []
+    reference.expect_outputs(outputs)
+    return [constant.declared.example_sizes]
 
 
 def with_constancy(contract: Contract, constant: Constant) -> Contract:

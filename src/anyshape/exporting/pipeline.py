@@ -19,7 +19,7 @@ from anyshape.diagnose.one_size import diagnose_left_out, refusals_of_others
 from anyshape.diagnose.refusals import diagnose_refusals
 from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_made_values
 from anyshape.domain import negate
-from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, with_constancy
+from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, reuse_calls, with_constancy
 from anyshape.exporting.context import ExportContext, Options, StageClock, Tell, comparing_elsewhere
 from anyshape.exporting.empty_ranges import export_from_zero
 from anyshape.exporting.fix_trials import Exporting, find_left_out, try_fixes
@@ -94,6 +94,8 @@ def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell
     module, declared, options = constant.module, constant.declared, constant.options
     with Reference(module, flatten_outputs) as reference:
         known = KnownBefore(constant.cost if not constant.states else None)
+        for sizes in reuse_calls(constant, reference):
+            known.note_answer(sizes)
         climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit, known))
     context, attempts = climbed.context, climbed.attempts
     findings = [*context.declared.notes, *training, *constant.findings, *climbed.findings]

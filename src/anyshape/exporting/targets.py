@@ -1,7 +1,7 @@
 """A file for one runtime: `target="onnxruntime"` has the fused operators of onnxruntime's own optimizer.
 
-exported -> optimized by onnxruntime -> verified        kept if it is right
-exported -> verified                                    otherwise, with a warning
+exported -> optimized by onnxruntime, slow forms split -> verified        kept if it is right
+exported -> verified                                                      otherwise, with a warning
 
 The portable file takes the place of an optimized one that is wrong: what was asked of the file is to be right first, and
 onnxruntime applies the same optimizer when it loads a portable file.
@@ -25,6 +25,7 @@ from anyshape.diagnose.differences import diagnose_changed, diagnose_custom_node
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import Finding
 from anyshape.graphs.size_places import find_needs
+from anyshape.optimize import split_skip_norms
 from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.child import optimize_file
@@ -72,6 +73,7 @@ def fuse(exported: Exported) -> Exported | Finding:
         try:
             optimize_file(source, target)
             fused = ir.load(target)
+            split_skip_norms(fused)
             restore_model(fused, exported.model, dict(lay_out(exported.model, "").tensors))
         except RuntimeRejected as error:
             return diagnose_rejected(error.message)

@@ -28,7 +28,7 @@ Files, in the order in which data flows:
 """
 
 from anyshape.inputs.added_inputs import StateInput, state_parameter, with_state
-from anyshape.inputs.by_trying import explain_bad_inputs, is_bad_value
+from anyshape.inputs.by_trying import explain_bad_inputs, find_made_integers, is_bad_value
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declare import declare
 from anyshape.inputs.declared import Declared, InputLeaf, ValueParameter
@@ -46,6 +46,7 @@ __all__ = [
     "declare",
     "dim",
     "explain_bad_inputs",
+    "find_made_integers",
     "flatten",
     "flatten_outputs",
     "is_bad_value",

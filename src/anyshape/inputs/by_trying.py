@@ -16,7 +16,7 @@ from anyshape.inputs.axis_messages import spell_sizes
 from anyshape.inputs.axis_moves import Accepts, Move, Place, find_moves, is_taken
 from anyshape.inputs.call_messages import example_refused
 from anyshape.inputs.calls import BoundCall
-from anyshape.inputs.declared import Declared, dtype_of
+from anyshape.inputs.declared import Declared, InputLeaf, dtype_of
 from anyshape.inputs.fit_one import affine, fit_one
 from anyshape.inputs.kinds import ValueKind, recognise
 from anyshape.modules.state import kept
@@ -34,12 +34,19 @@ def is_bad_value(error: BaseException) -> bool:
     return isinstance(error, IndexError) or bool(_SPEAKS_OF_VALUES.search(str(error)))
 
 
+def find_made_integers(declared: Declared) -> list[InputLeaf]:
+    """The inputs of whole numbers whose values we make; none where a function of the user makes them."""
+    if declared.source == "function":
+        return []
+    return [leaf for leaf in declared.tensor_leaves if leaf.dtype.startswith(("int", "uint"))]
+
+
 def explain_bad_inputs(
     module: Callable[..., Any], declared: Declared, sizes: Sizes, error: BaseException
 ) -> Finding | None:
     """The finding for inputs that we made and whose values the module refuses; None if the values are not to blame."""
-    whole = [leaf for leaf in declared.tensor_leaves if leaf.dtype.startswith(("int", "uint"))]
-    if declared.source == "function" or not whole or not is_bad_value(error):
+    whole = find_made_integers(declared)
+    if not whole or not is_bad_value(error):
         return None
     if not any(_answers(module, declared, sizes, value) for value in (0, 1)):
         return None

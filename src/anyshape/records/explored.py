@@ -195,13 +195,23 @@ class Kept:
         return self.path.rpartition(".")[0] if grows else self.path
 
 
+@dataclass(frozen=True, eq=False)
+class FirstCall:
+    """A call of the module as it was handed over, in eval mode: its inputs, the leaves of its outputs by path, its seconds."""
+
+    inputs: Any
+    leaves: tuple[tuple[str, Any], ...]
+    seconds: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Repeated:
     """`state` are the values that change answers; `has_memory` may be true without them (an iterator that goes on).
 
     `written` is the line that writes the state, `sizes` where a later answer was another one. `random` names the sources
     of random numbers that reach the answers, `drawn` the line of the first. `unsteady`: two identical calls from
-    the same state and random numbers differ, `differs` at which line.
+    the same state and random numbers differ, `differs` at which line. `first_calls` are calls from the module's first state
+    that need not be made again: only such of a module that is constant.
     """
 
     has_memory: bool = False
@@ -212,3 +222,4 @@ class Repeated:
     drawn: Source | None = None
     unsteady: bool = False
     differs: Source | None = None
+    first_calls: tuple[FirstCall, ...] = ()

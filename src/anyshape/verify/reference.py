@@ -160,6 +160,14 @@ class Reference:
             self._answers.keep(inputs, answer)
         return answer
 
+    def remember(self, inputs: CallInputs, leaves: Sequence[tuple[str, Any]], seconds: float) -> None:
+        """Keep the leaves that a call of the module from its first state gave, so that `recall` need not make that call."""
+        self._answers.keep(inputs, _read_leaves(leaves, seconds))
+
+    def expect_outputs(self, leaves: Sequence[tuple[str, Any]]) -> None:
+        """Take the paths and dtypes of these leaves for those at the example's sizes."""
+        self._example_outputs[:] = [_read_leaves(leaves, 0.0).outputs]
+
     def answers(self, inputs: CallInputs) -> bool:
         """Whether the module answers, rather than raises."""
         return not isinstance(self.run(inputs), Refused)
@@ -195,13 +203,7 @@ class Reference:
 
     def _answer(self, outputs: Any, seconds: float) -> Answer:
         # Before the state is put back: an output may be a view of it.
-        leaves = [(path, leaf) for path, leaf in self.flatten(outputs) if leaf is not None]
-        return Answer(
-            tuple(path for path, _ in leaves),
-            tuple(to_array(leaf) for _, leaf in leaves),
-            tuple(isinstance(leaf, float) for _, leaf in leaves),
-            seconds,
-        )
+        return _read_leaves(self.flatten(outputs), seconds)
 
     def close(self) -> None:
         """Put everything back as it was before the first call."""
@@ -222,6 +224,17 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def _read_leaves(leaves: Sequence[tuple[str, Any]], seconds: float) -> Answer:
+    """Copies of the leaves as arrays; None is left out."""
+    given = [(path, leaf) for path, leaf in leaves if leaf is not None]
+    return Answer(
+        tuple(path for path, _ in given),
+        tuple(to_array(leaf) for _, leaf in given),
+        tuple(isinstance(leaf, float) for _, leaf in given),
+        seconds,
+    )
 
 
 def _refusal(error: Exception, module: torch.nn.Module) -> Refused:
