@@ -39,14 +39,16 @@ def is_constant(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> 
     return next((is_alike for is_alike in found if is_alike is not None), False)
 
 
-def is_constant_call(replay: Replay, call: Call) -> bool | None:
+def is_constant_call(replay: Replay, call: Call, replies: dict[Call, Reply] | None = None) -> bool | None:
     """Whether two calls with the same inputs have nothing random and leave no trace; None where the module raises.
 
     The second call starts from the state that the first one left, under other random numbers: it must give the same reply.
-    Where it reads them, a third call from which they are withheld must do so, too.
+    Where it reads them, a third call from which they are withheld must do so, too. `replies` gets the first reply.
     """
     before = read_slots(replay.module)
     first = replay.fresh(call)
+    if replies is not None:
+        replies[call] = first
     if first.raised is not None:
         return None
     is_unchanged = not changed_slots(before, read_slots(replay.module, before))

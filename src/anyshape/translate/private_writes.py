@@ -126,7 +126,9 @@ def _renew_views(tensor: Node, written: Node, place: int, order: dict[Node, int]
         if order[view] >= place or not _can_be_renewed(view, tensor) or not _leads_to_reader(view, place, order):
             continue
         with written.graph.inserting_after(written):
-            renewed = written.graph.call_function(view.target, (written, *view.args[1:]), dict(view.kwargs))
+            renewed = written.graph.create_node(
+                "call_function", view.target, (written, *view.args[1:]), dict(view.kwargs)
+            )
         renewed.meta = dict(view.meta)
         order[renewed] = place
         for reader in list(view.users):
