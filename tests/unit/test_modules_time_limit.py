@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 
@@ -75,6 +75,22 @@ def test_a_part_ends_by_itself_and_leaves_the_rest() -> None:
         assert limit.left > 30
         with limit.part(0.5) as seconds:
             assert 20 < seconds <= 30
+
+
+def test_waiting_uses_no_cpu_time_of_a_part() -> None:
+    with TimeLimit(60) as limit:
+        with limit.part(0.005, of_cpu=True):
+            sleep(1)
+            limit.check()
+        with pytest.raises(OutOfTime), limit.part(0.005, of_cpu=True):
+            spin()
+        assert limit.left > 30
+
+
+def test_a_part_of_cpu_time_leaves_some_of_the_real_time() -> None:
+    with TimeLimit(1000) as limit, limit.part(0.5, of_cpu=True) as seconds:
+        assert 490 < seconds <= 500
+        assert 790 < limit._deadlines[-1] - monotonic() <= 800
 
 
 def test_nothing_is_raised_after_the_end() -> None:

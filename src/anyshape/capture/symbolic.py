@@ -28,7 +28,12 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
-from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated, small_cache_checks
+from anyshape.intercept.quick_tracing import (
+    lines_read_late,
+    memory_formats_left_out,
+    results_kept_when_repeated,
+    small_cache_checks,
+)
 from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
@@ -191,6 +196,7 @@ def _symbolic_sizes() -> Iterator[None]:
         stack.enter_context(small_cache_checks())
         stack.enter_context(lines_read_late())
         stack.enter_context(results_kept_when_repeated())
+        stack.enter_context(memory_formats_left_out())
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings

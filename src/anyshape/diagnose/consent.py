@@ -177,7 +177,7 @@ def diagnose_time(stage: str) -> Finding:
         name="rung-out-of-time",
         reason=Reason.RUNG_OUT_OF_TIME,
         what="this way of capturing the model took more than its share of time_limit.",
-        why=f"it was ended while {stage or 'it began'}; a rung gets half of the time that is left.",
+        why=f"it was ended while {stage or 'it began'}; a rung gets half of the time that is left, as CPU time.",
         fix=_FIX,
         is_fix_untried=True,
     )

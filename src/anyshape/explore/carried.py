@@ -47,13 +47,15 @@ def find_constant_call(replay: Replay, declared: Declared, points: Sequence[Size
     return None
 
 
-def is_constant_call(replay: Replay, call: Call) -> bool | None:
+def is_constant_call(replay: Replay, call: Call, replies: dict[Call, Reply] | None = None) -> bool | None:
     """Whether two calls with the same inputs have nothing random and leave no trace; None where the module raises.
 
     The second call starts from the state that the first one left, under other random numbers: it must give the same reply.
-    Where it reads them, a third call from which they are withheld must do so, too.
+    Where it reads them, a third call from which they are withheld must do so, too. `replies` gets the first reply.
     """
     first, is_unchanged = _call_first(replay, call)
+    if replies is not None:
+        replies[call] = first
     return None if first.raised is not None else is_unchanged and replay.stays_alike(call, first)
 
 

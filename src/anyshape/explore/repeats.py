@@ -101,12 +101,13 @@ def observe_calls(
     """
     with Replay(module, flatten_outputs) as replay:
         calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *drawing, *noted)]
-        if few and all(is_constant_call(replay, call) is not False for call in calls[1:]):
+        first: dict[Call, Reply] = {}
+        if few and all(is_constant_call(replay, call, first) is not False for call in calls[1:]):
             return Repeated()
-        points = [_Point({}, call, replay.fresh(call)) for call in calls]
+        points = [_Point({}, call, first.get(call) or replay.fresh(call)) for call in calls]
         answered = [point for point in points if point.fresh.raised is None]
         return _observe(
-            _Memory(replay, answered, ()), [each for each in points[: 1 + len(drawing)] if each in answered]
+            _Memory(replay, answered, (), few), [each for each in points[: 1 + len(drawing)] if each in answered]
         )
 
 

@@ -41,7 +41,7 @@ class Turn:
 class Rung:
     """One method of making the file. While no file is right, rungs without `is_due` are tried, the others only if it is true.
 
-    `share` is the part of the time that is left which it may take.
+    `share` is the part of the time that is left which it may take, in CPU time.
     """
 
     name: str
@@ -144,10 +144,13 @@ def _turn(context: ExportContext) -> Turn:
 
 
 def _in_time(rung: Rung, turn: Turn) -> Attempt:
-    """What a rung comes to within its share of the time that is left; all of it for a rung that the user chose."""
+    """What a rung comes to within its share of the time that is left; all of it for a rung that the user chose.
+
+    The share is CPU time: which file is written does not depend on what else the machine does.
+    """
     limit, began = turn.context.limit, time.monotonic()
     try:
-        with limit.part(1.0 if turn.context.options.strategy == rung.name else rung.share):
+        with limit.part(1.0 if turn.context.options.strategy == rung.name else rung.share, of_cpu=True):
             attempt = rung.attempt(turn)
     except OutOfTime:
         attempt = Attempt(rung.name, (diagnose_time(limit.stage),))

@@ -241,10 +241,13 @@ def _best(attempts: tuple[Attempt, ...]) -> Attempt:
 
 
 def _ended_early(attempts: tuple[Attempt, ...], best: Attempt) -> list[Finding]:
-    """Rungs that their time ended, as warnings: with more time another file might have been written."""
-    before = attempts[: attempts.index(best)]
-    ended = [finding for attempt in before for finding in attempt.findings if finding.reason is Reason.RUNG_OUT_OF_TIME]
-    return [replace(finding, severity=Severity.WARNING) for finding in ended[:1]]
+    """The first rung that its time ended: with more time another file might have been written.
+
+    A warning where a file is right. Else an error beside those of the attempt that is shown, which may not be that rung's.
+    """
+    others = attempts[: attempts.index(best)] if best.is_right else [each for each in attempts if each is not best]
+    ended = [finding for attempt in others for finding in attempt.findings if finding.reason is Reason.RUNG_OUT_OF_TIME]
+    return [replace(finding, severity=Severity.WARNING) if best.is_right else finding for finding in ended[:1]]
 
 
 def _stop_at_errors(findings: Iterable[Finding], attempts: tuple[Attempt, ...] = ()) -> None:

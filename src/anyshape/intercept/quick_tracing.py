@@ -7,15 +7,21 @@ element, and results of the same dtype, device and layout share it (a third of t
 torch keeps the result of every operator on fake tensors, to find it when the same operator comes again on the same sizes. To
 keep one takes as long as to compute it, and in a loop over numbers, whose slices grow, none comes again. Here a result is
 kept when it was computed twice: repeated layers find theirs from the third on. And torch notes the stack of each operator
-with the text of every line of it, most of them torch's own, which are left out afterwards: here a line is read when it is used.
+with the text of every line of it, most of them torch's own, which are left out afterwards: here a line is looked up once, and
+its text is read when it is used.
+
+For each node, torch also notes in which memory formats its tensor is contiguous (`tensor_meta`), for which it compares
+symbolic sizes and strides. torch.export and torch.onnx read `val` instead: here it is left out.
 """
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import CodeType, FrameType
 from typing import Any
 
 from anyshape.intercept.patching import patched
@@ -26,9 +32,54 @@ _FIRST = "computed for the first time"
 @contextmanager
 def lines_read_late() -> Iterator[None]:
     """Enter around whatever traces a module."""
+    from torch.fx import proxy
     from torch.utils import _traceback
 
-    with patched([(vars(_traceback), "_extract_symbolized_tb", _extract_without_lines)]):
+    stacks = (vars(proxy), "CapturedTraceback", _Stacks())
+    with patched([(vars(_traceback), "_extract_symbolized_tb", _extract_without_lines), stacks]):
+        yield
+
+
+class _Stacks:
+    """In the place of torch's class of stacks, for the nodes of one trace."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[CodeType, int], traceback.FrameSummary] = {}
+
+    def extract(self) -> _Stack:
+        """The stack of the caller."""
+        lines = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            key = frame.f_code, frame.f_lasti
+            if key not in self._lines:
+                self._lines[key] = _line_of(frame)
+            lines.append(self._lines[key])
+            frame = frame.f_back
+        return _Stack(lines)
+
+
+class _Stack:
+    """Lines, the innermost first."""
+
+    def __init__(self, lines: list[traceback.FrameSummary]) -> None:
+        self._lines = lines
+
+    def summary(self) -> traceback.StackSummary:
+        """The lines, the outermost first."""
+        return traceback.StackSummary.from_list(reversed(self._lines))  # type: ignore[arg-type]
+
+
+def _line_of(frame: FrameType) -> traceback.FrameSummary:
+    return traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, lookup_line=False)
+
+
+@contextmanager
+def memory_formats_left_out() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes."""
+    from torch.fx.experimental import proxy_tensor
+
+    with patched([(vars(proxy_tensor), "_extract_tensor_metadata", lambda value: None)]):
         yield
 
 

@@ -3,6 +3,8 @@
 Time: a watching thread raises OutOfTime in the limited thread, between two steps of Python code. It never does so while that
 thread enters or leaves a `with`, cleans up or imports a module: what is being put back is put back. For two seconds it
 waits for a step that is no call of C code, which might just have taken a lock; a loop may have none, so then any step will do.
+The whole limit is real time. A part of it can be limited by the CPU time of the thread instead: on a machine that is busy with
+other things the same work fits into it, and it takes no more than most of the real time that is left.
 
 Memory: allocations beyond a ceiling fail, instead of the whole process being killed. Which sizes are tried never depends on it.
 
@@ -19,6 +21,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -142,6 +145,7 @@ _POLL_S = 0.002
 _PATIENCE_S = 2.0  # for a step between two calls
 _STEPS_TO_ARRIVE = 1000
 _AGAIN_S = 2.0  # code that catches everything has swallowed it
+_MOST_OF_REAL_TIME = 0.8  # that is left, for a part which is limited by CPU time
 
 
 class OutOfTime(BaseException):
@@ -159,6 +163,7 @@ class TimeLimit:
         self.seconds = seconds
         self.stage = ""  # what runs now, for messages
         self._deadlines = [inf]
+        self._cpu_deadlines = [inf]
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -169,7 +174,9 @@ class TimeLimit:
     @property
     def left(self) -> float:
         """Seconds that are left, of this part if one is entered."""
-        return self._deadlines[-1] - monotonic()
+        left = self._deadlines[-1] - monotonic()
+        end = self._cpu_deadlines[-1]
+        return left if end == inf else min(left, end - _cpu_seconds(self._thread_id))
 
     def check(self) -> None:
         """Raise OutOfTime if the time is over."""
@@ -177,11 +184,19 @@ class TimeLimit:
             raise OutOfTime
 
     @contextmanager
-    def part(self, share: float) -> Iterator[float]:
-        """Within this, the time is over after a share of what is left; gives the seconds of that share."""
-        seconds = max(0.0, share * self.left)
+    def part(self, share: float, *, of_cpu: bool = False) -> Iterator[float]:
+        """Within this, the time is over after a share of what is left; gives the seconds of that share.
+
+        With `of_cpu`, they are seconds of CPU time of the limited thread.
+        """
+        left = max(0.0, self.left)
+        seconds, real, end = share * left, share * left, inf
+        if of_cpu and left != inf:
+            real = max(share, _MOST_OF_REAL_TIME) * left
+            end = _cpu_seconds(self._thread_id) + seconds
         with self._lock:
-            self._deadlines.append(min(self._deadlines[-1], monotonic() + seconds))
+            self._deadlines.append(min(self._deadlines[-1], monotonic() + real))
+            self._cpu_deadlines.append(min(self._cpu_deadlines[-1], end))
         try:
             self.check()
             yield seconds
@@ -191,6 +206,7 @@ class TimeLimit:
     def _leave_part(self) -> None:
         with self._lock:
             self._deadlines.pop()
+            self._cpu_deadlines.pop()
             self._take_back()
 
     def __enter__(self) -> TimeLimit:
@@ -237,6 +253,13 @@ class TimeLimit:
                 pass
         except _TakenBack:
             pass
+
+
+def _cpu_seconds(thread_id: int) -> float:
+    """The CPU time of a thread so far; real time where the system does not report it for each thread."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return monotonic()
+    return time.clock_gettime(time.pthread_getcpuclockid(thread_id))
 
 
 def _may_interrupt(frame: FrameType | None, depth: int, *, at_any_step: bool) -> bool:

@@ -7,6 +7,7 @@ Files, in the order in which data flows:
     custom            the user's own operators: their translations, or their Python bodies
     known_values      what is known of an fx node without running it
     fewer_nodes       passes on the captured program before translation
+    new_memory        operators whose results share memory with nothing
     private_writes    operators that write in place -> operators that return
     decomposed_nodes  decompose single operators, in place
     program           translate one region; join regions under If, weights stored once

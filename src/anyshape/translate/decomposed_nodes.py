@@ -20,7 +20,8 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from anyshape.translate.private_writes import Unsuited, is_composite, remove_writes
+from anyshape.translate.new_memory import is_composite
+from anyshape.translate.private_writes import Unsuited, remove_writes
 
 Table = Mapping[Any, Callable[..., Any]]
 

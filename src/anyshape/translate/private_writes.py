@@ -6,8 +6,8 @@
 
     y = aten.to(x, float32); aten.relu_(y)   with x in float32   ->   aten.relu_(x): y was x itself
 
-The tensor must be the result of an operator that returns new memory, or the only view of such a tensor, and no operator
-before the change may have returned a view of it that is read after the change.
+The tensor must be the result of an operator that returns new memory, or the only view of such a tensor. A view of it from
+before the change that is read afterwards is made again from the result of the change.
 """
 
 from __future__ import annotations
@@ -20,23 +20,8 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-_NEW_MEMORY = (
-    "batch_norm",
-    "bilinear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "linear",
-    "matmul",
-    "scaled_dot_product_attention",
-)
-"""Composite operators of aten that never return their input or a view of it, although nothing but their code says so."""
+from anyshape.translate.new_memory import returns_new_memory
+
 _aten = torch.ops.aten
 _SCATTERS: dict[Any, OpOverload] = {
     _aten.select.int: _aten.select_scatter.default,
@@ -52,6 +37,8 @@ _PLAIN_VIEWS = (
     _aten.view.default,
 )
 """Views, or copies, in which each element has memory of its own: not so in `expand`. A copy is new memory itself."""
+_SURE_VIEWS = tuple(view for view in _PLAIN_VIEWS if view is not _aten.reshape.default)
+"""Those that never copy."""
 _CONVERSIONS: tuple[Any, ...] = (_aten.to.dtype, _aten.to.device, _aten.to.other, _aten.to.dtype_layout)
 
 
@@ -60,15 +47,6 @@ class Unsuited(Exception):
 
     def __init__(self, node: Node) -> None:
         super().__init__(str(node.target))
-
-
-def is_composite(target: OpOverload) -> bool:
-    """Whether an operator is a function of other operators, which torch's own pass takes apart."""
-    name = target.name()
-    return bool(
-        torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
-        or torch._C.DispatchKey.CompositeImplicitAutograd in target.py_kernels
-    )
 
 
 def remove_writes(program: torch.export.ExportedProgram) -> None:
@@ -86,6 +64,7 @@ def remove_writes(program: torch.export.ExportedProgram) -> None:
             if node.target is not torch.ops.aten.detach_.default:
                 _check_same_result(node)
                 node.target = _functional(node)
+                _renew_views(changed, node, order[node], order)
                 _redirect(changed, node, order)
             else:
                 _replace(node, changed, order)
@@ -114,17 +93,54 @@ def _write_through_views(node: Node, changed: Node, order: dict[Node, int]) -> N
         scattered.meta = {**node.meta, "val": whole.meta["val"]}
         order[scattered] = order[node]
         written = scattered
+    _renew_views(base, written, order[node], order)
     _redirect(base, written, order)
 
 
 def _check_views(tensor: Node, node: Node, order: dict[Node, int]) -> None:
-    """Raise Unsuited where a view of the tensor, or what may be one, is read after the change."""
+    """Raise Unsuited where what may be a view of the tensor, and cannot be made again, is read after the change."""
     for user in tensor.users:
         if user is node or order[user] > order[node] or not _may_be_view(user):
             continue
-        if any(order[reader] > order[node] for reader in user.users):
+        if not _can_be_renewed(user, tensor) and _is_read_after(user, order[node], order):
             raise Unsuited(node)
         _check_views(user, node, order)
+
+
+def _can_be_renewed(view: Node, tensor: Node) -> bool:
+    """Whether a node is a view of the tensor for sure, and gives no size that is unknown before the program runs."""
+    is_view = view.target in _SURE_VIEWS and bool(view.args) and view.args[0] is tensor
+    return is_view and not view.meta.get("unbacked_bindings")
+
+
+def _is_read_after(view: Node, place: int, order: dict[Node, int]) -> bool:
+    return any(order[reader] > place for reader in view.users)
+
+
+def _renew_views(tensor: Node, written: Node, place: int, order: dict[Node, int]) -> None:
+    """Views of the tensor from before the change that are read after it, as views of what the change gives.
+
+    A view that only other views read is made again as well, where one of those is.
+    """
+    for view in list(tensor.users):
+        if order[view] >= place or not _can_be_renewed(view, tensor) or not _leads_to_reader(view, place, order):
+            continue
+        with written.graph.inserting_after(written):
+            renewed = written.graph.create_node(
+                "call_function", view.target, (written, *view.args[1:]), dict(view.kwargs)
+            )
+        renewed.meta = dict(view.meta)
+        order[renewed] = place
+        for reader in list(view.users):
+            if order[reader] > place:
+                reader.replace_input_with(view, renewed)
+        _renew_views(view, renewed, place, order)
+
+
+def _leads_to_reader(view: Node, place: int, order: dict[Node, int]) -> bool:
+    """Whether a node after this place reads the view, or a view of it."""
+    inner = [user for user in view.users if order[user] < place and _can_be_renewed(user, view)]
+    return _is_read_after(view, place, order) or any(_leads_to_reader(each, place, order) for each in inner)
 
 
 def _may_be_view(node: Node) -> bool:
@@ -133,7 +149,7 @@ def _may_be_view(node: Node) -> bool:
     is_number = all(
         isinstance(each, (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)) for each in results
     )
-    return not is_number and not _returns_new_memory(node)
+    return not is_number and not returns_new_memory(node)
 
 
 def _check_readers(node: Node, order: dict[Node, int]) -> None:
@@ -144,7 +160,7 @@ def _check_readers(node: Node, order: dict[Node, int]) -> None:
     last = max((order[reader] for reader in node.users), default=-1)
     for reader in node.users:
         is_write = _is_write(reader) and reader.args[0] is not node
-        if not is_write and not _returns_new_memory(reader):
+        if not is_write and not returns_new_memory(reader):
             raise Unsuited(node)
     if any(_is_write(each) and order[node] < place < last for each, place in order.items()):
         raise Unsuited(node)
@@ -199,38 +215,11 @@ def _check_private(node: Node, changed: Any, order: dict[Node, int]) -> None:
 
 def _is_private(node: Node) -> bool:
     """Whether a tensor is new memory, or a view of new memory that nothing else reads: `torch.cat(parts).view(n, -1)`."""
-    if _returns_new_memory(node):
+    if returns_new_memory(node):
         return True
     if node.target not in _PLAIN_VIEWS or not isinstance(node.args[0], Node):
         return False
     return len(node.args[0].users) == 1 and _is_private(node.args[0])
-
-
-def _returns_new_memory(node: Node) -> bool:
-    if node.target is operator.getitem:
-        return _is_only_reader_of_new_memory(node)
-    return _declares_new_memory(node) and isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _is_only_reader_of_new_memory(node: Node) -> bool:
-    """Whether a node picks one of several results, each of them new memory, and no other node picks the same one."""
-    source, index = node.args
-    if not isinstance(source, Node) or not _declares_new_memory(source):
-        return False
-    if not isinstance(source.target, OpOverload) or len(source.target._schema.returns) < 2:  # a list may hold views
-        return False
-    pickers = [user for user in source.users if user.target is operator.getitem and user.args[1] == index]
-    return pickers == [node] and isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _declares_new_memory(node: Node) -> bool:
-    target = node.target
-    if not isinstance(target, OpOverload) or not target._schema.returns:
-        return False
-    is_known = target.namespace == "aten" and target._opname in _NEW_MEMORY
-    is_known = is_known or (target is _aten.einsum.default and len(node.all_input_nodes) > 1)  # of one tensor, a view
-    says_so = all(returned.alias_info is None for returned in target._schema.returns)
-    return says_so and (is_known or not is_composite(target))
 
 
 def _functional(node: Node) -> OpOverload:

@@ -3,8 +3,10 @@
 Files, in the order in which data flows:
 
     trace                the record of one run: steps that refer to one another
-    record               the module at given sizes -> a trace, by make_fx
+    record               the module at given sizes -> a trace
     asked                values that Python reads from tensors in a trace
+    shape_kernels        operators on fake tensors, by kernels that compute shapes only
+    called_operators     the graph of the operators that one call makes
     template             traces of one structure -> one template; what its steps take
     explained_arguments  every argument of the template, explained, lists of tensors among them
     resolver             where each argument comes from

@@ -31,10 +31,10 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.capture.guards import collect_guards, shape_environment, user_lines
 from anyshape.capture.sympy_terms import outputs_of
-from anyshape.domain import Condition, Expr, Number, Op, Sizes
+from anyshape.domain import Condition, Expr, Number, Op, Sizes, Undefined, holds
 from anyshape.graphs.size_places import Place, readings_of
 from anyshape.inputs import Declared
-from anyshape.intercept.quick_tracing import small_cache_checks
+from anyshape.intercept.quick_tracing import lines_read_late, memory_formats_left_out, small_cache_checks
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
 
@@ -106,6 +106,8 @@ def symbolic_sizes() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
         stack.enter_context(small_cache_checks())
+        stack.enter_context(lines_read_late())
+        stack.enter_context(memory_formats_left_out())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
@@ -203,6 +205,8 @@ def build_captured(
     learned = Learned(frame.scope.graph, module, frame.constants)
     found: list[Region] = []
     for sizes in _examples(declared, [trace.sizes for trace in template.traces]):
+        if found and not _may_differ(found[-1], sizes):
+            continue
         with kept(module):
             program, decomposed = export_graph(learned, open_values(declared, sizes), open_axes(declared), decompose)
         symbols = symbols_of(program, declared_sizes(declared))
@@ -228,8 +232,20 @@ def is_settled(found: Sequence[Region]) -> bool:
     return not refuted[-1] or (len(refuted) > 1 and refuted[0] == refuted[1])
 
 
+def _may_differ(region: Region, sizes: Sizes) -> bool:
+    """Whether an export at these sizes may meet other conditions: one that is not proved is false there, or not known."""
+    try:
+        return any(guard.condition is None or not holds(guard.condition, sizes) for guard in _unproved(region))
+    except Undefined:  # a division by 0 at these sizes
+        return True
+
+
 def _refuted(region: Region) -> list[Condition | str]:
-    return [guard.condition or guard.text for guard in region.guards if guard.status != "proved"]
+    return [guard.condition or guard.text for guard in _unproved(region)]
+
+
+def _unproved(region: Region) -> list[Guard]:
+    return [guard for guard in region.guards if guard.status != "proved"]
 
 
 def _examples(declared: Declared, traced: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:

@@ -171,7 +171,7 @@ def accidents(declared: Declared, sizes: Sizes) -> int:
 LayOver = Callable[[Sequence[Trace]], Template]
 
 _ROUNDS = 5
-_FEWEST_ROUNDS = 3  # however busy the machine is
+_FEWEST_ROUNDS = 3  # however slow the machine is
 _MORE_TRACES = 2
 
 
@@ -187,7 +187,7 @@ class Plan:
     unseen: int = 8
     largest: int = 40
     largest_unseen: int | None = None
-    seconds: float = 60.0
+    seconds: float = 60.0  # of CPU time
     also: Sequence[Sizes] = ()
     strides: Strides = field(default_factory=dict)
 
@@ -212,7 +212,7 @@ class Learner:
 
     def learn(self) -> Lesson:
         """Rules that held on unseen traces. Raises CaptureRefused."""
-        plan, began = self._plan, time.monotonic()
+        plan, began = self._plan, time.thread_time()
         traces = [self._trace(sizes) for sizes in self._first_sizes()]
         for turn in range(_ROUNDS):
             try:
@@ -243,9 +243,9 @@ class Learner:
             if again.rules() == rules:
                 return Lesson(again, len(traces), len(fresh))
             traces += fresh
-            if turn + 1 >= _FEWEST_ROUNDS and time.monotonic() - began > plan.seconds:
+            if turn + 1 >= _FEWEST_ROUNDS and time.thread_time() - began > plan.seconds:
                 break
-        raise not_predicted(None, _ROUNDS)
+        raise not_predicted(None, turn + 1)
 
     def _first_sizes(self) -> list[dict[str, int]]:
         """Where to begin. For a loop over parts of a dim also at the ends of parts, at which the rules of its numbers change,

@@ -1,4 +1,4 @@
-"""The module at given sizes -> a trace of steps, by make_fx on fake tensors above the dispatcher.
+"""The module at given sizes -> a trace of steps, recorded on fake tensors above the dispatcher.
 
 Operators are recorded as the user called them (`linear`, `reshape`, `matmul`), since what they come down to depends on
 sizes: a reshape is a view or a copy, a matmul folds or not, and a size of 1 changes both. Dead steps are left out.
@@ -14,17 +14,17 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import Graph, Node
 from torch.utils._pytree import tree_flatten
 
 from anyshape.capture.generalized.asked import AskedValues, writes
+from anyshape.capture.generalized.called_operators import CallGraph, Shaped, record_call
 from anyshape.capture.generalized.trace import ANSWER, Constant, Input, Result, Step, Tensors, Trace, Weight
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
-from anyshape.intercept.quick_tracing import lines_read_late, small_cache_checks
+from anyshape.intercept.quick_tracing import small_cache_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.modules.state import kept
@@ -47,9 +47,9 @@ _LISTS = {_aten.cat.default, _aten.stack.default}
 WeightTable = Mapping[int, tuple[str, torch.Tensor]]
 
 
-def steps_of(recorded: GraphModule, positions: Sequence[int], weights: WeightTable) -> tuple[Step, ...]:
+def steps_of(called: CallGraph, positions: Sequence[int], weights: WeightTable) -> tuple[Step, ...]:
     """The steps in order, the answer last."""
-    return _Lowering(recorded, positions, weights).run()
+    return _Lowering(called, positions, weights).run()
 
 
 class _Piece:
@@ -63,20 +63,20 @@ class _Piece:
 class _Lowering:
     """One walk over a recorded graph."""
 
-    def __init__(self, recorded: GraphModule, positions: Sequence[int], weights: WeightTable) -> None:
-        self._recorded = recorded
+    def __init__(self, called: CallGraph, positions: Sequence[int], weights: WeightTable) -> None:
+        self._called = called
         self._positions = iter(positions)
         self._weights = weights
         self._values: dict[Node, Any] = {}
         self._steps: list[Step] = []
-        self._live = _live_nodes(recorded)
+        self._live = _live_nodes(called.graph)
 
     def run(self) -> tuple[Step, ...]:
-        for node in self._recorded.graph.nodes:
+        for node in self._called.graph.nodes:
             if node.op == "placeholder":
                 self._values[node] = Input(next(self._positions))
             elif node.op == "get_attr":
-                self._values[node] = self._held(getattr(self._recorded, str(node.target)))
+                self._values[node] = self._held(getattr(self._called.root, str(node.target)))
             elif node.op == "output":
                 self._add(ANSWER, (tuple(node.args[0]),), {}, node)
             elif node in self._live:
@@ -127,8 +127,8 @@ class _Lowering:
                 tuple(leaves),
                 spec,
                 node.meta.get("stack_trace") or node.stack_trace or "",
-                tuple(tuple(out.shape) if isinstance(out, torch.Tensor) else None for out in outputs),
-                tuple(out.dtype if isinstance(out, torch.Tensor) else None for out in outputs),
+                tuple(out.shape if isinstance(out, Shaped) else None for out in outputs),
+                tuple(out.dtype if isinstance(out, Shaped) else None for out in outputs),
             )
         )
         return Result(len(self._steps) - 1)
@@ -168,10 +168,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _live_nodes(recorded: GraphModule) -> set[Node]:
+def _live_nodes(graph: Graph) -> set[Node]:
     """What the answer depends on, and what writes into something."""
     live: set[Node] = set()
-    todo = [node for node in recorded.graph.nodes if node.op == "output" or writes(node.target)]
+    todo = [node for node in graph.nodes if node.op == "output" or writes(node.target)]
     todo = [node for node in todo if node.target is not _aten.detach_.default]
     while todo:
         node = todo.pop()
@@ -231,11 +231,9 @@ class Recorder:
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
         with _untouched(self.module), _quiet_tracing(), leaves(), control_flow_in_python(), torch.no_grad():
-            recorded = make_fx(
-                run, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
-            )(*tensors)
+            called = record_call(run, tensors)
         positions = [position for position, value in enumerate(values) if isinstance(value, torch.Tensor)]
-        steps = steps_of(recorded, positions, self.weights)
+        steps = steps_of(called, positions, self.weights)
         shapes = tuple(tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in values)
         dtypes = tuple(value.dtype if isinstance(value, torch.Tensor) else torch.int64 for value in values)
         return Trace(dict(sizes), steps, shapes, dtypes, tuple(paths))
@@ -282,7 +280,6 @@ def _quiet_tracing() -> Iterator[None]:
         # One fused operator for a whole encoder layer: it has no translation, and its parts have.
         stack.enter_context(without_fused_layers())
         stack.enter_context(small_cache_checks())
-        stack.enter_context(lines_read_late())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
