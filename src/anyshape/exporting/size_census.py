@@ -52,12 +52,14 @@ class SizeCensus:
         return found
 
     def _path(self, sizes: Sizes) -> Hashable:
+        inputs = self.declared.make(sizes, self.seed)
         with _Path() as path:
-            self.reference.run(self.declared.make(sizes, self.seed))
+            self.reference.run(inputs)
         return tuple(path.called)
 
     def _watch(self, sizes: Sizes) -> dict[Use, str]:
-        return watch_uses(lambda: self.reference.run(self.declared.make(sizes, self.seed)))
+        inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
+        return watch_uses(lambda: self.reference.run(inputs))
 
 
 class _Path(TorchFunctionMode):
