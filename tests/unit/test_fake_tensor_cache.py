@@ -36,9 +36,9 @@ def test_a_capture_is_the_same_and_no_result_is_made_with_its_sizes_again(monkey
     made: list[tuple[Any, ...]] = []
     before = FakeTensorMode._get_output_tensor_from_cache_entry
 
-    def note(mode: Any, state: Any, entry: Any, key: Any, func: Any, args: Any) -> Any:
+    def note(mode: Any, state: Any, entry: Any, *rest: Any) -> Any:
         made.append(() if entry.metadata is None else tuple(entry.metadata.shape))
-        return before(mode, state, entry, key, func, args)
+        return before(mode, state, entry, *rest)
 
     monkeypatch.setattr(FakeTensorMode, "_get_output_tensor_from_cache_entry", note)
     usual = exported()
