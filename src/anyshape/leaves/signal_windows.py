@@ -26,6 +26,10 @@ from anyshape.leaves.define import define
 Function = Callable[..., Any]
 
 
+CUTS_BOUNDS = len(torch.arange(8.5, dtype=torch.int64)) == 8
+"""Whether torch cuts floats to whole numbers before it counts the int64 numbers between them: 2.13 does, 2.15 does not."""
+
+
 def _of_ranges() -> dict[Any, Callable[..., Any]]:
     return {torch.arange: _arange}
 
@@ -59,9 +63,9 @@ def _usual_dtype(*bounds: Any) -> torch.dtype:
 
 
 def _count_up(start: Any, end: Any, step: Any, dtype: torch.dtype, device: Any) -> Tensor:
-    """torch counts in doubles, except that bounds of int64 are cut to whole numbers first."""
+    """torch counts in doubles, except that some versions cut bounds of int64 to whole numbers first."""
     working = torch.float64 if dtype.is_floating_point else torch.int64
-    counting = torch.int64 if dtype == torch.int64 else torch.float64
+    counting = torch.int64 if dtype == torch.int64 and CUTS_BOUNDS else torch.float64
     first, last, each = (_number(bound, counting, device) for bound in (start, end, step))
     count = torch.ceil((last - first).to(torch.float64) / each).to(torch.int64).item()
     torch._check(count >= 0)

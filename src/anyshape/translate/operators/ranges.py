@@ -25,13 +25,12 @@ number takes the whole axis. torch.onnx's own translation (to 2.13) is used for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import onnx_ir as ir
-import torch
 from onnxscript import opset18 as op
 
+from anyshape.leaves.signal_windows import CUTS_BOUNDS
 from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,
@@ -73,7 +72,7 @@ def _count(start: Bound, end: Bound, step: Bound, dtype: int | None, theirs: Cal
     if dtype in (-1, None):
         dtype = _INT64 if is_whole else ir.DataType.FLOAT
     wanted = ir.DataType(dtype)
-    if wanted == _INT64 and not is_whole and not _bounds_are_cut():
+    if wanted == _INT64 and not is_whole and not CUTS_BOUNDS:
         first, width = (op.Cast(_double(bound), to=_INT64) for bound in (start, step))
         return op.Add(first, op.Mul(count_up(_steps_between(start, end, step)), width))
     if not wanted.is_floating_point():
@@ -89,12 +88,6 @@ def _steps_between(start: Bound, end: Bound, step: Bound) -> ir.Value:
     """How many numbers there are, counted in double precision."""
     first, last, width = (_double(bound) for bound in (start, end, step))
     return op.Cast(op.Ceil(op.Div(op.Sub(last, first), width)), to=_INT64)
-
-
-@cache
-def _bounds_are_cut() -> bool:
-    """Whether this torch cuts floats to whole numbers before it counts int64 numbers between them: to 2.13 it does."""
-    return len(torch.arange(8.5, dtype=torch.int64)) == 8
 
 
 def write_steps(start: Bound, step: Bound, number: Size, dtype: ir.DataType) -> ir.Value:
