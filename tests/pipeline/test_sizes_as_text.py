@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -146,3 +147,24 @@ def test_a_capture_that_fails_without_a_line_names_the_use_that_nothing_follows(
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(Xored(), inputs, tmp_path / "m.onnx", strategy="symbolic")
     assert "in Xored.forward:   return x * (x.shape[0] ^ 5)" in str(broken.value)
+
+
+class OnOneLine(nn.Module):
+    """The text and what it decides are on one line: the name has no value before that line runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({"48": nn.Linear(1, 1), "70": nn.Linear(1, 1)})
+        self.base = nn.Linear(1, 1)
+
+    def forward(self, x):
+        return (self.heads[key] if (key := str(x.shape[0])) in self.heads else self.base)(x[..., None])
+
+
+def test_a_text_that_is_named_and_used_on_one_line_is_seen(tmp_path) -> None:
+    model, path = OnOneLine().eval(), tmp_path / "m.onnx"
+    anyshape.export(model, lambda n=5: torch.randn(n, 2), path, where=["n <= 100"])
+    load = anyshape.load(path)
+    for n in (5, 48, 49, 70):
+        x = torch.randn(n, 2)
+        np.testing.assert_allclose(load(x).numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -65,16 +65,29 @@ class _Watched:
 def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
     """What each use worked with when it was first reached in this call, as a text. What the call raises is dropped."""
     found: dict[Use, str] = {}
+    unclear: dict[FrameType, list[_Watched]] = {}  # uses of names that the line itself sets: seen when it has run
     watched = 0
+
+    def look(use: _Watched, frame: FrameType) -> bool:
+        at = use.at._replace(function=frame.f_code.co_qualname)
+        if at in found:
+            return True
+        try:
+            seen = _look(use, frame)
+        except _NoValues:
+            return False
+        found.update({} if seen is None else {at: seen})
+        return True
 
     def follow(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal watched
+        for use in unclear.pop(frame, ()) if event in ("line", "return") else ():
+            look(use, frame)
         if event == "line":
             watched += 1
-            for use in _uses_in(frame.f_code.co_filename).get(frame.f_lineno, ()):
-                at = use.at._replace(function=frame.f_code.co_qualname)
-                if at not in found and (seen := _look(use, frame)) is not None:
-                    found[at] = seen
+            uses = _uses_in(frame.f_code.co_filename).get(frame.f_lineno, ())
+            if left := [use for use in uses if not look(use, frame)]:
+                unclear[frame] = left
         return follow if watched < _MOST_LINES else None
 
     def enter(frame: FrameType, event: str, arg: Any) -> Any:
@@ -85,12 +98,16 @@ def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
     return found
 
 
+class _NoValues(Exception):
+    """What a use works with cannot be evaluated at this moment."""
+
+
 def _look(use: _Watched, frame: FrameType) -> str | None:
-    """What a use works with, as a text; None where its names have no values yet, or where it is followed elsewhere."""
+    """What a use works with, as a text; None where it is followed elsewhere."""
     try:
         values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
-    except Exception:
-        return None
+    except Exception as error:
+        raise _NoValues from error
     if _is_followed(use, values, frame):
         return None
     texts = [_plain_text(value) for value in values]
