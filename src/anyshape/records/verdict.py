@@ -197,7 +197,8 @@ class Verdict:
     below this number the file is wrong; everything else in the verdict is about the integers from there on. `sides` are
     functions that were compared by themselves. `at_nan` are differences for inputs that hold NaN, which are no failures.
     `untried_values` names the edge values that were left out to keep the comparisons in proportion to the export.
-    `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file.
+    `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file. `is_of_copy`: it
+    cannot load the file, and a copy in float32 was compared that rounds to bfloat16; `no_kernels` are the operators at fault.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -219,6 +220,8 @@ class Verdict:
     untried_values: tuple[str, ...] = ()
     is_skipped: bool = False
     runtime: str = "onnxruntime"
+    is_of_copy: bool = False
+    no_kernels: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
