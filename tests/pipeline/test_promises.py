@@ -144,5 +144,5 @@ def test_an_argument_that_was_declared_as_none_is_taken_as_none_alone(tmp_path: 
     anyshape.export(Optional(), declared, tmp_path / "m.onnx", dynamic={"x": "n"})
     loaded = anyshape.load(tmp_path / "m.onnx")
     assert loaded(torch.ones(2), opt=None).tolist() == loaded(torch.ones(2), None).tolist() == [2, 2]
-    with pytest.raises(anyshape.ContractBroken, match="AS411 .*'opt' is a Tensor, but is None in the file"):
+    with pytest.raises(anyshape.ContractBroken, match=r"AS411 .*'opt' is a Tensor, but is None in the file"):
         loaded(torch.ones(2), opt=torch.ones(2))
