@@ -216,8 +216,7 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
         return {name: bounds.range_at(sizes, leaf.dtype) for name, (leaf, bounds) in found.items()}
 
     texts = {name: bounds.text for name, (_, bounds) in found.items()}
-    make = declared.make if declared.source == "function" else BoundedMaker(declared, ranges)
-    return replace(declared, make=make, value_texts=texts, value_ranges=ranges)
+    return replace(declared, make=BoundedMaker(declared, ranges), value_texts=texts, value_ranges=ranges)
 
 
 def promised_values(declared: Declared, promised: Mapping[str, str]) -> Declared:
