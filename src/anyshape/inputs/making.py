@@ -149,7 +149,8 @@ class BoundedMaker:
             return value
         generator = torch.Generator().manual_seed(seed_of(seed, leaf.path))
         if value.is_floating_point() or value.dtype == torch.bool or math.isinf(low) or math.isinf(high):
-            return value.clamp(None if math.isinf(low) else low, None if math.isinf(high) else high)
+            inside = value.clamp(None if math.isinf(low) else low, None if math.isinf(high) else high)
+            return inside.to(value.dtype)  # torch makes floats of integers that it clamps by floats
         drawn = torch.randint(int(low), int(high) + 1, value.shape, generator=generator).to(value)
         if leaf.name in self.arranged:
             return self.arranged[leaf.name](drawn, int(low), int(high))
