@@ -56,7 +56,7 @@ IN_WORDS = {
     "AS149 AS151 AS156 AS202 AS507",
     "another file, folder or machine": "AS039 AS041 AS042 AS043 AS046 AS047 AS051 AS052 AS053 AS141 AS412 AS421 "
     "AS503 AS504 AS505",
-    "the weights of the module": "AS038",
+    "the weights of the module": "AS038 AS318",
     "another source, or one of its options": "AS521 AS522 AS523 AS524 AS525 AS526 AS527 AS528 AS529",
     "the models of a batch, or its folder": "AS540 AS544 AS545 AS547 AS548 AS549",
     "the call of deploy": "AS550 AS552 AS554 AS555 AS562",

@@ -30,6 +30,32 @@ class Packed(nn.Module):
         return pad_packed_sequence(output)[0], last
 
 
+class LastOfEach(nn.Module):
+    def forward(self, x: torch.Tensor, lens: torch.Tensor) -> torch.Tensor:
+        return x.gather(1, (lens - 1)[:, None])
+
+
+def lengths_from_zero(b: int = 3, n: int = 5) -> dict[str, torch.Tensor]:
+    return {"x": torch.randn(b, n), "lens": torch.randint(0, n + 1, (b,))}
+
+
+def test_a_function_that_makes_refused_values_is_named_with_the_values_that_are_taken() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as caught:
+        anyshape.export(LastOfEach(), lengths_from_zero)
+    finding = caught.value.finding
+    assert finding.code == "AS316"
+    assert "your function makes 0 for 'lens'" in finding.what
+    assert 'values={"lens": "1 <= lens <= n"}' in finding.fix
+    assert finding.where is not None and "gather" in finding.where.text
+
+
+def test_declared_values_replace_those_of_a_function_that_are_outside(tmp_path: Path) -> None:
+    values = {"lens": "1 <= lens <= n"}
+    result = anyshape.export(LastOfEach(), lengths_from_zero, tmp_path / "m.onnx", values=values)
+    assert result.findings == ()
+    assert result.contract.values == values
+
+
 def test_an_index_is_bounded_by_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     result = anyshape.export(

@@ -26,6 +26,11 @@ class Signs(torch.nn.Module):
         return torch.sign(x) * 2
 
 
+class MostFrequent(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mode(-1).values
+
+
 def inputs(n: int = 3) -> dict[str, torch.Tensor]:
     return {"x": torch.randn(n, 4, 16)}
 
@@ -36,6 +41,11 @@ def codes(module: torch.nn.Module, **options: Any) -> list[str]:
 
 def test_a_file_that_loses_nan_is_kept_with_a_note() -> None:
     assert codes(Pooled()) == ["AS159"]
+
+
+def test_nan_at_the_first_place_of_a_row_is_compared() -> None:
+    result = anyshape.export(MostFrequent(), lambda n=3: torch.randn(n, 8))
+    assert [finding.code for finding in result.findings] == ["AS159"]  # torch's kernel keeps NaN at its place
 
 
 def test_a_file_that_keeps_nan_has_no_note() -> None:

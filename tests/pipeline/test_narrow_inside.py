@@ -76,3 +76,29 @@ def test_a_wrong_one_is_noticed(name: str, output: str, tmp_path: Path) -> None:
     onnx.save(changed, path)
     with pytest.raises(anyshape.PromiseBroken, match=f"AS305 .*{output}"):
         anyshape.check(path, model, inputs)
+
+
+class AutocastToTheEnd(Autocast):
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.linear(x).relu()
+
+
+def test_a_model_without_bfloat16_weights_runs_anywhere_even_if_it_returns_bfloat16(tmp_path: Path) -> None:
+    model, path = AutocastToTheEnd().eval(), tmp_path / "m.onnx"
+    assert anyshape.export(model, inputs, path).findings == ()
+    x = inputs(3, 7)
+    actual = anyshape.load(path)(x)
+    assert actual.dtype is torch.bfloat16
+    torch.testing.assert_close(actual, model(x), atol=0.05, rtol=0.02)
+
+
+def test_a_file_in_bfloat16_that_no_cpu_loads_has_a_warning() -> None:
+    def narrow_inputs(batch: int = 2) -> torch.Tensor:
+        return torch.randn(batch, 8).bfloat16()
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8)).bfloat16()
+    (finding,) = anyshape.export(model, narrow_inputs).findings
+    assert finding.code == "AS318"
+    assert finding.severity.value == "warning"
+    assert "Gemm, Tanh" in finding.what

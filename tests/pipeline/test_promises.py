@@ -132,3 +132,17 @@ def test_plain_onnxruntime_refuses_sizes_outside_the_contract(rnn) -> None:
     assert session.run({"x": np.zeros((64, 2, 10), np.float32)})[0].shape == (64, 5)
     with pytest.raises(Exception, match="AS402"):
         session.run({"x": np.zeros((65, 2, 10), np.float32)})
+
+
+class Optional(torch.nn.Module):
+    def forward(self, x: torch.Tensor, opt: torch.Tensor | None = None) -> torch.Tensor:
+        return x * 2 if opt is None else x + opt
+
+
+def test_an_argument_that_was_declared_as_none_is_taken_as_none_alone(tmp_path: Path) -> None:
+    declared = anyshape.Inputs((torch.ones(3),), {"opt": None})
+    anyshape.export(Optional(), declared, tmp_path / "m.onnx", dynamic={"x": "n"})
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    assert loaded(torch.ones(2), opt=None).tolist() == loaded(torch.ones(2), None).tolist() == [2, 2]
+    with pytest.raises(anyshape.ContractBroken, match=r"AS411 .*'opt' is a Tensor, but is None in the file"):
+        loaded(torch.ones(2), opt=torch.ones(2))

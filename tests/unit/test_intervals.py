@@ -28,6 +28,9 @@ _BOX = Domain((Dim("a", 1, 9), Dim("b", 0, 6)))
         "a//4*(b//2)",
         "(2*a + 3)//4*(a//2)*b",
         "(9 - a)//2*((b + 5)//3)",
+        "b*max(0, a - min(5, a))",
+        "min(a, 4)*max(b, 2*b - 3)",
+        "max(0, 3*a - b - 2)*min(2*b, b + 1)",
     ],
 )
 def test_an_interval_contains_every_value(text: str) -> None:
@@ -50,6 +53,23 @@ def test_an_open_dim_ends_where_memory_does() -> None:
     assert interval_of(parse_expr("n"), limits_of(domain)) == (1, MOST_ELEMENTS)
     assert limits_of(domain, [parse_expr("n*n")]).ends["n"] == (1, 2**24)
     assert interval_of(parse_expr("n*n"), limits_of(domain, [parse_expr("n*n")])) == (1, MOST_ELEMENTS)
+
+
+@pytest.mark.parametrize("part", ["max(0, a - min(1500, a))", "min(1500, a)", "max(0, a - 3)", "max(a//2, a - 7)"])
+def test_a_part_of_a_dim_is_at_most_the_dim_in_a_product(part: str) -> None:
+    limits = limits_of(Domain((Dim("a", 1), Dim("b", 1))), [parse_expr("a*b")])
+    assert interval_of(parse_expr(f"b*{part}"), limits)[1] <= MOST_ELEMENTS
+
+
+def test_a_small_end_counts_beside_a_product_that_ends() -> None:
+    limits = limits_of(Domain((Dim("a", 1), Dim("b", 1), Dim("c", 1))), [parse_expr("a*b")])
+    assert interval_of(parse_expr("min(1500, c)*(a//2)*(b//2)"), limits)[1] == 1500 * MOST_ELEMENTS // 4
+
+
+def test_more_than_a_dim_is_no_part_of_it() -> None:
+    limits = limits_of(Domain((Dim("a", 1), Dim("b", 1))), [parse_expr("a*b")])
+    assert interval_of(parse_expr("b*max(0, 3*a - min(5, a))"), limits)[1] == 3 * MOST_ELEMENTS
+    assert interval_of(parse_expr("b*max(a, 7)"), limits)[1] > MOST_ELEMENTS
 
 
 def test_the_product_of_a_tensors_sizes_ends_where_memory_does() -> None:

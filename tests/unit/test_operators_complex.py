@@ -69,6 +69,8 @@ ROWS = [
     Row("scaled-by-reals", lambda x: numbers(x) * x + x, sizes(*SHAPES)),
     Row("by-a-number", lambda x: numbers(x) * (2 - 1j) * 3, sizes(*SHAPES)),
     Row("moved", lambda x: numbers(x)[:, 0].unsqueeze(1).expand(-1, x.shape[1], -1), sizes(*SHAPES)),
+    Row("shifted", lambda x: torch.fft.fftshift(numbers(x)), sizes(*SHAPES)),
+    Row("rolled", lambda x: (numbers(x).roll(3), numbers(x).roll((2, 1), (-1, 0))), sizes(*SHAPES)),
     Row("chosen", lambda x: torch.where(x > 0, numbers(x), numbers(-x)), sizes(*SHAPES)),
     Row("parts", lambda x: (numbers(x).real, numbers(x).imag, numbers(x).conj().resolve_conj()), sizes(*SHAPES)),
     Row("widened", lambda x: x.to(torch.complex64).to(torch.complex128), sizes(*SHAPES)),

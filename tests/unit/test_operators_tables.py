@@ -144,6 +144,7 @@ ROWS = [
     Row("chosen", chosen, sizes(*SHAPES)),
     Row("spans", spans, sizes(*SHAPES)),
     Row("take-along", lambda x: torch.take_along_dim(x, x[:, :, :1].argsort(1), 1), sizes(*SHAPES)),
+    Row("vander", lambda x: (torch.vander(x[0, :, 0], 3), torch.vander(x[0, :, 0], 1)), sizes(*SHAPES), {0: (2,)}),
     Row("kron", lambda x: torch.kron(x[0], x[0, :, :2]), sizes(*SHAPES), {0: (2,)}),
     *(scatter(reduce, own) for reduce in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)),
     Row(

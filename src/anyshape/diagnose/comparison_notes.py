@@ -1,5 +1,6 @@
 """Notes about what comparing has shown, where the file is kept.
 
+the runtime cannot load it, a copy was compared       ->  AS318, a warning with the operators at fault
 it rounds worse than the model                        ->  a note, with its figure
 it is wrong for integers below those of the inputs    ->  a note, with the bound
 it answers otherwise for NaN in its inputs            ->  a note
@@ -19,6 +20,23 @@ from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.explored import End
 from anyshape.records.verdict import Failure, Mismatch, Refusal, Verdict
+
+
+def diagnose_copy(verdict: Verdict) -> tuple[Finding, ...]:
+    """A warning where the file was compared in a copy, since the runtime cannot load it."""
+    if not verdict.is_of_copy:
+        return ()
+    operators = f" for {', '.join(verdict.no_kernels)}" if verdict.no_kernels else ""
+    finding = Finding(
+        code="AS318",
+        name="no-kernels",
+        severity=Severity.WARNING,
+        what=f"{verdict.runtime} on the CPU cannot load the file: it has no bfloat16 kernel{operators}.",
+        why="the file was compared in a copy that computes in float32 and rounds each result to bfloat16.",
+        fix="export model.float() with inputs in float32: that file runs on the CPU.",
+        alternative='load the file on a device with bfloat16: anyshape.load(path, providers=["CUDAExecutionProvider"]).',
+    )
+    return (finding,)
 
 
 def diagnose_rounding(verdict: Verdict) -> tuple[Finding, ...]:

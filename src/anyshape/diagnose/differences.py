@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anyshape.diagnose.comparison_notes import diagnose_lowest, diagnose_nan, diagnose_rounding
+from anyshape.diagnose.comparison_notes import diagnose_copy, diagnose_lowest, diagnose_nan, diagnose_rounding
 from anyshape.diagnose.consent import not_verified
 from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
@@ -78,7 +78,8 @@ def diagnose_differences(
     if failure is None:
         if verdict.is_skipped:
             return (not_verified(),)
-        told = (*diagnose_rounding(verdict), *diagnose_lowest(verdict), *diagnose_nan(verdict))
+        found = (diagnose_copy, diagnose_rounding, diagnose_lowest, diagnose_nan)
+        told = tuple(finding for diagnose in found for finding in diagnose(verdict))
         return told if verdict.tried else (_nothing_compared(verdict),)
     blamed = blamed_guard(verdict, regions)
     if blamed is not None:

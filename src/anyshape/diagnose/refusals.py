@@ -6,7 +6,7 @@ a dim that answers at one size only           ->  AS102, with the edit where the
                                                   its axes were declared without a name
 refusals of a declared dim without a rule     ->  AS104; also such as no learned rule forbids
 refusals of bare dims without a rule          ->  AS142, a warning, if the file raises there too; else AS104
-values are refused, not sizes                 ->  AS316
+values are refused, not sizes                 ->  AS316, also where the user's own function makes them
 the example itself refused                    ->  AS105
 other outputs at other sizes                  ->  `varying_outputs`
 A dim is declared if a bound or a relation that the user wrote mentions it; the others are bare.
@@ -31,7 +31,7 @@ from anyshape.domain import (
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared
 from anyshape.records.contract import Rule
-from anyshape.records.explored import Explored, Misfit
+from anyshape.records.explored import Explored, Misfit, RefusedValue
 from anyshape.records.verdict import Refusal, Verdict
 
 
@@ -146,6 +146,9 @@ def _narrowed(rule: Rule, refused: Refusal) -> Finding:
 def _unexplained(explored: Explored, refused: Refusal | None = None, more: str = "") -> Finding:
     """No rule was found; `more` is what else is known of the refused point."""
     refused = refused or min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
+    made = explored.made_value
+    if made is not None and refused.kind in {each.kind for each in explored.refused}:
+        return _refused_by_function(made, next(each for each in explored.refused if each.sizes == made.sizes))
     answered: Mapping[str, int] = min(explored.answered, key=lambda sizes: sum(sizes.values()))
     refusals = len({tuple(each.sizes.items()) for each in (*explored.refused, refused)})
     tried = refusals + len(explored.answered)
@@ -211,6 +214,25 @@ def _refused_by_value(refused: Refusal) -> Finding:
         ),
         fix="declare the values that are legal, with values={...}, or give a function of sizes that makes such values.",
         sizes=refused.sizes,
+    )
+
+
+def _refused_by_function(made: RefusedValue, refused: Refusal) -> Finding:
+    """The sizes are not at fault: with other values the model answers at them."""
+    return Finding(
+        code="AS316",
+        name="model-refuses-values",
+        what=f"your function makes {made.number:g} for {made.name!r}, and the model raises: it takes {made.taken}.",
+        where=refused.source,
+        why=(
+            f"at {say_sizes(made.sizes)} it raises: {first_line(refused.message)}\n"
+            "at the same sizes it answers for values that it takes."
+        ),
+        fix=f'declare the values that the model takes: values={{"{made.name}": "{made.taken}"}}.',
+        remedy=Remedy(values=((made.name, made.taken),)),
+        is_fix_untried=True,
+        alternative=f"let the function make such values of {made.name!r} only, or change the line so that it takes others.",
+        sizes=dict(made.sizes),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import prod
 
 from anyshape.domain.bound import Undecided
@@ -21,6 +22,7 @@ from anyshape.domain.simplify import polynomial_of
 MOST_ELEMENTS = 2**48
 INT64 = (-(2**63), 2**63 - 1)
 _MOST_TERMS = 256
+_SMALL_END = 2**20
 
 Names = tuple[str, ...]
 Interval = tuple[int, int]
@@ -158,13 +160,22 @@ def _monomial_interval(monomial: Monomial, limits: Limits) -> Interval:
 
 
 def _highest_with_parts(monomial: Monomial, limits: Limits) -> int:
-    """The upper end of a product in which `h//4` counts as a quarter of h: the end of h*w ends `h//4*(w//4)`, too."""
+    """The upper end of a product in which `h//4` counts as a quarter of h: the end of h*w ends `h//4*(w//4)`, too.
+
+    `min(9, h)` counts as h, or as 9, whichever gives less.
+    """
+    return min(_product_of_parts(monomial, limits, small) for small in (0, _SMALL_END))
+
+
+def _product_of_parts(monomial: Monomial, limits: Limits, small: int) -> int:
+    """The same, where atoms that end at `small` or before count by their ends."""
     names: list[str] = []
     numerator = denominator = 1
     for atom in monomial:
-        part = _part_of_dim(atom, limits)
+        high = interval_of(atom, limits)[1]
+        part = _part_of_dim(atom, limits) if high > small else None
         if part is None:
-            numerator *= interval_of(atom, limits)[1]
+            numerator *= high
         else:
             names.append(part[0])
             numerator, denominator = numerator * part[1], denominator * part[2]
@@ -172,10 +183,21 @@ def _highest_with_parts(monomial: Monomial, limits: Limits) -> int:
 
 
 def _part_of_dim(atom: Expr, limits: Limits) -> tuple[str, int, int] | None:
-    """A dim and p and q such that the atom is at most p/q of the dim; None where it is no part of one dim."""
+    """A dim and p and q such that the atom is at most p/q of the dim; None where it is no part of one dim.
+
+    `h//4` is a quarter of h; `max(0, h - min(9, h))` and `min(9, h)` are at most h.
+    """
     if isinstance(atom, Ref):
         return atom.name, 1, 1
-    if not isinstance(atom, Op) or atom.symbol != "//" or not isinstance(atom.args[1], Number):
+    if not isinstance(atom, Op):
+        return None
+    if atom.symbol == "min":
+        return next((part for arg in atom.args if (part := _part_of_dim(arg, limits)) is not None), None)
+    if atom.symbol == "max":
+        return _largest_part([_part_of_dim(arg, limits) for arg in atom.args if interval_of(arg, limits)[1] > 0])
+    if atom.symbol in ("+", "-", "*"):
+        return _part_of_sum(polynomial_of(atom), limits)
+    if atom.symbol != "//" or not isinstance(atom.args[1], Number):
         return None
     inner, divisor = polynomial_of(atom.args[0]), atom.args[1].value
     varying = [monomial for monomial in inner.terms if monomial]
@@ -185,6 +207,23 @@ def _part_of_dim(atom: Expr, limits: Limits) -> tuple[str, int, int] | None:
     if added and limits.ends.get(name, (0, 0))[0] < 1:
         return None
     return name, inner.coefficient(varying[0]) + added, divisor
+
+
+def _largest_part(parts: list[tuple[str, int, int] | None]) -> tuple[str, int, int] | None:
+    """The largest of several parts of the same dim."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts) or len({name for name, _, _ in known}) > 1:
+        return None
+    return max(known, key=lambda part: Fraction(part[1], part[2]))
+
+
+def _part_of_sum(total: Polynomial, limits: Limits) -> tuple[str, int, int] | None:
+    """`3*h - rest` is at most 3*h, where the rest is not negative."""
+    for monomial, factor in total.terms.items():
+        if factor > 0 and len(monomial) == 1 and isinstance(monomial[0], Ref):
+            rest = total - Polynomial({monomial: factor})
+            return (monomial[0].name, factor, 1) if polynomial_interval(rest, limits)[1] <= 0 else None
+    return None
 
 
 def _highest_product(names: list[str], limits: Limits) -> int:

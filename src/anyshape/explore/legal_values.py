@@ -4,7 +4,8 @@
     pack_padded_sequence(x, lengths)     1 <= lengths <= seq, falling, the first equal to seq
     embedding_bag(ids, table, offsets)   0 <= offsets <= ids, rising, the first equal to 0
 
-Inputs made from an example are concerned, never those of a function of sizes, which gives what is legal. At a few sizes all
+Inputs made from an example are concerned, not those of a function of sizes, which should give what is legal. Where it does not,
+the bounds are learned for a message (`find_refused_by_function`). At a few sizes all
 elements of an input get one number, or all but the first, and the largest number that the module takes is searched by
 bisection; an expression of the dims that gives it at all of these sizes is the bound. Numbers are then drawn within the
 bounds, in the first order that the module takes.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
+from math import inf
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs
 from anyshape.inputs.declared import InputLeaf
 from anyshape.inputs.making import Arrange, BoundedMaker, Ranges, declare_values
+from anyshape.records.explored import RefusedValue
 
 Answers = Callable[[Inputs], bool]
 Constants = Mapping[str, int]  # path of an input -> the number that all of its elements get
@@ -54,6 +57,30 @@ def learn_values(declared: Declared, answers: Answers) -> LegalValues | None:
         return None
     found = (_learn(declared, answers, leaves, keeps_first) for keeps_first in (False, True))
     return next((learned for learned in found if learned is not None), None)
+
+
+def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequence[Sizes]) -> RefusedValue | None:
+    """A value of the user's function at which the module raises, with the bounds of those that it takes at the same sizes.
+
+    None where the module raises at all refused sizes whatever integers it is given, or no bounds describe what it takes.
+    """
+    leaves = [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
+    if declared.source != "function" or declared.only_given_values or not leaves:
+        return None
+    trials = _Trials(declared, answers, leaves, keeps_first=False)
+    if not all(trials.find_tame(sizes) is not None for sizes in refused[:_MOST_POINTS]):
+        return None
+    learned = _learn(declared, answers, leaves, keeps_first=False)
+    if learned is None or not all(answers(learned.declared.make(sizes, 0)) for sizes in refused[:_MOST_POINTS]):
+        return None
+    for sizes in refused:
+        made, ranges = declared.make(sizes, 0), learned.declared.value_ranges(sizes)
+        for leaf, value in zip(declared.leaves, declared.flat(made), strict=True):
+            low, high = ranges.get(leaf.name, (-inf, inf))
+            outside = value[(value < low) | (value > high)] if leaf in leaves else None
+            if outside is not None and outside.numel():
+                return RefusedValue(leaf.name, "", int(outside.min()), sizes, made, learned.texts[leaf.name])
+    return None
 
 
 def has_drawn_integers(declared: Declared) -> bool:
@@ -125,9 +152,10 @@ class _Trials:
         self._keeps_first = keeps_first
         self._seen = {leaf.path: _elements(declared, leaf) for leaf in leaves}
         # Points, and numbers that the module takes there.
-        self.tame = [(sizes, tame) for sizes in _points(declared) if (tame := self._tame(sizes)) is not None]
+        self.tame = [(sizes, tame) for sizes in _points(declared) if (tame := self.find_tame(sizes)) is not None]
 
-    def _tame(self, sizes: Sizes) -> Constants | None:
+    def find_tame(self, sizes: Sizes) -> Constants | None:
+        """One number for all elements of each input that the module takes."""
         lowest = {path: int(seen.min()) if seen.numel() else 0 for path, seen in self._seen.items()}
         same = (dict.fromkeys(lowest, number) for number in (*sorted(set(sizes.values()), reverse=True), 1, 0))
         return next((numbers for numbers in (*same, lowest) if self._takes(sizes, numbers)), None)

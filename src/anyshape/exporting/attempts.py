@@ -133,7 +133,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
         if options.optimize and not context.is_part:  # parts share weights, until they are put together
             fold_norms(joined.model)
-        return convert_opset(widen_types(round_inside(joined)), options.opset)
+        return convert_opset(widen_types(round_inside(joined, context.module)), options.opset)
     except AnyshapeError:
         raise
     except Exception as error:

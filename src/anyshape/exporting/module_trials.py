@@ -19,7 +19,7 @@ from anyshape.diagnose.value_findings import describe_outputs, diagnose_refused_
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
-from anyshape.explore.legal_values import LegalValues, learn_values
+from anyshape.explore.legal_values import LegalValues, find_refused_by_function, learn_values
 from anyshape.exporting.context import Options, Tell
 from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
@@ -127,6 +127,9 @@ def try_module(
         by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
         found = look_again(learn_floats(declared, reference.answers, calm))
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
+        if not found.explored.is_explained and not found.cost.is_dear:
+            made = find_refused_by_function(declared, reference.answers, [each.sizes for each in refused])
+            found = replace(found, explored=replace(found.explored, made_value=made))
     found = _with_layers(_with_misfit(found, reference), reference)
     return replace(found, has_legal_integers=integers is not None)
 

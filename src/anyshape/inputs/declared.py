@@ -19,6 +19,7 @@ from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import format_shape, made_otherwise
 from anyshape.inputs.call_messages import structure_changes, too_many_names, unknown_output
 from anyshape.inputs.calls import Array, BoundCall, Inputs, as_array, bind_inputs
+from anyshape.inputs.structure import Absent
 
 Kind = Literal["tensor", "constant", "scalar"]
 Way = Literal["function", "words", "examples", "auto", "static"]
@@ -119,8 +120,9 @@ class Declared:
 
     @property
     def constants(self) -> dict[str, object]:
-        """Path -> value of everything that is part of the file."""
-        return {leaf.path: leaf.value for leaf in self.leaves if leaf.kind == "constant"}
+        """Path -> value of everything that is part of the file, arguments that were declared as None among it."""
+        values: dict[str, object] = {leaf.path: leaf.value for leaf in self.leaves if leaf.kind == "constant"}
+        return values | {each.path: None for each in self.bound.passed if isinstance(each.structure, Absent)}
 
     def flat(self, inputs: Any) -> list[Any]:
         """The leaves' values in leaf order, constants included. Raises DeclarationError on another structure."""

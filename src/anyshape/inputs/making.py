@@ -149,7 +149,8 @@ class BoundedMaker:
             return value
         generator = torch.Generator().manual_seed(seed_of(seed, leaf.path))
         if value.is_floating_point() or value.dtype == torch.bool or math.isinf(low) or math.isinf(high):
-            return value.clamp(None if math.isinf(low) else low, None if math.isinf(high) else high)
+            inside = value.clamp(None if math.isinf(low) else low, None if math.isinf(high) else high)
+            return inside.to(value.dtype)  # torch makes floats of integers that it clamps by floats
         drawn = torch.randint(int(low), int(high) + 1, value.shape, generator=generator).to(value)
         if leaf.name in self.arranged:
             return self.arranged[leaf.name](drawn, int(low), int(high))
@@ -216,8 +217,7 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
         return {name: bounds.range_at(sizes, leaf.dtype) for name, (leaf, bounds) in found.items()}
 
     texts = {name: bounds.text for name, (_, bounds) in found.items()}
-    make = declared.make if declared.source == "function" else BoundedMaker(declared, ranges)
-    return replace(declared, make=make, value_texts=texts, value_ranges=ranges)
+    return replace(declared, make=BoundedMaker(declared, ranges), value_texts=texts, value_ranges=ranges)
 
 
 def promised_values(declared: Declared, promised: Mapping[str, str]) -> Declared:

@@ -1,7 +1,8 @@
 """Functions that torch traces at the traced sizes only -> the same in functions that keep sizes open.
 
-`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist` and others take plain ints, or compare sizes,
-inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without one are left alone.
+`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist`, `vander` and others take plain ints, or
+compare sizes, inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without one are left
+alone.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def replacements() -> dict[Any, Callable[..., Any]]:
         torch.kron: _kron,
         Tensor.kron: _kron,
         torch.cdist: _cdist,
+        torch.vander: _vander,
         torch.div: _div,
         F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
         torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
@@ -224,6 +226,18 @@ def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if not _is_open(*x1.shape, *x2.shape) or mode not in _MODES:
         return func(*args, **kwargs)
     return torch.ops.aten._cdist_forward(x1, x2, p, _MODES[mode])
+
+
+def _vander(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A column of ones, and products of as many copies of x as each further column has."""
+    x, columns, increasing = _given(("x", "N", "increasing"), args, {"N": None, "increasing": False, **kwargs})
+    columns = x.shape[0] if columns is None else columns
+    if x.dim() != 1 or not _is_open(x.shape[0], columns):
+        return func(*args, **kwargs)
+    column = (x if x.is_floating_point() or x.is_complex() else x.to(torch.int64))[:, None]
+    powers = column.expand(-1, torch.sym_max(columns - 1, 0)).cumprod(1)
+    rising = torch.cat([torch.ones_like(column), powers], 1)[:, :columns]
+    return rising if increasing else rising.flip(1)
 
 
 def _div(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -87,8 +87,9 @@ class Explored:
     `corners` are answered points at the dims' upper ends, `pinned` dims that answer at one size only. `is_explained` is
     False when no rule separates the refused sizes from the answered ones. `left_out` are far points that take too much
     work to be tried. `by_value` is a refusal that is due to the values of the inputs: with smaller ones the module answers
-    at those very sizes. `layers` are those whose weights fix the size of a pinned dim. The domain is not held here: it is
-    that of the declaration.
+    at those very sizes. `made_value` is such a value of the user's own function, with those that the module takes.
+    `layers` are those whose weights fix the size of a pinned dim. The domain is not held here: it is that of the
+    declaration.
     """
 
     rules: tuple[Rule, ...]
@@ -98,6 +99,7 @@ class Explored:
     pinned: Mapping[str, int] = field(hash=False)
     is_explained: bool
     by_value: Refusal | None = None
+    made_value: RefusedValue | None = None
     misfit: Misfit | None = None
     layers: Mapping[str, Layer] = field(default_factory=dict, hash=False)
     left_out: tuple[Untried, ...] = ()

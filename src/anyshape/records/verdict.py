@@ -198,7 +198,8 @@ class Verdict:
     functions that were compared by themselves. `at_nan` are differences for inputs that hold NaN, which are no failures.
     `untried_values` names the edge values that were left out to keep the comparisons in proportion to the export.
     `is_broken_off`: the module raised where it should answer, and other rules are learned; such a verdict promises nothing.
-    `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file.
+    `is_skipped`: the user wanted no comparison at all, so nothing is known. `runtime` is what ran the file. `is_of_copy`: it
+    cannot load the file, and a copy in float32 was compared that rounds to bfloat16; `no_kernels` are the operators at fault.
     """
 
     tried: tuple[Sizes, ...] = field(hash=False, default=())
@@ -221,6 +222,8 @@ class Verdict:
     is_broken_off: bool = False
     is_skipped: bool = False
     runtime: str = "onnxruntime"
+    is_of_copy: bool = False
+    no_kernels: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

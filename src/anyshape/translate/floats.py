@@ -8,7 +8,8 @@ What Python computes in double precision stays so until it meets a tensor, and b
 
 torch.onnx writes numbers in single precision and then casts them (seen to torch 2.13).
 
-bfloat16 inside of a model that takes and gives other types: computed in single precision, and rounded.
+bfloat16 inside of a model that takes and gives other types, or that takes other types and has no weights in bfloat16
+(`autocast`): computed in single precision, and rounded.
 
     bfloat16 y = MatMul(a, w)     ->     float y' = MatMul(Cast<float>(a), Cast<float>(w))    bfloat16 y = Cast<bfloat16>(y')
 
@@ -152,10 +153,13 @@ _KEPT = frozenset(
 )
 
 
-def round_inside(exported: Exported) -> Exported:
-    """The model is changed in place, and given back."""
+def round_inside(exported: Exported, module: torch.nn.Module) -> Exported:
+    """The model is changed in place, and given back; not so where the user's module is in bfloat16 itself."""
     model = exported.model
-    if not any(value.dtype is _NARROW for value in (*model.graph.inputs, *model.graph.outputs)):
+    held = (*module.parameters(), *module.buffers())
+    is_narrow = any(tensor.dtype is torch.bfloat16 for tensor in held)
+    ends = [*model.graph.inputs, *(model.graph.outputs if is_narrow else ())]
+    if not any(value.dtype is _NARROW for value in ends):
         for node in list(model.graph.all_nodes()):
             if node.domain == "" and node.op_type not in _KEPT:
                 _round(node)

@@ -137,7 +137,7 @@ def _equal(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
 
 
 def with_nan(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
-    """One element in 32, at least one, becomes NaN; none where a range of values is declared, and none of a mask."""
+    """One element in 32, the very first among them, becomes NaN; none where a range of values is declared, none of a mask."""
     return _with_nan(tensor, draw, _NAN_EVERY)
 
 
@@ -149,7 +149,8 @@ def with_much_nan(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:
 def _with_nan(tensor: torch.Tensor, draw: Draw, every: int) -> torch.Tensor:
     if draw.range is not None or not tensor.numel() or flags_of(tensor) is not None:
         return tensor
-    order = torch.randperm(tensor.numel(), generator=draw.random).reshape(tensor.shape).to(tensor.device)
+    order = torch.randperm(tensor.numel(), generator=draw.random)
+    order = ((order - order[0]) % tensor.numel()).reshape(tensor.shape).to(tensor.device)
     return torch.where(order % every == 0, torch.full_like(tensor, math.nan), tensor)
 
 

@@ -33,6 +33,7 @@ from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.verify.changing_outputs import verify_samples
 from anyshape.verify.file_copies import NOTE, Bfloat16Copy, copy_bfloat16_file
 from anyshape.verify.float64_copy import Float64Copy
+from anyshape.verify.lacking_kernels import find_lacking_kernels
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, choose_floor_sizes, plan_in_proportion
@@ -92,7 +93,9 @@ def _verify_bfloat16_copy(request: VerifyRequest, path: str) -> Verdict | None:
         verdict = _verify_file(
             replace(request, feeds=lambda inputs: bfloat16_copy.feeds(request.feeds(inputs))), bfloat16_copy
         )
-        return replace(verdict, floor=f"{verdict.floor}; {NOTE}")
+        return replace(
+            verdict, floor=f"{verdict.floor}; {NOTE}", is_of_copy=True, no_kernels=find_lacking_kernels(path)
+        )
 
 
 def _verify_file(request: VerifyRequest, file: str | Bfloat16Copy) -> Verdict:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.products import translate_einsum
+from anyshape.translate.operators.ranges import translate_roll
 from anyshape.translate.operators.size_values import (
     Size,
     as_scalar,
@@ -173,6 +174,16 @@ def translate_pad(x: ir.Value, pad: Sequence[Size], value: float = 0) -> ir.Valu
     raise NotImplementedError("padding of complex numbers by another than 0")
 
 
+def translate_complex_roll(x: ir.Value, shifts: Sequence[Size], dims: Sequence[int] = ()) -> ir.Value:
+    if rank(x) == 1:
+        return op.Identity(x)
+    if dims:
+        return translate_roll(x, shifts, [positive(dim, rank(x) - 1) for dim in dims])
+    flat = op.Reshape(x, ints(-1, 2))
+    flat.type, flat.shape = x.type, ir.Shape([None, 2])
+    return op.Reshape(translate_roll(flat, shifts, (0,)), op.Shape(x))
+
+
 def translate_where(condition: ir.Value, x: ir.Value, other: ir.Value) -> ir.Value:
     return op.Where(op.Unsqueeze(condition, ints(-1)), x, other)
 
@@ -224,6 +235,7 @@ COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "expand": translate_expand,
     "reshape": translate_reshape,
     "constant_pad_nd": translate_pad,
+    "roll": translate_complex_roll,
     "where.self": translate_where,
     "_to_copy": translate_recast,
     "prims::convert_element_type": translate_recast,
