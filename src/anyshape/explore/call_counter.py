@@ -151,15 +151,17 @@ class CallCounter:
             return outputs[0]
 
         runs = is_quick()
-        with self._put_back(), patched(self._uncached):
+        is_example = False
+        with self._put_back() as traces, patched(self._uncached):
             unread = {id(value) for value in values}
             found = count_real_call(call, most_operators, unread) if runs else None
-            if found is not None and sizes == declared.example_sizes:
+            is_example = found is not None and sizes == declared.example_sizes
+            if is_example:
                 self._unread = frozenset(index for index, value in enumerate(values) if id(value) in unread)
-                has_drawn = self._state.random.is_advanced()
-                self._example_outputs = None if has_drawn or self._state.restore() else _samples_of(outputs[0])
             if found is None and (not runs or any(map(_may_be_illegal, values))):
                 found = count_call(lambda faked: declared.call(module, declared.rebuild(faked)), values, most_operators)
+        if is_example:
+            self._example_outputs = None if any(traces) else _samples_of(outputs[0])
         return found
 
     def _make(self, sizes: Sizes) -> Inputs | None:
@@ -177,15 +179,21 @@ class CallCounter:
         return list(uncached_functions(self._module))
 
     @contextmanager
-    def _put_back(self) -> Iterator[None]:
-        """Within this the module is in eval mode and may change; afterwards it is as it was before the first count."""
+    def _put_back(self) -> Iterator[list[Any]]:
+        """Within this the module is in eval mode and may change; afterwards it is as it was before the first count.
+
+        Gives a list: afterwards it has whether random numbers were drawn, and what was written. It is found by the one look
+        behind the call, since a second one would show nothing, and parameters that show nothing are no longer looked at.
+        """
         state = self._state
         state.random.restore()
         self._module.eval()
+        traces: list[Any] = []
         try:
-            yield
+            yield traces
         finally:
-            state.restore()
+            traces.append(state.random.is_advanced())
+            traces.append(state.restore())
 
 
 def _may_be_illegal(value: Any) -> bool:

@@ -1,8 +1,7 @@
 """Where the module answers, with values that it takes: before anything is captured.
 
 sizes refused -> integers that we made were illegal?       bounds of integers are learned
-              -> or are smaller floats taken there?        bounds of floats are learned
-              -> else the sizes are at fault
+              -> or are smaller floats taken there?        bounds of floats are learned; else the sizes are at fault
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
             return True
         try:
             seen = _look(use, frame)
-        except _NoValues:
+        except Exception:  # a name has no value at this moment
             return False
         found.update({} if seen is None else {at: seen})
         return True
@@ -98,16 +98,9 @@ def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
     return found
 
 
-class _NoValues(Exception):
-    """What a use works with cannot be evaluated at this moment."""
-
-
 def _look(use: _Watched, frame: FrameType) -> str | None:
     """What a use works with, as a text; None where it is followed elsewhere."""
-    try:
-        values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
-    except Exception as error:
-        raise _NoValues from error
+    values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
     if _is_followed(use, values, frame):
         return None
     texts = [_plain_text(value) for value in values]
@@ -292,7 +285,7 @@ def _operands(node: ast.AST) -> list[ast.expr]:
 
 def _codes(part: ast.expr, file: str) -> list[CodeType]:
     """The part as code, or the largest expressions in it that can be evaluated without effect."""
-    if isinstance(part, ast.Starred):
+    if isinstance(part, (ast.Starred, ast.NamedExpr)):
         part = part.value
     if only_computes(part):
         return [] if isinstance(part, ast.Constant) else [_code(part, file)]

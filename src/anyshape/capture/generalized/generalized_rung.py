@@ -280,8 +280,7 @@ def capture_generalized(
     """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
 
     `answers`: whether the module answers at given sizes in eager mode. Where the module does other things at other
-    sizes there are several regions, each with its condition. `suspects` are sizes at which it may; `find_paths` gives its ways
-    at all sizes of some dims.
+    sizes there are several regions, each with its condition. `suspects` are sizes at which it may, `find_paths` its known ways.
     """
     recorder = Recorder(module, declared, traces)
     plan = Plan(lay_over=_flat, also=suspects[:_MOST_SUSPECTS])
