@@ -1,4 +1,4 @@
-"""Runs a call and visits each line of the user's code after it was executed, with Python's own tracing.
+"""Runs a call and visits each line of the user's code before or after it is executed, with Python's own tracing.
 
 The tracing function that was set before (a debugger's, a coverage tool's) is set again afterwards.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import gc
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from anyshape.modules.user_code import is_users, make_source
 _MOST_LINES = 20_000
 _MOST_ITEMS = 64
 
+T = TypeVar("T")
 Visit = Callable[[CodeType, int, FrameType, Any], None]
 
 
@@ -69,6 +70,35 @@ def run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], A
         sys.settrace(before)
         if is_collecting:
             gc.enable()
+
+
+def look_at_lines(
+    call: Callable[[], Any], items_in: Callable[[str], Mapping[int, Sequence[T]]], look: Callable[[T, FrameType], bool]
+) -> None:
+    """Run the call; `look(item, frame)` for the items of each line of the user's code, before the line runs.
+
+    `items_in` gives the items of a file, by their lines. Where `look` returns False, it is called once more after the line,
+    in which names may get their values. What the call raises is dropped. After many lines the rest runs unwatched.
+    """
+    pending: dict[int, list[T]] = {}
+    watched = 0
+
+    def follow(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal watched
+        for item in pending.pop(id(frame), ()):
+            look(item, frame)
+        if event == "line":
+            watched += 1
+            items = items_in(frame.f_code.co_filename).get(frame.f_lineno, ())
+            if left := [item for item in items if not look(item, frame)]:
+                pending[id(frame)] = left
+        return follow if watched < _MOST_LINES else None
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        is_followed = event == "call" and watched < _MOST_LINES and is_users(frame.f_code.co_filename)
+        return follow if is_followed else None
+
+    run_traced(call, enter)
 
 
 def find_return(call: Callable[[], Any]) -> Source | None:

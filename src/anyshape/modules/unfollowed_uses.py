@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.line_trace import run_traced
+from anyshape.modules.line_trace import look_at_lines
 from anyshape.modules.user_code import is_users
 from anyshape.modules.watched_comparisons import only_computes
 
-_MOST_LINES = 20_000
 _MOST_ITEMS = 64
 _UNEVEN = (ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
 _TELLING = frozenset(("critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning", "write"))
@@ -65,8 +64,6 @@ class _Watched:
 def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
     """What each use worked with when it was first reached in this call, as a text. What the call raises is dropped."""
     found: dict[Use, str] = {}
-    unclear: dict[FrameType, list[_Watched]] = {}  # uses of names that the line itself sets: seen when it has run
-    watched = 0
 
     def look(use: _Watched, frame: FrameType) -> bool:
         at = use.at._replace(function=frame.f_code.co_qualname)
@@ -79,22 +76,7 @@ def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
         found.update({} if seen is None else {at: seen})
         return True
 
-    def follow(frame: FrameType, event: str, arg: Any) -> Any:
-        nonlocal watched
-        for use in unclear.pop(frame, ()) if event in ("line", "return") else ():
-            look(use, frame)
-        if event == "line":
-            watched += 1
-            uses = _uses_in(frame.f_code.co_filename).get(frame.f_lineno, ())
-            if left := [use for use in uses if not look(use, frame)]:
-                unclear[frame] = left
-        return follow if watched < _MOST_LINES else None
-
-    def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        is_followed = event == "call" and watched < _MOST_LINES and is_users(frame.f_code.co_filename)
-        return follow if is_followed else None
-
-    run_traced(call, enter)
+    look_at_lines(call, _uses_in, look)
     return found
 
 

@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.line_trace import run_traced
-from anyshape.modules.user_code import is_users
+from anyshape.modules.line_trace import look_at_lines
 
-_MOST_LINES = 20_000
 _COLLECTIONS = ("len", "list", "max", "min", "range", "str", "sum", "tuple")
 _NUMBERS = ("abs", "bool", "float", "hash", "int", "pow", "round", "Decimal", "Fraction")
 _FUNCTIONS = frozenset((*_COLLECTIONS, *_NUMBERS, *(name for name in vars(math) if not name.startswith("_"))))
@@ -53,8 +51,6 @@ def watch_comparisons(call: Callable[[], Any]) -> dict[Comparison, float]:
     What the call raises is dropped. After many lines the rest runs unwatched.
     """
     found: dict[Comparison, float] = {}
-    pending: dict[int, list[_Sides]] = {}
-    watched = 0
 
     def note(sides: _Sides, frame: FrameType) -> bool:
         apart = _difference(sides, frame)
@@ -62,23 +58,7 @@ def watch_comparisons(call: Callable[[], Any]) -> dict[Comparison, float]:
             found[sides.at] = apart
         return apart is not None
 
-    def follow(frame: FrameType, event: str, arg: Any) -> Any:
-        nonlocal watched
-        for sides in pending.pop(id(frame), ()):
-            note(sides, frame)
-        if event == "line":
-            watched += 1
-            inside = _comparisons_in(frame.f_code.co_filename).get(frame.f_lineno, ())
-            unknown = [sides for sides in inside if not note(sides, frame)]
-            if unknown:
-                pending[id(frame)] = unknown  # its names may get their values in this line
-        return follow if watched < _MOST_LINES else None
-
-    def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        is_followed = event == "call" and watched < _MOST_LINES and is_users(frame.f_code.co_filename)
-        return follow if is_followed else None
-
-    run_traced(call, enter)
+    look_at_lines(call, _comparisons_in, note)
     return found
 
 
