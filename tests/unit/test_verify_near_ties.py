@@ -92,3 +92,40 @@ def test_products_before_the_first_order_are_computed_once() -> None:
     assert len(quick) == len(whole) > 2
     assert all((one == other).all() for (one,), (other,) in zip(quick, whole, strict=True))
     assert quick[-1][0].any()
+
+
+class Marked(torch.nn.Module):
+    """Rows in the order of their scores."""
+
+    def __init__(self, scores: torch.Tensor) -> None:
+        super().__init__()
+        self.scores = torch.nn.Parameter(scores)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[(self.scores + x.sum() * 0).topk(x.shape[0]).indices]
+
+
+def sensitivity_of(module: torch.nn.Module, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The module's answer, and how far other orders of near scores move it."""
+    call = Call((rows,))
+    with Reference(module, lambda outputs: [("y", outputs)]) as reference:
+        answer: Any = reference.run(call)
+        ordered = look_at_choices(Watched(reference.run, call), answer.arrays, answer.arrays).ordered
+        *_, (found,) = move_near_ties(reference, call, answer.arrays, ordered)
+    return torch.as_tensor(answer.arrays[0]), torch.as_tensor(found)
+
+
+def test_rows_of_a_long_group_may_come_from_either_side() -> None:
+    scores = 1 - torch.arange(40) * 2.0**-24
+    answer, found = sensitivity_of(Marked(scores), 100.0 * (torch.arange(40) == 20))
+    (place,) = (answer == 100).nonzero().reshape(-1).tolist()
+    assert (found[place - 3 : place + 4] == 100).all()
+
+
+def test_equal_scores_may_also_be_in_the_order_of_a_stable_sort() -> None:
+    scores = torch.arange(40).repeat_interleave(2).float()
+    rows = torch.arange(80.0)
+    answer, found = sensitivity_of(Marked(scores), rows)
+    stable = rows[scores.sort(descending=True, stable=True).indices]
+    assert (answer != stable).any()  # or else this shows nothing
+    assert ((answer - stable).abs() <= found).all()

@@ -45,8 +45,7 @@ def move_near_ties(
     is_chosen = [any(choice.is_given_as(array) for choice in choices) for array in expected]
     yield found
     groups = [found for found in map(_groups_of, choices) if found is not None]
-    longest = max((found.longest for found in groups), default=0)
-    for turn in range(1, min(_MOST_TURNS, longest - 1) + 1):  # a turn as long as each group changes nothing
+    for turn in _turns(groups):
         with _Rotated(choices, turn, products):
             answer = reference.run(inputs)
         if isinstance(answer, Answer) and len(answer.arrays) == len(found):
@@ -56,6 +55,19 @@ def move_near_ties(
                 for one, two, is_kept in zip(found, moved, is_chosen, strict=True)
             )
             yield found
+
+
+def _turns(groups: Sequence[_Groups]) -> list[int]:
+    """By how many places to rotate: near places first, in both directions, since rounding moves values by few places.
+
+    0 is the order of a stable sort: another order than the module's own where values are equal. A turn that is half as
+    long as a group, or longer, repeats one in the other direction.
+    """
+    longest = max((found.longest for found in groups), default=0)
+    near = [turn for turn in range(-((longest - 1) // 2), longest // 2 + 1) if turn != 0]
+    both = sorted(near, key=lambda turn: (abs(turn), -turn))
+    has_equals = any(found.has_free_equals for found in groups)
+    return [*both[:2], *([0] if has_equals else []), *both[2:]][:_MOST_TURNS]
 
 
 def is_moved_further(choices: Sequence[Choice], before: Sequence[Choice]) -> bool:
@@ -135,6 +147,7 @@ class _Groups:
         reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * _MOST_APART)
         near = values.diff(dim=dim).abs() <= reach  # false for infinity and NaN, which have no distance
         self._near = near & (reach > 0) if keeps_equals else near
+        self.has_free_equals = not keeps_equals and bool((values.diff(dim=dim) == 0).any())
 
     @property
     def longest(self) -> int:
@@ -146,11 +159,12 @@ class _Groups:
         return torch.equal(self._near, other._near)
 
     def rotated(self, turn: int) -> torch.Tensor | None:
-        """For each place the place whose value comes there; None where no group has more than `turn` values."""
+        """For each place the place whose value comes there; None where the turn is as long as each group."""
         if not bool(self._near.any()):
             return None
         places, first, length = self._ends()
-        return first + (places - first + turn) % length if bool((length > turn).any()) else None
+        is_changed = turn == 0 or bool((turn % length != 0).any())
+        return first + (places - first + turn) % length if is_changed else None
 
     def _ends(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """For each place itself, the first place of its group, and how many values that has."""
