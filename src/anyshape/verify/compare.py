@@ -86,10 +86,11 @@ def compare_arrays(
     if np.array_equal(expected, actual):  # no NaN on either side: nothing is left to measure
         return None, 0.0
     eps = max(rule.rounding, _SINGLE if rule.any_float else epsilon(expected))
-    limit = rule.tolerance.limit(widen(expected), eps)
+    wide = widen(expected)
+    limit = rule.tolerance.limit(wide, eps)
     if sensitivity is not None:
         limit = limit + FACTOR * sensitivity
-    return _compare_floats(widen(expected), widen(actual), rule, limit)
+    return _compare_floats(wide, widen(actual), rule, limit)
 
 
 def is_float(array: Array) -> bool:
@@ -137,14 +138,12 @@ def _compare_exactly(
 
 
 def _compare_floats(expected: Array, actual: Array, rule: OutputRule, limit: Array) -> tuple[Difference | None, float]:
-    for mismatch, places in (
-        (Mismatch.NAN, _nan_places),
-        (Mismatch.INFINITY, _infinity_places),
-    ):
+    finite = np.isfinite(expected)
+    is_finite = bool(finite.all()) and bool(np.isfinite(actual).all())
+    for mismatch, places in () if is_finite else ((Mismatch.NAN, _nan_places), (Mismatch.INFINITY, _infinity_places)):
         unequal = places(expected) != places(actual)
         if unequal.any():
             return _difference(mismatch, rule, expected, actual, unequal, None), math.inf
-    finite = np.isfinite(expected)
     error = np.abs(np.subtract(actual, expected, where=finite, out=np.zeros_like(expected)))
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(error > 0, error / limit, 0.0)
