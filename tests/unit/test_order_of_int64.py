@@ -1,0 +1,79 @@
+"""Largest, smallest, clipped and signs of 64-bit integers, which onnxruntime compares by their halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+
+import anyshape
+from anyshape.records.export import Exported
+from anyshape.translate.int64_order import order_exactly
+
+X = np.array([2**31, -(2**31) - 1, 3 * 2**31, 5, -(2**40), 2**32 - 1, 0, 2**63 - 1], np.int64)
+Y = np.array([7, -(2**32), 2**32 + 5, 2**31, -(2**40) + 2**31, 0, 2**31, -(2**63)], np.int64)
+ROWS: list[tuple[str, Callable[..., Any]]] = [
+    ("Max(x, y)", torch.maximum),
+    ("Min(x, y)", torch.minimum),
+    ("Max(x, y, x)", torch.maximum),
+    ("Max(x)", lambda x, y: x),
+    ("Sign(x)", lambda x, y: x.sign()),
+    ("Relu(x)", lambda x, y: x.relu()),
+    ("Clip(x, low, high)", lambda x, y: x.clamp(3, 2**31)),
+    ("Clip(x, low)", lambda x, y: x.clamp(min=3)),
+    ("Clip(x, , high)", lambda x, y: x.clamp(max=2**31)),
+]
+
+
+def written(node: str, dtype: str = "int64") -> ir.Model:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g ({dtype}[8] x, {dtype}[8] y) => ({dtype}[8] z) <{dtype} low = {{3}}, {dtype} high = {{2147483648}}> {{ z = {node} }}
+    """
+    return ir.from_proto(onnx.parser.parse_model(text))
+
+
+@pytest.mark.parametrize(("node", "function"), ROWS, ids=[node for node, _ in ROWS])
+def test_the_answer_is_that_of_torch(node: str, function: Callable[..., Any]) -> None:
+    model = written(node)
+    order_exactly(Exported(model, ("x", "y"), (), 18))
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    (answer,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X, "y": Y})
+    np.testing.assert_array_equal(answer, function(torch.from_numpy(X), torch.from_numpy(Y)).numpy(), strict=True)
+
+
+def test_other_types_and_sizes_stay_as_they_are() -> None:
+    model = written("Max(x, y)", "float")
+    order_exactly(Exported(model, ("x", "y"), (), 18))
+    assert [node.op_type for node in model.graph] == ["Max"]
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[n] x) => (int64[1] z) <int64[1] one = {1}> { s = Shape(x)  t = Sub(s, one)  z = Max(t, one) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    for node in model.graph:
+        node.outputs[0].dtype = ir.DataType.INT64
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
+
+
+class Times(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()
+
+
+def test_an_exported_file_compares_64_bits() -> None:
+    def inputs(n: int = 4) -> dict[str, torch.Tensor]:
+        return {"x": torch.randint(-(2**40), 2**40, (n,)), "y": torch.randint(-(2**40), 2**40, (n,))}
+
+    file = anyshape.load(anyshape.export(Times(), inputs, where=["1 <= n <= 8"]).model_proto.SerializeToString())
+    given = torch.from_numpy(X[:7]), torch.from_numpy(Y[:7])
+    for actual, expected in zip(file(*given), Times()(*given), strict=True):
+        assert torch.equal(torch.as_tensor(actual), expected)
