@@ -64,6 +64,24 @@ def test_other_types_and_sizes_stay_as_they_are() -> None:
     assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
 
 
+def test_what_a_branch_gives_is_no_size() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (bool c, int64[8] x, int64[8] y) => (int64[8] z) {
+            b = If (c) <then_branch = t () => (int64[8] p) { p = Max(x, y) }, else_branch = e () => (int64[8] q) { q = Neg(x) }>
+            z = Sign(b)
+        }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    for node in model.graph.all_nodes():
+        node.outputs[0].dtype = ir.DataType.INT64
+    order_exactly(Exported(model, ("c", "x", "y"), (), 18))
+    assert {node.op_type for node in model.graph.all_nodes()}.isdisjoint({"Max", "Sign"})
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    (answer,) = session.run(None, {"c": np.array(True), "x": X, "y": Y})
+    np.testing.assert_array_equal(answer, np.sign(np.maximum(X, Y)))
+
+
 class Times(torch.nn.Module):
     def forward(self, x, y):
         return torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()

@@ -47,7 +47,7 @@ def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
             known.setdefault(each, node is not None or ir.convenience.get_const_tensor(each) is not None)
             pending.pop()
             continue
-        inner = any(isinstance(each, ir.Attr) and each.is_graph() for each in node.attributes.values())
+        inner = any(part.type == ir.AttributeType.GRAPH for part in node.attributes.values())
         before = [read for read in node.inputs if read is not None]
         unknown = [read for read in before if read not in known] if not inner else []
         if unknown:
