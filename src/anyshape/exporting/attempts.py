@@ -115,14 +115,14 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
     context.tell("translating", 0, 0)
     declared, options = context.declared, context.options
     output_names = declared.name_outputs([output.path for output in captured.outputs])
-    input_names = [leaf.name for leaf in declared.open_leaves]
+    inputs = {leaf.name: leaf.axes for leaf in declared.open_leaves}
     try:
         parts = [
             translate(
                 region,
                 region.outputs or captured.outputs,
                 translator,
-                input_names,
+                inputs,
                 output_names,
                 domain=declared.domain,
             )

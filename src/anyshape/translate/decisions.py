@@ -23,7 +23,8 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
 from anyshape.translate.fewer_nodes import replace_length
-from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes, written_axis
+from anyshape.translate.names import written_axis
+from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes
 
 
 @dataclass(frozen=True)
