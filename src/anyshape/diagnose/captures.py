@@ -53,9 +53,11 @@ def diagnose_capture_error(error: BaseException) -> Finding:
             is_fix_untried=True,
         )
     why = f"{type(cause).__name__}: {first_line(str(cause))}"
-    fix = "write it with functions of torch that take sizes as they are: no int(), numpy or .item(), no loop over a dynamic axis."
+    fix = "write it with functions of torch that take sizes as they are: no int(), numpy, .item(), or loop over a dynamic axis."
     if isinstance(cause, DynamicOutputShapeException):
-        why = f"the shapes that {cause.func.name()} gives are known only when it runs, and torch.export does not run it."
+        why = (
+            f"the shapes that {cause.func.name()} gives are known only when it runs, and torch.export does not run it."
+        )
         fix = "compute it with other operators of torch, or before the model, and hand it over as an input."
     return Finding(
         code="AS110",
