@@ -1,8 +1,8 @@
 """Functions that torch traces at the traced sizes only -> the same in functions that keep sizes open.
 
-`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist`, `vander`, `fill_diagonal_` and others take plain ints, or
-compare sizes, inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without one are left
-alone.
+`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist`, `vander`, `fill_diagonal_` and others take
+plain ints, or compare sizes, inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without
+one are left alone.
 """
 
 from __future__ import annotations
