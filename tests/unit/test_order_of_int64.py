@@ -82,9 +82,51 @@ def test_what_a_branch_gives_is_no_size() -> None:
     np.testing.assert_array_equal(answer, np.sign(np.maximum(X, Y)))
 
 
+GRID = np.tile(
+    np.array([[5, 2**31, 7, 2**32 - 1, 3, 1, 0, 2**31 + 1, 2], [-1, -(2**32), -2, -3, -(2**31) - 1, -4, -5, -6, -7]]),
+    (2, 3, 2),
+)
+REDUCED: list[tuple[str, dict[str, Any]]] = [
+    ("Max <keepdims = 0> (x, last)", {"dim": -1}),
+    ("Min <keepdims = 1> (x, last)", {"dim": -1, "keepdim": True}),
+    ("Max <keepdims = 0> (x, two)", {"dim": (0, 2)}),
+    ("Min <keepdims = 0> (x)", {}),
+    ("Max <keepdims = 1> (x)", {"keepdim": True}),
+]
+
+
+@pytest.mark.parametrize(("node", "options"), REDUCED, ids=[node for node, _ in REDUCED])
+def test_the_largest_along_axes_is_that_of_torch(node: str, options: dict[str, Any]) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int64[a, b, c] x) => (int64 z) <int64[1] last = {{-1}}, int64[2] two = {{0, 2}}> {{ z = Reduce{node} }}
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    model.graph.outputs[0].shape = None
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert not any(each.op_type.startswith("Reduce") for each in model.graph)
+    (answer,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": GRID})
+    function = torch.amax if node.startswith("Max") else torch.amin
+    np.testing.assert_array_equal(
+        answer, function(torch.from_numpy(GRID), **{"dim": (), **options}).numpy(), strict=True
+    )
+
+
+def test_the_largest_of_nothing_is_what_onnx_says() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]> g (int64[a, b] x) => (int64 z) { z = ReduceMax <keepdims = 0> (x) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    order_exactly(Exported(model, ("x",), (), 18))
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    assert session.run(None, {"x": np.zeros((0, 3), np.int64)})[0] == -(2**63)
+
+
 class Times(torch.nn.Module):
     def forward(self, x, y):
-        return torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()
+        both = torch.stack([x, y])
+        pairs = torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()
+        return *pairs, both.amax(1), both.amin(), both.max(1).values, both.min()
 
 
 def test_an_exported_file_compares_64_bits() -> None:
