@@ -64,6 +64,16 @@ def test_other_types_and_sizes_stay_as_they_are() -> None:
     assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
 
 
+def test_axes_are_no_numbers_that_are_compared() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int32[n, 2] x) => (int32[n] z) <int64[1] last = {-1}> { z = ReduceMin <keepdims = 0> (x, last) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["ReduceMin"]
+
+
 def test_what_a_branch_gives_is_no_size() -> None:
     text = """
         <ir_version: 10, opset_import: ["" : 18]>

@@ -34,7 +34,7 @@ def order_exactly(exported: Exported) -> Exported:
     for node in list(exported.model.graph.all_nodes()):
         form = _FORMS.get(node.op_type) if node.domain == "" else None
         given = [value for value in node.inputs if value is not None]
-        if form is None or not any(value.dtype == _INT64 for value in (*given, *node.outputs)):
+        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype):
             continue
         if not all(_is_of_sizes(value, of_sizes) for value in given):
             with suppress(_Unknown):
