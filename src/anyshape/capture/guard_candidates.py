@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from anyshape.capture.regions import find_refused_parts
+from anyshape.capture.regions import find_raising_regions
 from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_once
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, negate, simplify
@@ -56,7 +56,7 @@ def find_candidates(
         captured = read_capture(traced, traced.program, declared, example)
         known.conditions = _conditions_of_program(captured, declared.domain)
     yield known.conditions
-    parts = find_refused_parts(module, declared, refused[:_MOST_REFUSED], known.traces)
+    parts = find_raising_regions(module, declared, refused[:_MOST_REFUSED], known.traces)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
     yield (*outside, *known.conditions)
 
