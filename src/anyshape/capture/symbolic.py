@@ -26,6 +26,7 @@ from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
+from anyshape.intercept.older_torch import slice_lengths_from_sizes
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
 from anyshape.intercept.quick_tracing import (
@@ -166,7 +167,15 @@ def read_capture(
 def _capturing(module: torch.nn.Module, layout: LayoutConditions) -> Iterator[None]:
     import torch
 
-    with kept(module), _symbolic_sizes(), user_lines(), layout_conditions_apart(layout), torch.no_grad():
+    with ExitStack() as stack:
+        stack.enter_context(kept(module))
+        stack.enter_context(symbolic_sizes())
+        stack.enter_context(small_constants_known())
+        stack.enter_context(results_kept_when_repeated())
+        stack.enter_context(quiet_libraries())
+        stack.enter_context(user_lines())
+        stack.enter_context(layout_conditions_apart(layout))
+        stack.enter_context(torch.no_grad())
         yield
 
 
@@ -183,22 +192,21 @@ def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> Expo
     import torch
 
     with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions():
-        return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
+        return torch.export.export(flat, tuple(values), dynamic_shapes=(open_axes(declared),), strict=False)
 
 
 @contextmanager
-def _symbolic_sizes() -> Iterator[None]:
+def symbolic_sizes() -> Iterator[None]:
+    """Sizes 0 and 1 are not set apart, and torch's warnings about its own internals are silenced."""
     from torch.fx.experimental import _config
 
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
-        stack.enter_context(small_constants_known())
+        stack.enter_context(slice_lengths_from_sizes())
         stack.enter_context(small_cache_checks())
         stack.enter_context(lines_read_late())
-        stack.enter_context(results_kept_when_repeated())
         stack.enter_context(memory_formats_left_out())
         stack.enter_context(warnings.catch_warnings())
-        stack.enter_context(quiet_libraries())
         warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings
         yield
 
@@ -210,7 +218,8 @@ def _as_input(value: Any) -> Any:
     return torch.tensor(value) if isinstance(value, float) else value
 
 
-def _open_axes(declared: Declared) -> tuple[Any, ...]:
+def open_axes(declared: Declared) -> tuple[Any, ...]:
+    """What torch.export takes as dynamic shapes, one entry a leaf."""
     from torch.export import Dim
 
     return tuple(

@@ -10,14 +10,12 @@ Sizes are read from the inputs, weights from the module.
 from __future__ import annotations
 
 import operator
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
-from torch.export import Dim, ExportedProgram
+from torch.export import ExportedProgram
 from torch.fx import Graph, Interpreter, Node, traceback
 
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
@@ -30,23 +28,13 @@ from anyshape.capture.generalized.template import InputOperand, Operand, Repeate
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.capture.guards import collect_guards, shape_environment, user_lines
+from anyshape.capture.symbolic import open_axes, symbolic_sizes
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Condition, Expr, Number, Op, Sizes, Undefined, holds
 from anyshape.graphs.size_places import Place, readings_of
 from anyshape.inputs import Declared
-from anyshape.intercept.quick_tracing import lines_read_late, memory_formats_left_out, small_cache_checks
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
-
-
-def open_axes(declared: Declared) -> tuple[Any, ...]:
-    """What torch.export takes as dynamic shapes, one entry a leaf."""
-    return tuple(
-        Dim.AUTO
-        if leaf.number is not None
-        else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
-        for leaf in declared.open_leaves
-    )
 
 
 def symbols_of(program: ExportedProgram, sizes: Sequence[tuple[Expr | None, ...]]) -> dict[str, Expr]:
@@ -96,21 +84,6 @@ def export_graph(
     with symbolic_sizes(), user_lines(), torch.no_grad():
         program = torch.export.export(learned, tuple(inputs), dynamic_shapes=(tuple(dynamic),), strict=False)
         return program, decompose(program)
-
-
-@contextmanager
-def symbolic_sizes() -> Iterator[None]:
-    """Sizes 0 and 1 are not set apart, and torch's warnings about its own internals are silenced."""
-    from torch.fx.experimental import _config
-
-    with ExitStack() as stack:
-        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
-        stack.enter_context(small_cache_checks())
-        stack.enter_context(lines_read_late())
-        stack.enter_context(memory_formats_left_out())
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        yield
 
 
 def places_of_dims(declared: Declared) -> tuple[Place, ...]:
