@@ -41,6 +41,7 @@ Files, in the order in which data flows:
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
     accelerators         devices that the user's code names mean the CPU, where the copy of the module is
+    arguments            the tensors among the arguments of a call
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
