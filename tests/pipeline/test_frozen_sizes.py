@@ -95,12 +95,12 @@ def test_no_output_axis_has_a_frozen_size(torchs_own_pooling) -> None:
     ],
     ids=str,
 )
-def test_a_capture_is_seen_whole_where_its_conditions_fail_at_few_sizes(condition, is_whole) -> None:
+def test_a_capture_has_no_hidden_branch_where_its_conditions_fail_at_few_sizes(condition, is_whole) -> None:
     domain = Domain((Dim("n"), Dim("past", max=2)))
     (guard,) = decide_guards([Guard(condition, "", None, by_user=False)], domain)
     assert guard.status == "refuted"
     region = Region(program=None, symbols={}, guards=(guard,), traced_at={"n": 11})  # type: ignore[arg-type]
-    assert Captured("symbolic", (region,), ()).is_seen_whole is is_whole
+    assert Captured("symbolic", (region,), ()).has_no_hidden_branch is is_whole
 
 
 def test_where_a_condition_fails_at_many_sizes_the_others_need_no_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_a_rule_of_the_captured_program_needs_no_capture_at_refused_sizes(monkey
     def refuse(*args: Any) -> Any:
         raise AssertionError("captured at refused sizes")
 
-    monkeypatch.setattr(guard_candidates, "find_refused_parts", refuse)
+    monkeypatch.setattr(guard_candidates, "find_raising_regions", refuse)
     with pytest.warns(anyshape.NarrowedWarning):
         result = anyshape.export(PairsOfSteps(), torch.randn(2, 2, 12), dynamic={"x": "b 2 n"})
     assert {str(rule.condition) for rule in result.contract.rules} == {"n//3 == 2*(n//6)", "n >= 3"}

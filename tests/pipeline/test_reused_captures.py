@@ -81,7 +81,7 @@ def test_rules_that_are_learned_again_need_no_further_capture_and_no_file_that_w
         return judge(capture, context)
 
     monkeypatch.setattr(capture_attempts, "judge_capture", counted)
-    monkeypatch.setattr(pipeline._Climbed, "lessons", property(lambda self: [Lesson({"batch": 5, "seq": 7})]))
+    monkeypatch.setattr(pipeline._TriedRungs, "lessons", property(lambda self: [Lesson({"batch": 5, "seq": 7})]))
     result = anyshape.export(FourWays(), lambda batch=3, seq=4: torch.randn(batch, seq))
     assert result.is_kept
     assert judged[0] == 1  # one program for all sizes, which was wrong

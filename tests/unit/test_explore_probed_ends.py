@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from anyshape.explore import costing, explore
-from anyshape.explore.limits import is_climb_dear
+from anyshape.explore.limits import is_doubling_dear
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import raises_early
 from anyshape.modules.raised_errors import find_table_rows
@@ -111,7 +111,7 @@ def test_an_end_that_shows_late_in_a_call_is_found_by_whole_calls() -> None:
 def test_a_small_module_is_called_at_far_sizes() -> None:
     module = Encoder(layers=1, width=8)
     declared = declare(module, lambda batch=2, seq=9: {"x": torch.randn(batch, seq, 8)})
-    assert not is_climb_dear(declared.domain, declared.example_sizes, costing(module, declared))
+    assert not is_doubling_dear(declared.domain, declared.example_sizes, costing(module, declared))
     found, called = explored(module, 8)
     assert rules(found) == [f"seq <= {ROWS}"]
     assert max(sizes["batch"] for sizes in called) >= 4096

@@ -10,7 +10,7 @@ from tests.learned import answering, learn
 from torch import nn
 
 from anyshape.capture.generalized.fit_forms import Points
-from anyshape.capture.generalized.not_learned import CaptureRefused
+from anyshape.capture.generalized.not_learned import NotCaptured
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Repeated
 from anyshape.capture.rerolled import capture_rerolled
@@ -113,7 +113,7 @@ class NoLoop(nn.Module):
 def test_short_traces_are_enough_to_see_a_loop(model: type[nn.Module]) -> None:
     module = model()
     declared = declare(module, _inputs)
-    with pytest.raises(CaptureRefused, match="AS122"):
+    with pytest.raises(NotCaptured, match="AS122"):
         check_growth(Recorder(module, declared), declared, answering(module, declared))
 
 

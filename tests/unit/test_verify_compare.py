@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from anyshape.records.verdict import Mismatch
-from anyshape.verify.compare import OutputRule, compare_in_full, compare_outputs, epsilon
+from anyshape.verify.compare import OutputTolerance, compare_in_full, compare_outputs, epsilon
 from anyshape.verify.tolerance import FACTOR, Tolerance
 
 Array = np.ndarray
-RULE = OutputRule("y")
+RULE = OutputTolerance("y")
 GOOD = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
 SPECIAL = np.array([1.0, np.nan, np.inf, -np.inf, 0.0, -3.0], np.float32)
 
 
-def kind(expected: Array, actual: Array, rule: OutputRule = RULE) -> Mismatch | None:
+def kind(expected: Array, actual: Array, rule: OutputTolerance = RULE) -> Mismatch | None:
     difference = compare_outputs([expected], [actual], [rule])
     return None if difference is None else difference.mismatch
 
@@ -150,11 +150,11 @@ def test_another_number_of_outputs_is_a_difference(actual: list[Array]) -> None:
 
 def test_swapped_outputs_are_noticed() -> None:
     a, b = GOOD, GOOD * 2
-    assert compare_outputs([a, b], [b, a], [OutputRule("a"), OutputRule("b")]) is not None
+    assert compare_outputs([a, b], [b, a], [OutputTolerance("a"), OutputTolerance("b")]) is not None
 
 
 def test_the_heaviest_difference_is_told() -> None:
-    rules = [OutputRule("a"), OutputRule("b"), OutputRule("c")]
+    rules = [OutputTolerance("a"), OutputTolerance("b"), OutputTolerance("c")]
     difference = compare_outputs([GOOD, GOOD, GOOD], [GOOD + 1, GOOD[:1], GOOD * 2], rules)
     assert difference is not None
     assert (difference.mismatch, difference.output) == (Mismatch.SHAPE, "b")
@@ -170,8 +170,10 @@ def test_a_difference_says_where_and_how_much() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_python_float_may_come_in_either_precision(dtype: type) -> None:
-    rule = OutputRule("y", any_float=True)
-    assert kind(np.float64(0.1) * np.ones(()), np.array(0.1, dtype), OutputRule("y", Tolerance(1e-7), True)) is None
+    rule = OutputTolerance("y", any_float=True)
+    assert (
+        kind(np.float64(0.1) * np.ones(()), np.array(0.1, dtype), OutputTolerance("y", Tolerance(1e-7), True)) is None
+    )
     assert kind(np.array(0.1), np.array(0.2, dtype), rule) is Mismatch.VALUE
     assert kind(np.array(0.1), np.array(0, np.int64), rule) is Mismatch.DTYPE
     assert kind(np.array(1), np.array(1.0, dtype), rule) is Mismatch.DTYPE
@@ -199,10 +201,10 @@ def test_known_straying_widens_only_its_own_elements() -> None:
 
 
 def test_the_users_tolerance_is_taken_at_its_word() -> None:
-    rule = OutputRule("y", Tolerance(rtol=0.0, atol=0.5))
+    rule = OutputTolerance("y", Tolerance(rtol=0.0, atol=0.5))
     assert kind(GOOD, GOOD + np.float32(0.4), rule) is None
     assert kind(GOOD, GOOD + np.float32(0.6), rule) is Mismatch.VALUE
-    assert kind(GOOD, GOOD * np.float32(1.01), OutputRule("y", Tolerance(rtol=0.02))) is None
+    assert kind(GOOD, GOOD * np.float32(1.01), OutputTolerance("y", Tolerance(rtol=0.02))) is None
 
 
 @given(

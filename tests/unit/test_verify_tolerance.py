@@ -117,15 +117,15 @@ def test_a_module_that_refuses_leaves_the_dtype_to_decide() -> None:
     floor = measure(Refuses(), torch.randn(2))
     assert floor == NoiseFloor()
     answer = Answer(("output",), (np.ones(2, np.float32),), (False,), 0.0)
-    (rule,) = floor.rules(["y"], answer, 10)
+    (rule,) = floor.tolerances(["y"], answer, 10)
     assert rule.tolerance == Tolerance()
 
 
 def test_noise_grows_with_the_root_of_the_elements() -> None:
     answer = Answer(("output",), (np.ones(2, np.float32),), (False,), 0.0)
     floor = NoiseFloor((1e-6,), 100, "float64 eager")
-    assert floor.rules(["y"], answer, 50)[0].tolerance.noise == 1e-6
-    assert floor.rules(["y"], answer, 400)[0].tolerance.noise == pytest.approx(2e-6)
+    assert floor.tolerances(["y"], answer, 50)[0].tolerance.noise == 1e-6
+    assert floor.tolerances(["y"], answer, 400)[0].tolerance.noise == pytest.approx(2e-6)
 
 
 def test_the_default_dtype_is_as_before() -> None:

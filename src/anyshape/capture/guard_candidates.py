@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from anyshape.capture.regions import find_refused_parts
+from anyshape.capture.regions import find_raising_regions
 from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_once
 from anyshape.capture.sympy_terms import expression_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, holds, negate, simplify
@@ -60,7 +60,7 @@ def find_candidates(
         known.holds_where = _all_guards(captured)
     yield known.conditions
     others = [sizes for sizes in refused if not _runs_at(known.holds_where, sizes)]
-    parts = find_refused_parts(module, declared, others[:_MOST_REFUSED], known.traces)
+    parts = find_raising_regions(module, declared, others[:_MOST_REFUSED], known.traces)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
     yield (*outside, *known.conditions)
 

@@ -26,7 +26,7 @@ from anyshape.modules.user_code import (
     source_of_running_code,
     source_of_stack_text,
 )
-from anyshape.records.captured import Guard, is_seen_beyond
+from anyshape.records.captured import Guard, hides_no_branch
 
 __only_passes_on__ = True
 
@@ -214,7 +214,7 @@ def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard
     A capture is promised on its whole domain only if all that is not proved fails at few sizes. So the solver is asked no
     further where one of the guards fails at others. Guards that it could not decide take longest, and come last.
     """
-    beyond = [guard for guard in guards if guard.status != "proved" and not is_seen_beyond(guard)]
+    beyond = [guard for guard in guards if guard.status != "proved" and not hides_no_branch(guard)]
     noted: dict[int, Guard] = {}
     for guard in sorted(beyond, key=lambda guard: (guard.condition is not None, guard.status == "unknown")):
         if guard.condition is None or not _fails_small(guard.condition, domain):

@@ -40,31 +40,31 @@ from anyshape.domain import (
 )
 from anyshape.inputs import Declared
 from anyshape.modules.raised_errors import reads_values
-from anyshape.records.captured import Captured, Guard, RefusedPart, Region
+from anyshape.records.captured import Captured, Guard, RaisingRegion, Region
 
 if TYPE_CHECKING:
     import torch
 
 
-def refused_part(stopped: Stopped, sizes: Mapping[str, int]) -> RefusedPart | None:
+def raising_region(stopped: Stopped, sizes: Mapping[str, int]) -> RaisingRegion | None:
     """The part of the domain in which the module raises as it does at these sizes; None if it is not known."""
     opened = [guard for guard in stopped.guards if guard.status != "proved"]
     conditions = [guard.condition for guard in opened if guard.condition is not None]
     if len(conditions) < len(opened) or not conditions or not all(holds(each, sizes) for each in conditions):
         return None
-    return RefusedPart(all_of(conditions), dict(sizes))
+    return RaisingRegion(all_of(conditions), dict(sizes))
 
 
-def find_refused_parts(
+def find_raising_regions(
     module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]], traces: Traces
-) -> Iterator[RefusedPart]:
+) -> Iterator[RaisingRegion]:
     """The parts of the domain in which these refused sizes lie, as far as captures show them, which `traces` keeps."""
-    found: list[RefusedPart] = []
+    found: list[RaisingRegion] = []
     for sizes in refused:
         if any(holds(part.condition, sizes) for part in found):
             continue
         traced = trace_once(module, declared, sizes, traces)
-        part = refused_part(traced, sizes) if isinstance(traced, Stopped) else None
+        part = raising_region(traced, sizes) if isinstance(traced, Stopped) else None
         if part is not None:
             found.append(part)
             yield part
@@ -115,8 +115,8 @@ def cover_domain(
     if len(parts.regions) == 1 and is_whole:
         return replace(first, refused=refused)
     if not is_whole or len(parts.regions) > (MOST_REGIONS if also else FEW_REGIONS):
-        alone = first_alone(first, (*parts.regions, *parts.refused), declared.domain)
-        return replace(alone, refused=refused, leaves_unseen=not is_whole)
+        alone = one_program_for_all(first, (*parts.regions, *parts.refused), declared.domain)
+        return replace(alone, refused=refused, has_uncaptured_branch=not is_whole)
     domain, regions = declared.domain, []
     for region in parts.regions:
         regions.append(_redecided(region, domain.with_relations(region.condition)))
@@ -124,7 +124,7 @@ def cover_domain(
     return replace(first, regions=tuple(regions), refused=refused)
 
 
-def first_alone(first: Captured, parts: Sequence[Region | RefusedPart], domain: Domain) -> Captured:
+def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:
     """The first region for the whole domain, its guards decided there: comparisons decide whether it is right everywhere.
 
     The conditions of the other parts are kept as guards, so that the file is compared on both sides of each.
@@ -133,7 +133,7 @@ def first_alone(first: Captured, parts: Sequence[Region | RefusedPart], domain: 
     elsewhere: list[Guard] = []
     for at, part in enumerate(parts[1:], 1):
         before = [part.condition for part in parts[:at]]
-        if isinstance(part, RefusedPart):
+        if isinstance(part, RaisingRegion):
             elsewhere.append(Guard(negate(part.condition), "", None, by_user=True))
             continue
         guards = [(guard, guard.condition) for guard in _separating(part, frozenset()) if guard.condition is not None]
@@ -151,7 +151,7 @@ class _Parts:
         self._extra = extra
         self._usual = _usual_conditions(first)
         self.regions = [_bounded(first.regions[0], extra)]
-        self.refused: list[RefusedPart] = []
+        self.refused: list[RaisingRegion] = []
 
     def find_all(self, capture: Capture, answers: Callable[[Sizes], bool]) -> bool:
         """Capture part after part. Whether they cover the domain; False where one cannot be captured."""
@@ -196,7 +196,7 @@ class _Parts:
             is_answered = answers(sizes)
             if is_answered and reads_values(found.error):
                 raise ValuesDecideElsewhere(found.error)
-            part = None if is_answered else refused_part(found, sizes)
+            part = None if is_answered else raising_region(found, sizes)
             self.refused += [part] if part is not None else []
             return part is not None
         region = _bounded(found.regions[0], self._extra)

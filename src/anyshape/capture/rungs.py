@@ -94,10 +94,10 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     first = capture(sizes)
     if isinstance(first, Stopped):
         raise first.error
-    _stop_at_parts(first, context)
+    _stop_at_strided_loops(first, context)
     other = without_accidents(first, context.declared, capture, context.answers)
     if other is not first:
-        _stop_at_parts(other, context)
+        _stop_at_strided_loops(other, context)
     first = other
     _stop_at_loops(first, context, apart)
     captured = cover_domain(first, context.declared, capture, context.answers, apart)
@@ -127,7 +127,7 @@ def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard,
         raise EndlessRegions(by_dim[growing])
 
 
-def _stop_at_parts(first: Captured, context: CaptureContext) -> None:
+def _stop_at_strided_loops(first: Captured, context: CaptureContext) -> None:
     """The same for a loop that takes a dim in parts: its number of steps is an expression that the capture pins."""
     pins = {guard.condition: guard for guard in first.guards if guard.status != "proved" and _is_pin(guard)}
     conditions = [condition for condition in pins if condition is not None]

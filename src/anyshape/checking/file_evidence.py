@@ -18,7 +18,7 @@ import onnx_ir as ir
 from anyshape.domain import Ref, Sizes, dims_of, evaluate
 from anyshape.repair.known_shapes import Axes, multiple_of, places_of_group
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.compare import OutputTolerance, compare_outputs
 
 Array = np.ndarray[Any, Any]
 _THROUGH = ("Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Slice")
@@ -155,7 +155,7 @@ class FilePair:
         return None
 
     def _difference(self, expected: Sequence[Array], actual: Sequence[Array]) -> str | None:
-        found = compare_outputs(expected, actual, [OutputRule(name) for name in self.outputs])
+        found = compare_outputs(expected, actual, [OutputTolerance(name) for name in self.outputs])
         if found is None:
             return None
         values = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in (found.expected, found.actual)]

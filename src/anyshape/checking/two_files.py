@@ -30,7 +30,7 @@ from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.child_messages import Array
 from anyshape.saving import write_atomically
 from anyshape.verify import Reference, VerifyOptions
-from anyshape.verify.compare import Comparison, OutputRule, compare_in_full
+from anyshape.verify.compare import Comparison, OutputTolerance, compare_in_full
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
 from anyshape.verify.plan import spread
 from anyshape.verify.reference import Answer
@@ -205,7 +205,7 @@ class _Pair:
         answer = self.reference.recall(inputs)
         if not isinstance(answer, Answer):
             return None
-        rules = self._rules(answer, floor, total_elements(inputs))
+        tolerances = self._tolerances(answer, floor, total_elements(inputs))
         feeds = self.declared.feeds(inputs)
         answers: list[list[Array] | None] = []
         unanswered: dict[str, str] = {}
@@ -216,24 +216,26 @@ class _Pair:
                 unanswered[letter] = str(error).strip()
                 answers.append(None)
         one, other = answers
-        compared = [None if each is None else compare_in_full(answer.arrays, each, rules) for each in answers]
-        between = None if one is None or other is None else compare_in_full(one, other, rules)
+        compared = [None if each is None else compare_in_full(answer.arrays, each, tolerances) for each in answers]
+        between = None if one is None or other is None else compare_in_full(one, other, tolerances)
         return ErrorsAt(
             sizes=dict(sizes),
-            errors=(_error(compared[0], rules), _error(compared[1], rules)),
-            between=_error(between, rules),
+            errors=(_error(compared[0], tolerances), _error(compared[1], tolerances)),
+            between=_error(between, tolerances),
             beyond=(_is_beyond(compared[0]), _is_beyond(compared[1])),
             differs="" if between is None else self._said(between.difference),
             unanswered=unanswered,
         )
 
-    def _rules(self, answer: Answer, floor: NoiseFloor, elements: int) -> tuple[OutputRule, ...]:
+    def _tolerances(self, answer: Answer, floor: NoiseFloor, elements: int) -> tuple[OutputTolerance, ...]:
         own = self.matched[0].outputs
         names = own if len(own) == len(answer.paths) else answer.paths
         if self.options.rtol is None and self.options.atol is None:
-            return floor.rules(names, answer, elements)
+            return floor.tolerances(names, answer, elements)
         tolerance = Tolerance(rtol=self.options.rtol, atol=self.options.atol)
-        return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
+        return tuple(
+            OutputTolerance(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True)
+        )
 
     def _said(self, difference: Difference | None) -> str:
         """How the two differ; "" where each may be one tolerance off, or both are right on inputs that rounding decides."""
@@ -253,12 +255,13 @@ def _is_beyond(compared: Comparison | None) -> bool:
     return compared is not None and compared.difference is not None
 
 
-def _error(compared: Comparison | None, rules: Sequence[OutputRule]) -> float:
+def _error(compared: Comparison | None, tolerances: Sequence[OutputTolerance]) -> float:
     """The worst error over all outputs in units of the noise floor; NaN where a file raised."""
     if compared is None:
         return math.nan
     return max(
-        (excess * rule.tolerance.allowed for excess, rule in zip(compared.excess, rules, strict=False)), default=0.0
+        (excess * each.tolerance.allowed for excess, each in zip(compared.excess, tolerances, strict=False)),
+        default=0.0,
     )
 
 

@@ -21,7 +21,7 @@ from anyshape.runtime.child_messages import Array
 from anyshape.runtime.openvino_session import AxisRange, openvino_version, save_ir
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
 from anyshape.runtime.runtimes import check_runtime
-from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.compare import OutputTolerance, compare_outputs
 
 _MOST_BYTES = 1 << 24
 _SIZES = 16
@@ -76,7 +76,7 @@ def compare_with_onnxruntime(request: DeployRequest, ir_file: Path) -> int:
     points = choose_sizes(
         served_domain(request), cost=lambda sizes: bytes_at(contract, sizes), budget=_MOST_BYTES, limit=_SIZES
     ).points
-    rules = [OutputRule(tensor.name) for tensor in contract.outputs]
+    tolerances = [OutputTolerance(tensor.name) for tensor in contract.outputs]
     rows, compared = table_rows(request.path), 0
     refusals: list[str] = []
     with ChildRunner(request.path) as reference, ChildRunner(ir_file, runtime=RUNTIME.name) as runner:
@@ -88,21 +88,23 @@ def compare_with_onnxruntime(request: DeployRequest, ir_file: Path) -> int:
             except RunError as error:  # values that the contract does not know to be illegal
                 refusals.append(str(error))
                 continue
-            _compare(sizes, expected, partial(runner.run, feeds), rules)
+            _compare(sizes, expected, partial(runner.run, feeds), tolerances)
             compared += 1
     if not compared:
         raise PromiseBroken(nothing_compared(refusals[0] if refusals else "there are no sizes."))
     return compared
 
 
-def _compare(sizes: Sizes, expected: list[Array], run: Callable[[], list[Array]], rules: list[OutputRule]) -> None:
+def _compare(
+    sizes: Sizes, expected: list[Array], run: Callable[[], list[Array]], tolerances: list[OutputTolerance]
+) -> None:
     try:
         actual = run()
     except RuntimeRejected as error:
         raise UsageError(_not_loaded(error)) from error
     except RunError as error:
         raise PromiseBroken(differs_from_file(sizes, f"it raises: {str(error).splitlines()[0][:200]}")) from error
-    found = compare_outputs(expected, actual, rules)
+    found = compare_outputs(expected, actual, tolerances)
     if found is not None:
         why = (
             f"output {found.output!r}: expected {found.expected}, actual {found.actual}, {found.count} elements differ."

@@ -21,7 +21,7 @@ from anyshape.domain import Compare, Domain, Number, Ref, Sizes, choose_sizes, d
 from anyshape.records.contract import Contract
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.compare import OutputTolerance, compare_outputs
 
 _MOST_BYTES = 1 << 24
 _ROWS = 3
@@ -114,7 +114,7 @@ def _difference_of_rows(request: DeployRequest, domain: Domain, batch: str) -> s
     points = choose_sizes(
         domain, cost=lambda sizes: bytes_at(contract, {**sizes, batch: count}), budget=_MOST_BYTES, limit=_TRIED
     ).points
-    rules = [OutputRule(tensor.name) for tensor in contract.outputs]
+    tolerances = [OutputTolerance(tensor.name) for tensor in contract.outputs]
     with ChildRunner(request.path) as runner:
         for seed, point in enumerate(points):
             feeds = make_inputs(contract, {**point, batch: count}, seed, rows=rows)
@@ -125,7 +125,7 @@ def _difference_of_rows(request: DeployRequest, domain: Domain, batch: str) -> s
                 ]
             except RunError as error:
                 return f"a batch could not be tried: {str(error).splitlines()[0][:120]}"
-            found = compare_outputs([np.concatenate(each) for each in zip(*apart, strict=True)], together, rules)
+            found = compare_outputs([np.concatenate(each) for each in zip(*apart, strict=True)], together, tolerances)
             if found is not None:
                 return f"output {found.output!r} of a row depends on the other rows of its batch"
     return ""

@@ -6,7 +6,7 @@ Files, in the order in which data flows:
     cost_estimates     estimate the work of a call at given sizes
     call_counter       count the operators of calls at a few sizes
     count_scaling      predict these counts at larger sizes
-    limits             climb to large sizes, and bisect where the module begins to raise
+    limits             double sizes until the module raises or a call is too dear, then bisect
     evidence           which points to try next, and how many
     rule_grammar       the kinds of rules there are
     rules              points at which it answered or raised -> rules

@@ -21,7 +21,14 @@ from anyshape.domain import (
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import RUNS, TrialAllowance, gather_evidence
-from anyshape.explore.limits import SPARED, bisect_bounds, climb, climb_by_probes, is_climb_dear, upper_corners
+from anyshape.explore.limits import (
+    SPARED,
+    bisect_bounds,
+    double_sizes,
+    double_sizes_by_probes,
+    is_doubling_dear,
+    upper_corners,
+)
 from anyshape.explore.rules import explain, find_form_that_holds, find_hole, fresh_points, pinned_dims, points_beyond
 from anyshape.findings import Source
 from anyshape.inputs import Declared
@@ -106,7 +113,7 @@ def explore(
             trial_log.answers(sizes)
     for lesson in lessons:
         trial_log.answers(lesson.sizes)
-    too_dear = _climb(declared, trial_log, cost, few)
+    too_dear = _double_sizes(declared, trial_log, cost, few)
     _move_together(domain, trial_log, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
     rules = _learn(domain, trial_log, cost, shown)
@@ -138,12 +145,14 @@ def _conditions_that_hold(
         before = captured
 
 
-def _climb(declared: Declared, trial_log: TrialLog, cost: Costing, few: bool) -> list[dict[str, int]]:
+def _double_sizes(declared: Declared, trial_log: TrialLog, cost: Costing, few: bool) -> list[dict[str, int]]:
     """Try larger and larger sizes of each dim without an end; the points that cost too much."""
-    if is_climb_dear(declared.domain, declared.example_sizes, cost):
+    if is_doubling_dear(declared.domain, declared.example_sizes, cost):
         at_end = trial_log.assume_answer if few else trial_log.answers
-        return climb_by_probes(declared.domain, trial_log.answered, trial_log.answers, cost, at_end)
-    return climb(declared.domain, declared.example_sizes, trial_log.answers, lambda sizes: not cost.excess(sizes))
+        return double_sizes_by_probes(declared.domain, trial_log.answered, trial_log.answers, cost, at_end)
+    return double_sizes(
+        declared.domain, declared.example_sizes, trial_log.answers, lambda sizes: not cost.excess(sizes)
+    )
 
 
 def _move_together(domain: Domain, trial_log: TrialLog, cost: Costing) -> None:

@@ -29,7 +29,7 @@ def upper_corners(domain: Domain) -> list[dict[str, int]]:
     return [point for point in found if point is not None]
 
 
-def climb(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -> list[dict[str, int]]:
+def double_sizes(domain: Domain, start: Sizes, answers: Answers, affordable: Answers) -> list[dict[str, int]]:
     """Double each dim that has no upper end, the others at `start`, until refused, too dear or far enough.
 
     Returns the points that were too dear. No clock decides: the same export must try the same sizes on every machine.
@@ -109,7 +109,7 @@ _END = 2  # times what is in proportion, and times the memory bound: for a call 
 _SHARE = 4  # one part in so many of what is in proportion is for whole calls here
 
 
-def is_climb_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
+def is_doubling_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
     """Whether whole calls at ever larger sizes of all open dims, the others at `start`, are out of proportion."""
     left = max(cost.in_proportion // _RUNS, LITTLE)
     for name in () if cost.is_thorough else open_dims(domain):
@@ -122,23 +122,23 @@ def is_climb_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:
     return False
 
 
-def climb_by_probes(
+def double_sizes_by_probes(
     domain: Domain, answered: Sequence[Sizes], answers: Answers, cost: Costing, at_end: Answers
 ) -> list[dict[str, int]]:
-    """Like `climb`, from the cheapest answered point: whole calls while they are in proportion, then such as end early.
+    """Like `double_sizes`, from the cheapest answered point: whole calls while they are in proportion, then such as end early.
 
     Where one of these raises, the end is bisected by others. Then the first size beyond it is tried by `answers`, and the
     last size before it by `at_end`. Gives the first point of each dim at which no whole call was made for its cost.
     """
     start = min(answered, key=cost.operations)
     dims = open_dims(domain)
-    climbing = _Climbing(domain, start, answers, cost, at_end, not cost.refuses_early(start))
-    found = (climbing.climb(name, cost.in_proportion // _SHARE // len(dims)) for name in dims)
+    doubling = _Doubling(domain, start, answers, cost, at_end, not cost.refuses_early(start))
+    found = (doubling.double(name, cost.in_proportion // _SHARE // len(dims)) for name in dims)
     return [sizes for sizes in found if sizes is not None]
 
 
 @dataclass(frozen=True)
-class _Climbing:
+class _Doubling:
     """`has_probes` is False where a call that is stopped early raises although the module answers."""
 
     domain: Domain
@@ -148,7 +148,7 @@ class _Climbing:
     at_end: Answers
     has_probes: bool
 
-    def climb(self, name: str, left: int) -> dict[str, int] | None:
+    def double(self, name: str, left: int) -> dict[str, int] | None:
         """One dim; `left` are the operations for whole calls. Gives the first point that costs more."""
         last = self.start[name]
         upwards = list(points_upwards(self.domain, self.start, name))

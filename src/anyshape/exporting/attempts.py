@@ -187,7 +187,7 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         return Verdict(is_skipped=True)
     if not captured.is_symbolic or captured.has_texts:
         options = replace(options, most_failures=_MOST_FAILURES)
-    elif len(captured.regions) == 1 and not captured.leaves_unseen:
+    elif len(captured.regions) == 1 and not captured.has_uncaptured_branch:
         options = replace(options, ends_outside=_condition_of(captured.regions[0]))
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
@@ -198,7 +198,7 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
             write_contract(exported.model, build_contract(context.declared, context.explored, captured, exported))
         save_to_run(exported.model, path)
         request = request_for(path, exported.output_names, context.declared, context.reference)
-        suspects = [] if captured.is_seen_whole else context.suspects
+        suspects = [] if captured.has_no_hidden_branch else context.suspects
         plan = plan_comparisons(captured, promised, context.explored, suspects, context.cost, options.seed)
         request = replace(request, sizes=plan.sizes, once=plan.once, left_out=plan.left_out)
         request = replace(request, allowance=context.allowance(captured, plan.decisive))

@@ -162,7 +162,7 @@ def plan_comparisons(
     conditions += [region.condition for region in captured.regions]
     about = [each for each in conditions if each is not None and is_about(each, declared.domain.names)]
     plan = _with_decisive(plan, declared, about, cost)
-    if captured.is_seen_whole:
+    if captured.has_no_hidden_branch:
         return plan
     if extent is not None:
         plan = plan.with_once(extent.points).with_left_out(extent.left_out).with_decisive(extent.points)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, first_alone
+from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, one_program_for_all
 from anyshape.capture.rungs import CaptureContext, CaptureMethod
 from anyshape.diagnose.captures import (
     diagnose_capture_error,
@@ -98,7 +98,7 @@ def _capture(method: CaptureMethod, captures: CaptureContext, way: _Way) -> Capt
     try:
         captured = method.capture(captures, way.apart)
         if way.is_alone:
-            return first_alone(captured, captured.regions, captures.declared.domain)
+            return one_program_for_all(captured, captured.regions, captures.declared.domain)
         return captured
     except AnyshapeError as error:
         return Attempt(method.name, error.findings)

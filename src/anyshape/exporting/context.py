@@ -130,9 +130,9 @@ class ExportContext:
 
     def promised(self, captured: Captured) -> Promised:
         """How much of the domain the file of this capture can promise."""
-        if self.is_part or captured.is_seen_whole:
+        if self.is_part or captured.has_no_hidden_branch:
             return Promised(self.declared)
-        sees_all = captured.is_symbolic and not captured.has_texts and not captured.leaves_unseen
+        sees_all = captured.is_symbolic and not captured.has_texts and not captured.has_uncaptured_branch
         accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.census.unfollowed
         return end_where_compared(self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower)
 
@@ -142,7 +142,7 @@ class ExportContext:
         A capture that was not seen whole is promised up to the largest compared size, so its comparisons are not limited here.
         """
         options = self.options.verify
-        is_limited = captured.is_seen_whole or options.most_sizes is not None
+        is_limited = captured.has_no_hidden_branch or options.most_sizes is not None
         if self.options.thorough or not is_limited:
             return None
         given = int(options.budget_s * OPERATIONS_PER_SECOND)

@@ -45,8 +45,8 @@ from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Exported
-from anyshape.records.verdict import Refusal as Refused
-from anyshape.translate.decisions import Choice, Number, Refusal, Repeat, Tree, compose
+from anyshape.records.verdict import Refusal
+from anyshape.translate.decisions import Choice, FailingNode, Number, Repeat, Tree, compose
 from anyshape.verify import Reference
 
 STRATEGY = "decided"
@@ -57,7 +57,7 @@ _SURELY_A_LOOP = 4
 _SURELY_SLICES = 2
 _LONGEST = 2**16
 
-Climb = Callable[[ExportContext], tuple[Attempt, ...]]
+TryRungs = Callable[[ExportContext], tuple[Attempt, ...]]
 
 
 def asks_for_values(attempts: Sequence[Attempt], context: ExportContext) -> bool:
@@ -68,18 +68,18 @@ def asks_for_values(attempts: Sequence[Attempt], context: ExportContext) -> bool
     return not is_right and any(attempt.has(Reason.VALUES_DECIDE) for attempt in attempts)
 
 
-def decide_by_values(context: ExportContext, climb: Climb) -> Attempt:
+def decide_by_values(context: ExportContext, try_rungs: TryRungs) -> Attempt:
     """The whole rung, from the first question to the verdict. Ints that are read from tensors stay tensors as long as
     they can. If no file comes of that, the slices that they end are masks; then ints are sizes from the start."""
     part = replace(context, options=replace(context.options, strategy=None), is_part=True)
-    tree = _Tree(part, climb, "tensors")
+    tree = _Tree(part, try_rungs, "tensors")
     attempt = _decide(context, tree)
     if not attempt.is_right and tree.asks_for_slices:
-        masked = _decide(context, _Tree(part, climb, "masks"))
+        masked = _decide(context, _Tree(part, try_rungs, "masks"))
         attempt = masked if masked.is_right or attempt.verdict is None else attempt
     if attempt.is_right:
         return attempt
-    other = _decide(context, _Tree(part, climb, "sizes"))
+    other = _decide(context, _Tree(part, try_rungs, "sizes"))
     return other if other.is_right or attempt.verdict is None else attempt
 
 
@@ -106,7 +106,7 @@ class _Tree:
     """The tree of decisions while it grows, and what was captured for it."""
 
     context: ExportContext
-    climb: Climb
+    try_rungs: TryRungs
     ints: Ints
     captured: list[Captured] = field(default_factory=list)
     decisions: list[Source] = field(default_factory=list)
@@ -164,12 +164,12 @@ class _Tree:
             del self.captured[before[0] :], self.decisions[before[1] :]
             sign = "below zero" if isinstance(script[-1], Below) else "zero or more"
             line = f" ({asked.source.file}:{asked.source.line})" if asked.source else ""
-            return Refusal(f"the model refuses these values: a number that is {sign} was never met{line}")
+            return FailingNode(f"the model refuses these values: a number that is {sign} was never met{line}")
 
     def _question(self, script: Script, asked: Asked, numbers: Mapping[str, int]) -> Exported:
         module = QuestionModule(self.context.module, script, asked.kind, ints=self.ints)
         question = self._exported(module, numbers)
-        if isinstance(question, Refusal):
+        if isinstance(question, FailingNode):
             raise PromiseBroken(too_many_questions(asked.source, _MOST_PARTS))
         return question
 
@@ -230,7 +230,7 @@ class _Tree:
 
     def _exported(
         self, module: FixedDecisions | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
-    ) -> Exported | Refusal:
+    ) -> Exported | FailingNode:
         """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
         context = self.context
         self.parts += 1
@@ -248,7 +248,7 @@ class _Tree:
                 )
                 explored, is_free = real, False
             if not explored.answered:
-                return Refusal(_spoken(explored.refused[0]))
+                return FailingNode(_spoken(explored.refused[0]))
             if not explored.is_explained:
                 raise PromiseBroken(refuses_somewhere(explored.refused[0]))
             part = replace(
@@ -260,10 +260,10 @@ class _Tree:
                 cost=cost,
                 may_refuse=is_free,
             )
-            attempts = self.climb(part)
+            attempts = self.try_rungs(part)
             if _may_pass_strictly(attempts, module.script):
                 with Reference(module.strictly(), flatten_outputs) as strict:
-                    attempts = self.climb(replace(part, reference=strict, may_refuse=False))
+                    attempts = self.try_rungs(replace(part, reference=strict, may_refuse=False))
         right = next((attempt for attempt in attempts if attempt.is_right), None)
         if right is None or right.exported is None or right.captured is None:
             raise PromiseBroken(*attempts[0].findings)
@@ -295,6 +295,6 @@ def _may_pass_strictly(attempts: Sequence[Attempt], script: Script) -> bool:
     return not is_right and differs and has_truths and not any(isinstance(entry, Times) for entry in script)
 
 
-def _spoken(refused: Refused) -> str:
+def _spoken(refused: Refusal) -> str:
     line = f" ({refused.source.file}:{refused.source.line})" if refused.source else ""
     return f"the model refuses these values: {refused.message.splitlines()[0]}{line}"

@@ -28,13 +28,13 @@ _HALF = 0.5
 class Turn:
     """What a rung works with when its turn comes.
 
-    `captures` is shared by all rungs that capture. `climb_first` tries the first rungs in another context, such as that of a
+    `captures` is shared by all rungs that capture. `try_first_rungs` tries the first rungs in another context, such as that of a
     part of the model.
     """
 
     context: ExportContext
     captures: CaptureContext
-    climb_first: Callable[[ExportContext], tuple[Attempt, ...]]
+    try_first_rungs: Callable[[ExportContext], tuple[Attempt, ...]]
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ def _capturing(method: CaptureMethod) -> Rung:
 
 RUNGS = (
     *map(_capturing, METHODS),
-    Rung("decided", lambda turn: decide_by_values(turn.context, turn.climb_first), asks_for_values),
+    Rung("decided", lambda turn: decide_by_values(turn.context, turn.try_first_rungs), asks_for_values),
     Rung("legacy", lambda turn: attempt_legacy(turn.context), needs_legacy, share=1.0),
 )
 STRATEGIES = tuple(rung.name for rung in RUNGS)
 _FIRST = tuple(rung for rung in RUNGS if rung.is_due is None)
 
 
-def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+def try_rungs(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
     """The attempts of all rungs until one is right, and findings about a domain that `accept_narrower` made smaller."""
     attempts, narrowings = (
-        _climb_to_consent(context) if context.options.accept_narrower else (_climb_first(context), ())
+        _try_on_smaller_domains(context) if context.options.accept_narrower else (_try_first_rungs(context), ())
     )
     if any(_refutes_rules(attempt, context) for attempt in attempts):
         return attempts, narrowings  # the rules are learned again, and all rungs start with other ones
@@ -82,11 +82,11 @@ def climb(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, .
     return attempts, narrowings
 
 
-def _climb_to_consent(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+def _try_on_smaller_domains(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
     """The first rungs on smaller and smaller domains, as the user accepted, until a file is right."""
     narrowings: list[Finding] = []
     while True:
-        attempts = _climb_first(context)
+        attempts = _try_first_rungs(context)
         blamed = attempts[0].blamed if attempts else None
         if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
             return attempts, tuple(narrowings)
@@ -96,7 +96,7 @@ def _climb_to_consent(context: ExportContext) -> tuple[tuple[Attempt, ...], tupl
         context = replace(context, declared=replace(context.declared, domain=narrower))
 
 
-def _climb_first(context: ExportContext) -> tuple[Attempt, ...]:
+def _try_first_rungs(context: ExportContext) -> tuple[Attempt, ...]:
     """The rungs that are always tried, until one gives a file that is right."""
     options = context.options
     turn = _turn(context)
@@ -126,7 +126,7 @@ def _is_last(attempt: Attempt, context: ExportContext) -> bool:
 
 def _refutes_rules(attempt: Attempt, context: ExportContext) -> bool:
     """Whether the rules about where the module answers are not the true ones: no rung can keep them."""
-    return (bool(attempt.refused_parts) and context.explored.is_explained) or context.learns_from(attempt)
+    return (bool(attempt.raising_regions) and context.explored.is_explained) or context.learns_from(attempt)
 
 
 def _turn(context: ExportContext) -> Turn:
@@ -140,7 +140,7 @@ def _turn(context: ExportContext) -> Turn:
         paths=lambda: context.census.paths,
         programs=context.programs,
     )
-    return Turn(context, captures, _climb_first)
+    return Turn(context, captures, _try_first_rungs)
 
 
 def _in_time(rung: Rung, turn: Turn) -> Attempt:

@@ -26,15 +26,15 @@ from anyshape.repair.source.source_patch import example_too_small, line_edits, s
 from anyshape.repair.source.source_sites import Site, Sources
 from anyshape.repair.source.traced_calls import follow_call
 from anyshape.verify import Reference, Refused
-from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.compare import OutputTolerance, compare_outputs
 from anyshape.verify.reference import quiet
 from anyshape.verify.tensors import map_tensors, to_array
 
 
 def is_same(expected: Sequence[Array], actual: Sequence[Array]) -> bool:
     """Whether two lists of outputs are equal within the noise of floats."""
-    rules = [OutputRule(str(index)) for index in range(len(expected))]
-    return len(expected) == len(actual) and compare_outputs(expected, actual, rules) is None
+    tolerances = [OutputTolerance(str(index)) for index in range(len(expected))]
+    return len(expected) == len(actual) and compare_outputs(expected, actual, tolerances) is None
 
 
 @dataclass

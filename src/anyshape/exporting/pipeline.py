@@ -23,7 +23,7 @@ from anyshape.exporting.constancy import Constant, check_noted, check_row, make_
 from anyshape.exporting.context import ExportContext, Options, StageClock, Tell, comparing_elsewhere
 from anyshape.exporting.empty_ranges import export_from_zero
 from anyshape.exporting.fix_trials import Exporting, find_left_out, try_fixes
-from anyshape.exporting.ladder import climb
+from anyshape.exporting.ladder import try_rungs
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity
 from anyshape.inputs import Declared, flatten_outputs
@@ -96,9 +96,9 @@ def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell
         known = KnownBefore(constant.cost if not constant.states else None)
         for sizes in reuse_calls(constant, reference):
             known.note_answer(sizes)
-        climbed = _climb_until_settled(_Job(module, declared, reference, options, tell, limit, known))
-    context, attempts = climbed.context, climbed.attempts
-    findings = [*context.declared.notes, *training, *constant.findings, *climbed.findings]
+        rungs = _try_until_rules_hold(_Job(module, declared, reference, options, tell, limit, known))
+    context, attempts = rungs.context, rungs.attempts
+    findings = [*context.declared.notes, *training, *constant.findings, *rungs.findings]
     late = check_noted(constant, reference.noted)
     _stop_at_errors(late, attempts)
     findings += late
@@ -147,7 +147,7 @@ class _Job:
 
 
 @dataclass(frozen=True)
-class _Climbed:
+class _TriedRungs:
     """What each rung came to, the facts that it worked with, and the findings about the domain."""
 
     context: ExportContext
@@ -162,7 +162,7 @@ class _Climbed:
         """
         if not self.context.explored.is_explained:
             return []
-        parts = [part for attempt in self.attempts for part in attempt.refused_parts]
+        parts = [part for attempt in self.attempts for part in attempt.raising_regions]
         shown = [Lesson(part.sizes, negate(part.condition)) for part in parts]
         return shown or [
             Lesson(sizes)
@@ -172,19 +172,19 @@ class _Climbed:
         ]
 
 
-def _climb_until_settled(job: _Job) -> _Climbed:
+def _try_until_rules_hold(job: _Job) -> _TriedRungs:
     """The ladder; where comparing meets a refusal inside the contract, the rules are learned again with that point."""
     lessons: list[Lesson] = []
     for number in range(_MOST_LESSONS):
-        climbed = _climb_once(job, lessons, learns_again=number + 1 < _MOST_LESSONS)
-        fresh = [lesson for lesson in climbed.lessons if lesson not in lessons]
+        rungs = _learn_and_try_rungs(job, lessons, learns_again=number + 1 < _MOST_LESSONS)
+        fresh = [lesson for lesson in rungs.lessons if lesson not in lessons]
         if not fresh or job.limit.left <= 0:
             break
         lessons += fresh
-    return climbed
+    return rungs
 
 
-def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> _Climbed:
+def _learn_and_try_rungs(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> _TriedRungs:
     options = job.options
     job.tell("trying the model", 0, 0)
     tried = try_module(job.module, job.declared, job.reference, options, lessons, job.known, job.tell)
@@ -212,8 +212,8 @@ def _climb_once(job: _Job, lessons: Sequence[Lesson], *, learns_again: bool) -> 
         blamed=job.blamed,
         refused_before=tuple(lesson.sizes for lesson in lessons) if learns_again else None,
     )
-    attempts, narrowings = climb(context)
-    return _Climbed(context, attempts, (*findings, *narrowings))
+    attempts, narrowings = try_rungs(context)
+    return _TriedRungs(context, attempts, (*findings, *narrowings))
 
 
 def explain_refusals(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:

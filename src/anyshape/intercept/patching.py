@@ -209,10 +209,10 @@ def uncached_functions(module: torch.nn.Module) -> Iterator[Patch]:
 
     A decorator may hold the cache in its closure and call it only sometimes, as that of transformers does.
     """
-    from anyshape.modules.user_code import user_functions, user_parts  # loads torch: who runs a file does without
+    from anyshape.modules.user_code import user_functions, user_submodules  # loads torch: who runs a file does without
 
     spaces = {id(function.__globals__): function.__globals__ for function in user_functions(module)}
-    kinds = dict.fromkeys(above for part in user_parts(module) for above in type(part).__mro__)
+    kinds = dict.fromkeys(above for part in user_submodules(module) for above in type(part).__mro__)
     seen: set[int] = set()
     for place, space in (*((each, each) for each in spaces.values()), *((kind, vars(kind)) for kind in kinds)):
         for name, value in list(space.items()):

@@ -23,7 +23,7 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.slots import Slot, putting
 from anyshape.modules.structural_copy import working_copy
-from anyshape.modules.user_code import names_attribute, user_functions, user_parts
+from anyshape.modules.user_code import names_attribute, user_functions, user_submodules
 
 Rebuild = Callable[[Sequence[Any]], Any]
 Call = Callable[[torch.nn.Module, Any], Any]
@@ -112,7 +112,7 @@ def edited_copy(module: torch.nn.Module, edits: Sequence[tuple[Source, str]]) ->
     if None in functions or None in codes.values() or copied is module:
         return None
     spaces = {id(function.__globals__): _Space(function.__globals__, codes) for function in codes}
-    for part in user_parts(copied):
+    for part in user_submodules(copied):
         for name, method in _methods(type(part)):
             space = spaces.get(id(method.__globals__))
             if space is not None and name not in vars(part):

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.modules.user_code import codes_of, functions_of_classes, is_users, user_parts
+from anyshape.modules.user_code import codes_of, functions_of_classes, is_users, user_submodules
 
 MISSING: Any = object()
 GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
@@ -66,7 +66,7 @@ class Place:
 
 def outside_places(module: torch.nn.Module) -> list[Place]:
     """Every variable outside the module that a call may write, each once."""
-    kinds = tuple(dict.fromkeys(type(part) for part in user_parts(module)))
+    kinds = tuple(dict.fromkeys(type(part) for part in user_submodules(module)))
     functions = [*_functions_of(kinds), *_functions_in(module)]
     found: dict[tuple[int, str], Place] = {}
     for place in (*_class_attributes(kinds), *(place for each in functions for place in _of_function(each))):

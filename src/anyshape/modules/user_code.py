@@ -34,7 +34,7 @@ from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 from anyshape.modules.search_memo import globals_of, kept_search
 
 
-def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
+def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
     """The module and its parts, as far as their forward is the user's."""
     forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
     return [part for part, forward in forwards if _is_users(_unwrapped(forward))]
@@ -43,7 +43,7 @@ def user_parts(module: torch.nn.Module) -> list[torch.nn.Module]:
 @kept_search(spaces_of=globals_of)
 def user_functions(module: torch.nn.Module) -> list[FunctionType]:
     """Every function of the user's that a call may reach, each once, as far as names show."""
-    return functions_of_classes(tuple(type(part) for part in user_parts(module)))
+    return functions_of_classes(tuple(type(part) for part in user_submodules(module)))
 
 
 def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[FunctionType]:
@@ -168,9 +168,9 @@ def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
             values += [function.__globals__.get(name) for name in code.co_names]
         values += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
         values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for part in user_parts(module):
+    for part in user_submodules(module):
         values += vars(part).values()
-    for kind in dict.fromkeys(type(part) for part in user_parts(module)):
+    for kind in dict.fromkeys(type(part) for part in user_submodules(module)):
         values += [value for name, value in vars(kind).items() if not name.startswith("__")]
     found = [*_whole(values), *_in_texts(values)]
     return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)

@@ -94,7 +94,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class RefusedPart:
+class RaisingRegion:
     """A part of the domain in which the module raises: the condition of a capture that ended there, and its sizes."""
 
     condition: Condition
@@ -106,7 +106,7 @@ class Captured:
     """Regions that together cover the domain, the rung that found them, and the outputs of the module.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
-    `refused` are parts of the domain in which the module raises. `leaves_unseen` is true where the user's code goes
+    `refused` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code goes
     another way at some sizes, and that way was not captured: it may have further conditions.
     """
 
@@ -114,8 +114,8 @@ class Captured:
     regions: tuple[Region, ...]
     outputs: tuple[OutputTensor, ...]
     decisions: tuple[Source, ...] = ()
-    refused: tuple[RefusedPart, ...] = ()
-    leaves_unseen: bool = False
+    refused: tuple[RaisingRegion, ...] = ()
+    has_uncaptured_branch: bool = False
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -142,16 +142,16 @@ class Captured:
         return is_whole and all(guard.status == "proved" for guard in self.guards)
 
     @property
-    def is_seen_whole(self) -> bool:
+    def has_no_hidden_branch(self) -> bool:
         """Whether sizes were symbolic in the capture, and every condition is proved, or fails at few sizes, which are compared.
 
         Such a capture has no size that only a trace shows: it is promised on all of its domain. Beyond a condition that fails
         at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows. Where the
         condition is a line of the user's, the other side was captured as well.
         """
-        is_known = all(guard.status == "proved" or is_seen_beyond(guard) for guard in self.guards)
+        is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
-        return self.is_proved or (is_whole and not self.leaves_unseen and not self.refused)
+        return self.is_proved or (is_whole and not self.has_uncaptured_branch and not self.refused)
 
     @property
     def has_texts(self) -> bool:
@@ -169,7 +169,7 @@ class Captured:
         return self.strategy == SYMBOLIC
 
 
-def is_seen_beyond(guard: Guard) -> bool:
+def hides_no_branch(guard: Guard) -> bool:
     """Whether all that matters is known where a guard fails: a branch of the user's, or so few sizes that all are compared."""
     is_branch = guard.by_user and guard.source is not None
     return guard.condition is not None and (is_branch or guard.fails_small or _fails_at_few(guard.condition))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.domain import Sizes, format_sizes
 from anyshape.findings import Finding, Reason, Severity, Source
-from anyshape.records.captured import Captured, Guard, OutputTensor, RefusedPart, Region
+from anyshape.records.captured import Captured, Guard, OutputTensor, RaisingRegion, Region
 from anyshape.records.contract import Contract, Rule
 from anyshape.records.runs import Reportable, Run, SourceRepair
 from anyshape.records.verdict import FailureKind, Untried, Verdict
@@ -87,7 +87,7 @@ class Attempt:
         return self.verdict is not None and self.verdict.passed and not broken
 
     @property
-    def refused_parts(self) -> tuple[RefusedPart, ...]:
+    def raising_regions(self) -> tuple[RaisingRegion, ...]:
         """Parts of the domain in which the module raises, as a capture has shown."""
         return self.captured.refused if self.captured is not None else ()
 

@@ -4,7 +4,7 @@
     Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
                                        where it is below zero, its distance from zero and `below`
     Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until the decision changes; as above
-    Refusal                       ->   a Gather out of bounds, named with the model's message
+    FailingNode                   ->   a Gather out of bounds, named with the model's message
 
 Every part is a whole model from the user's inputs on; what several of them compute is shared afterwards (`optimize`).
 """
@@ -63,13 +63,13 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class FailingNode:
     """Values at which the model itself raises: the file does so too, in these words."""
 
     message: str
 
 
-Tree = Exported | Choice | Number | Repeat | Refusal
+Tree = Exported | Choice | Number | Repeat | FailingNode
 _Side = tuple[Tree, Mapping[str, ir.Value]]
 """A tree, and the values that its models read in place of their inputs."""
 
@@ -194,7 +194,9 @@ class _Composer:
         tree, scope = side
         nodes: list[ir.Node] = []
         outputs = (
-            self._refuse(tree, truth, is_yes, nodes) if isinstance(tree, Refusal) else self.write(tree, scope, nodes)
+            self._refuse(tree, truth, is_yes, nodes)
+            if isinstance(tree, FailingNode)
+            else self.write(tree, scope, nodes)
         )
         return ir.Graph((), outputs, nodes=nodes, name=self._label())
 
@@ -225,7 +227,7 @@ class _Composer:
         vector.type, vector.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
         return vector
 
-    def _refuse(self, refusal: Refusal, truth: ir.Value, is_yes: bool, nodes: list[ir.Node]) -> list[ir.Value]:
+    def _refuse(self, refusal: FailingNode, truth: ir.Value, is_yes: bool, nodes: list[ir.Node]) -> list[ir.Value]:
         """Nodes that fail where they run. They read the truth, so that no optimizer runs them when the file is loaded."""
         one = self._add(
             nodes, "Reshape", [self._add(nodes, "Cast", [truth], {"to": ir.DataType.INT64}), self._constant([1])]

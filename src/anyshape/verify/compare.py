@@ -21,7 +21,7 @@ _ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
 
 
 @dataclass(frozen=True)
-class OutputRule:
+class OutputTolerance:
     """How one output is compared. `any_float`: a Python float, which a file may hold as float32 or as float64.
 
     `rounding` is the epsilon of the narrowest precision on the way to it, where that is not its own.
@@ -42,16 +42,16 @@ class Comparison:
 
 
 def compare_outputs(
-    expected: Sequence[Array], actual: Sequence[Array], rules: Sequence[OutputRule]
+    expected: Sequence[Array], actual: Sequence[Array], tolerances: Sequence[OutputTolerance]
 ) -> Difference | None:
     """Why the answers differ, or None if they do not."""
-    return compare_in_full(expected, actual, rules).difference
+    return compare_in_full(expected, actual, tolerances).difference
 
 
 def compare_in_full(
     expected: Sequence[Array],
     actual: Sequence[Array],
-    rules: Sequence[OutputRule],
+    tolerances: Sequence[OutputTolerance],
     sensitivities: Sequence[Array] | None = None,
 ) -> Comparison:
     """The same, with the errors of those outputs that are equal within their tolerance as well.
@@ -63,8 +63,8 @@ def compare_in_full(
         return Comparison(what, tuple(math.inf for _ in expected))
     slacks = [None] * len(expected) if sensitivities is None else sensitivities
     results = [
-        compare_arrays(one, other, rule, slack)
-        for one, other, rule, slack in zip(expected, actual, rules, slacks, strict=True)
+        compare_arrays(one, other, allowed, slack)
+        for one, other, allowed, slack in zip(expected, actual, tolerances, slacks, strict=True)
     ]
     differences = [difference for difference, _ in results if difference is not None]
     heaviest = min(differences, key=lambda found: (_ORDER[found.mismatch], -found.excess), default=None)
@@ -72,24 +72,24 @@ def compare_in_full(
 
 
 def compare_arrays(
-    expected: Array, actual: Array, rule: OutputRule, sensitivity: Array | None = None
+    expected: Array, actual: Array, allowed: OutputTolerance, sensitivity: Array | None = None
 ) -> tuple[Difference | None, float]:
     """The difference between two arrays, or None; and the worst error as a multiple of the tolerance."""
     if expected.shape != actual.shape:  # first: numpy would broadcast and hide it
-        return Difference(Mismatch.SHAPE, rule.name, tuple(expected.shape), tuple(actual.shape)), math.inf
-    if expected.dtype != actual.dtype and not _is_any_float(expected, actual, rule):
-        return Difference(Mismatch.DTYPE, rule.name, dtype_name(expected), dtype_name(actual)), math.inf
+        return Difference(Mismatch.SHAPE, allowed.name, tuple(expected.shape), tuple(actual.shape)), math.inf
+    if expected.dtype != actual.dtype and not _is_any_float(expected, actual, allowed):
+        return Difference(Mismatch.DTYPE, allowed.name, dtype_name(expected), dtype_name(actual)), math.inf
     if expected.size == 0:
         return None, 0.0
     if not is_float(expected):
-        return _compare_exactly(expected, actual, rule, sensitivity)
+        return _compare_exactly(expected, actual, allowed, sensitivity)
     if np.array_equal(expected, actual):  # no NaN on either side: nothing is left to measure
         return None, 0.0
-    eps = max(rule.rounding, _SINGLE if rule.any_float else epsilon(expected))
-    limit = rule.tolerance.limit(widen(expected), eps)
+    eps = max(allowed.rounding, _SINGLE if allowed.any_float else epsilon(expected))
+    limit = allowed.tolerance.limit(widen(expected), eps)
     if sensitivity is not None:
         limit = limit + FACTOR * sensitivity
-    return _compare_floats(widen(expected), widen(actual), rule, limit)
+    return _compare_floats(widen(expected), widen(actual), allowed, limit)
 
 
 def is_float(array: Array) -> bool:
@@ -121,29 +121,31 @@ def _count(number: int) -> str:
     return f"{number} output" + ("" if number == 1 else "s")
 
 
-def _is_any_float(expected: Array, actual: Array, rule: OutputRule) -> bool:
-    return rule.any_float and expected.dtype.kind == "f" and actual.dtype in (np.float32, np.float64)
+def _is_any_float(expected: Array, actual: Array, allowed: OutputTolerance) -> bool:
+    return allowed.any_float and expected.dtype.kind == "f" and actual.dtype in (np.float32, np.float64)
 
 
 def _compare_exactly(
-    expected: Array, actual: Array, rule: OutputRule, sensitivity: Array | None
+    expected: Array, actual: Array, allowed: OutputTolerance, sensitivity: Array | None
 ) -> tuple[Difference | None, float]:
     unequal = expected != actual  # never a subtraction: unsigned numbers wrap around
     if sensitivity is not None:
         unequal = unequal & (sensitivity == 0)
     if not unequal.any():
         return None, 0.0
-    return _difference(Mismatch.VALUE, rule, expected, actual, unequal, None), math.inf
+    return _difference(Mismatch.VALUE, allowed, expected, actual, unequal, None), math.inf
 
 
-def _compare_floats(expected: Array, actual: Array, rule: OutputRule, limit: Array) -> tuple[Difference | None, float]:
+def _compare_floats(
+    expected: Array, actual: Array, allowed: OutputTolerance, limit: Array
+) -> tuple[Difference | None, float]:
     for mismatch, places in (
         (Mismatch.NAN, _nan_places),
         (Mismatch.INFINITY, _infinity_places),
     ):
         unequal = places(expected) != places(actual)
         if unequal.any():
-            return _difference(mismatch, rule, expected, actual, unequal, None), math.inf
+            return _difference(mismatch, allowed, expected, actual, unequal, None), math.inf
     finite = np.isfinite(expected)
     error = np.abs(np.subtract(actual, expected, where=finite, out=np.zeros_like(expected)))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,7 +153,7 @@ def _compare_floats(expected: Array, actual: Array, rule: OutputRule, limit: Arr
     worst = float(excess.max())
     if worst <= 1.0:
         return None, worst
-    return _difference(Mismatch.VALUE, rule, expected, actual, excess > 1.0, excess), worst
+    return _difference(Mismatch.VALUE, allowed, expected, actual, excess > 1.0, excess), worst
 
 
 def without_numbers_apart(one: Array, other: Array) -> tuple[Array, Array]:
@@ -198,14 +200,14 @@ def _infinity_places(array: Array) -> Array:
 
 
 def _difference(
-    mismatch: Mismatch, rule: OutputRule, expected: Array, actual: Array, unequal: Array, excess: Array | None
+    mismatch: Mismatch, allowed: OutputTolerance, expected: Array, actual: Array, unequal: Array, excess: Array | None
 ) -> Difference:
     """At the worst element, which is the first one where no measure decides which is worst."""
     flat = int(np.argmax(unequal if excess is None else excess))
     index = tuple(int(axis) for axis in np.unravel_index(flat, expected.shape))
     return Difference(
         mismatch,
-        rule.name,
+        allowed.name,
         _plain(expected[index]),
         _plain(actual[index]),
         index,

@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from anyshape.intercept.patching import patched
 from anyshape.runtime.child_messages import Array, RunError, RuntimeRejected
 from anyshape.runtime.client import ChildRunner
-from anyshape.verify.compare import OutputRule, epsilon, widen
+from anyshape.verify.compare import OutputTolerance, epsilon, widen
 from anyshape.verify.request import file_bytes, graphs_of
 from anyshape.verify.tolerance import FACTOR
 
@@ -178,22 +178,22 @@ def rounding_of_file(
     expected: Sequence[Array],
     actual: Sequence[Array],
     doubles: tuple[Sequence[Array], Sequence[Array]],
-    rules: Sequence[OutputRule],
+    tolerances: Sequence[OutputTolerance],
 ) -> list[Array]:
     """How far the file's rounding alone moves each element; `doubles` are the module's and the file's answers.
 
     Zeros for an output that is not of single precision, and for one of which the two answers in doubles differ anywhere.
     """
-    outputs = zip(expected, actual, *doubles, rules, strict=True)
+    outputs = zip(expected, actual, *doubles, tolerances, strict=True)
     return [_rounding(*each) for each in outputs]
 
 
-def _rounding(expected: Array, actual: Array, exact: Array, float64_copy: Array, rule: OutputRule) -> Array:
+def _rounding(expected: Array, actual: Array, exact: Array, float64_copy: Array, allowed: OutputTolerance) -> Array:
     nothing = np.zeros(expected.shape)
     arrays = (expected, actual, exact, float64_copy)
     if expected.dtype != np.float32 or any(each.shape != expected.shape or each.dtype.kind != "f" for each in arrays):
         return nothing
-    limit = rule.tolerance.limit(widen(expected), epsilon(expected))
+    limit = allowed.tolerance.limit(widen(expected), epsilon(expected))
     if not np.isfinite(exact).all() or not (np.abs(exact - widen(float64_copy)) <= limit / FACTOR).all():
         return nothing
     distance = np.abs(widen(actual) - widen(expected))

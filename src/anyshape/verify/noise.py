@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.compare import OutputRule, epsilon, is_float, widen
+from anyshape.verify.compare import OutputTolerance, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
 from anyshape.verify.tensors import as_float64, map_tensors, total_elements
@@ -41,13 +41,13 @@ class NoiseFloor:
     how: str = "assumed from the dtype"
     roundings: tuple[float, ...] = ()
 
-    def rules(self, names: Sequence[str], answer: Answer, elements: int) -> tuple[OutputRule, ...]:
+    def tolerances(self, names: Sequence[str], answer: Answer, elements: int) -> tuple[OutputTolerance, ...]:
         """How to compare an answer to inputs of that many elements."""
         growth = math.sqrt(max(1.0, elements / self.elements)) if self.elements else 1.0
         measured = self.noise if len(self.noise) == len(answer.arrays) else (None,) * len(answer.arrays)
         roundings = self.roundings if len(self.roundings) == len(answer.arrays) else (0.0,) * len(answer.arrays)
         return tuple(
-            OutputRule(name, Tolerance(None if noise is None else noise * growth), any_float, rounding)
+            OutputTolerance(name, Tolerance(None if noise is None else noise * growth), any_float, rounding)
             for name, noise, any_float, rounding in zip(names, measured, answer.python_floats, roundings, strict=True)
         )
 

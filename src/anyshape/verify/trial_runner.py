@@ -17,7 +17,7 @@ from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch
 from anyshape.runtime.child_messages import Array, ChildDied, Death, RunError
 from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.verify.choice_effects import find_sensitivities
-from anyshape.verify.compare import OutputRule, compare_in_full, finite_in_both, kind_of, without_numbers_apart
+from anyshape.verify.compare import OutputTolerance, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
@@ -162,22 +162,22 @@ class TrialRunner:
         return SetAside("the module answers without finite numbers")
 
     def _judge(self, trial: Trial, given: _Given, actual: list[Array]) -> Outcome:
-        rules = self._rules(given.answer, given.inputs)
+        tolerances = self._tolerances(given.answer, given.inputs)
         expected = given.answer.arrays
-        found = compare_in_full(expected, actual, rules)
+        found = compare_in_full(expected, actual, tolerances)
         sensitivities: Sequence[Array] = [np.zeros(array.shape) for array in expected]
         if _is_of_values(found.difference):
             for sensitivities in self._sensitivities(trial, given, actual):
-                found = compare_in_full(expected, actual, rules, sensitivities)
+                found = compare_in_full(expected, actual, tolerances, sensitivities)
                 if found.difference is None:  # more answers of the module would only allow more
                     break
         rounded: tuple[float, ...] = ()
         if _is_of_values(found.difference) and max(found.excess) < SLIGHT:
             rounded = found.excess
-            sensitivities = self._with_rounding(given, actual, rules, sensitivities)
-            found = compare_in_full(expected, actual, rules, sensitivities)
+            sensitivities = self._with_rounding(given, actual, tolerances, sensitivities)
+            found = compare_in_full(expected, actual, tolerances, sensitivities)
         if found.difference is None:
-            return Equal(found.excess, tuple(rule.tolerance.allowed for rule in rules), rounded)
+            return Equal(found.excess, tuple(each.tolerance.allowed for each in tolerances), rounded)
         if why := self._why_no_evidence(trial, given, actual, found.difference):
             return SetAside(why)
         return _failure(trial, FailureKind.DIFFERS, found.difference)
@@ -185,27 +185,29 @@ class TrialRunner:
     def _why_no_evidence(self, trial: Trial, given: _Given, actual: list[Array], difference: Difference) -> str:
         """Why the module itself leaves open what differs; empty where it does not."""
         if _is_of_values(difference) and self._has_choices:
-            rules = self._rules(given.answer, given.inputs)
+            tolerances = self._tolerances(given.answer, given.inputs)
             for other in other_orders(self.request.reference, given.inputs):
-                if compare_in_full(other.arrays, actual, rules).difference is None:
+                if compare_in_full(other.arrays, actual, tolerances).difference is None:
                     return FREE_ORDER
         is_of_numbers = difference.mismatch in (Mismatch.NAN, Mismatch.INFINITY)
         if trial.edge is None or not is_of_numbers or self.yardstick is None:
             return ""
-        rules = self._rules(given.answer, given.inputs)
+        tolerances = self._tolerances(given.answer, given.inputs)
         both = [without_numbers_apart(*each) for each in zip(given.answer.arrays, actual, strict=True)]
-        if compare_in_full([one for one, _ in both], [other for _, other in both], rules).difference is None:
+        if compare_in_full([one for one, _ in both], [other for _, other in both], tolerances).difference is None:
             return "neither the module nor the file answers with finite numbers"
         is_unsure = self.yardstick.loses_numbers(given.inputs, given.answer, self.request.options.seed)
         return "whether the module answers with finite numbers is a matter of rounding" if is_unsure else ""
 
-    def _rules(self, answer: Answer, inputs: CallInputs) -> tuple[OutputRule, ...]:
+    def _tolerances(self, answer: Answer, inputs: CallInputs) -> tuple[OutputTolerance, ...]:
         options = self.request.options
         names = _names(self.request.output_names, answer)
         if self.yardstick is not None:
-            return self.floor.rules(names, answer, total_elements(inputs))
+            return self.floor.tolerances(names, answer, total_elements(inputs))
         tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
-        return tuple(OutputRule(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True))
+        return tuple(
+            OutputTolerance(name, tolerance, free) for name, free in zip(names, answer.python_floats, strict=True)
+        )
 
     def _sensitivities(self, trial: Trial, given: _Given, actual: list[Array]) -> Iterator[Sequence[Array]]:
         """The module's own sensitivity on these inputs, larger with each answer of the module."""
@@ -237,7 +239,7 @@ class TrialRunner:
             yield noise_of_ordinary(usual, sensitivities) if isinstance(usual, Answer) else sensitivities
 
     def _with_rounding(
-        self, given: _Given, actual: list[Array], rules: Sequence[OutputRule], sensitivities: Sequence[Array]
+        self, given: _Given, actual: list[Array], tolerances: Sequence[OutputTolerance], sensitivities: Sequence[Array]
     ) -> Sequence[Array]:
         """The sensitivities, raised to what the file's own rounding makes."""
         copy = self.float64_copy
@@ -249,7 +251,7 @@ class TrialRunner:
         doubles = copy.run(self.request.feeds(given.inputs), self._limit(given.answer))
         if doubles is None or not len(exact.arrays) == len(doubles) == len(actual):
             return sensitivities
-        rounding = rounding_of_file(given.answer.arrays, actual, (exact.arrays, doubles), rules)
+        rounding = rounding_of_file(given.answer.arrays, actual, (exact.arrays, doubles), tolerances)
         return [np.maximum(one, other) for one, other in zip(sensitivities, rounding, strict=True)]
 
     def _limit(self, answer: Answer) -> float:

@@ -54,7 +54,7 @@ class Explained:
 
 
 def explain(template: Template) -> Explained:
-    """All arguments of all places. Raises CaptureRefused with the line of the first that nothing explains."""
+    """All arguments of all places. Raises NotCaptured with the line of the first that nothing explains."""
     counters = [
         name for item in walk(template.items) if isinstance(item, Repeated) for name in (item.counter, item.power)
     ]

@@ -19,7 +19,7 @@ from torch.export import ExportedProgram
 from torch.fx import Graph, Interpreter, Node, traceback
 
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
-from anyshape.capture.generalized.learn import Answers, Learner, Lesson, Plan, accidents
+from anyshape.capture.generalized.learn import Answers, LearnedProgram, Learner, Plan, accidents
 from anyshape.capture.generalized.not_learned import dim_unreadable
 from anyshape.capture.generalized.path_splits import Paths, split_by_paths
 from anyshape.capture.generalized.record import Recorder, TraceKey, open_values
@@ -60,7 +60,7 @@ def declared_sizes(declared: Declared) -> list[tuple[Expr | None, ...]]:
 Decompose = Callable[[ExportedProgram], ExportedProgram]
 
 
-class Learned(torch.nn.Module):
+class LearnedModule(torch.nn.Module):
     """A module whose forward is a graph; `module` is the user's, `made` holds constants that the graph mentions."""
 
     def __init__(self, graph: Graph, module: torch.nn.Module | None, constants: Mapping[str, torch.Tensor]) -> None:
@@ -78,7 +78,7 @@ class Learned(torch.nn.Module):
 
 
 def export_graph(
-    learned: Learned, inputs: Sequence[Any], dynamic: Sequence[Any], decompose: Decompose
+    learned: LearnedModule, inputs: Sequence[Any], dynamic: Sequence[Any], decompose: Decompose
 ) -> tuple[ExportedProgram, ExportedProgram]:
     """The program as captured and as decomposed. Raises what torch.export raises."""
     with symbolic_sizes(), user_lines(), torch.no_grad():
@@ -103,9 +103,11 @@ _EXPORTS = 3
 class MainFrame(Frame):
     """The frame of the whole program: its inputs are the open leaves."""
 
-    def __init__(self, module: torch.nn.Module, lesson: Lesson, declared: Declared, emit_loop: EmitLoop | None) -> None:
+    def __init__(
+        self, module: torch.nn.Module, learned_program: LearnedProgram, declared: Declared, emit_loop: EmitLoop | None
+    ) -> None:
         self._module = module
-        super().__init__(lesson.explained, declared.domain, (), emit_loop)
+        super().__init__(learned_program.explained, declared.domain, (), emit_loop)
         self._inputs = [
             self.scope.graph.placeholder(f"leaf_{position}") for position, _ in enumerate(declared.open_leaves)
         ]
@@ -166,16 +168,16 @@ def build_captured(
     strategy: str,
     module: torch.nn.Module,
     declared: Declared,
-    lesson: Lesson,
+    learned_program: LearnedProgram,
     decompose: Decompose,
     emitter: Emitter | None = None,
 ) -> Captured:
     """The program exported at the sizes of a trace, decomposed, with its guards."""
-    template = lesson.explained.template
-    frame = MainFrame(module, lesson, declared, emitter.emit if emitter is not None else None)
+    template = learned_program.explained.template
+    frame = MainFrame(module, learned_program, declared, emitter.emit if emitter is not None else None)
     with kept(module):
         frame.emit(template.items)
-    learned = Learned(frame.scope.graph, module, frame.constants)
+    learned = LearnedModule(frame.scope.graph, module, frame.constants)
     found: list[Region] = []
     for sizes in _examples(declared, [trace.sizes for trace in template.traces]):
         if found and not _may_differ(found[-1], sizes):
@@ -192,7 +194,7 @@ def build_captured(
     region = min(found, key=lambda region: len(_refuted(region)))
     inside = tuple(emitter.guards) if emitter is not None else ()
     loops = emitter.loops_of(frame) if emitter is not None else {}
-    region = replace(region, guards=(*region.guards, *inside, note_of(lesson)), loops=dict(loops))
+    region = replace(region, guards=(*region.guards, *inside, note_of(learned_program)), loops=dict(loops))
     return Captured(strategy, (region,), outputs)
 
 
@@ -231,9 +233,9 @@ def _specialty(declared: Declared, sizes: Mapping[str, int]) -> tuple[int, int]:
     return 10 * accidents(declared, sizes) + divisors, sum(sizes.values())
 
 
-def note_of(lesson: Lesson) -> Guard:
+def note_of(learned_program: LearnedProgram) -> Guard:
     """What the program rests on beside its guards: rules that were fitted, not proved."""
-    text = f"fitted from {lesson.traces} traces, predicted {lesson.predicted} unseen ones"
+    text = f"fitted from {learned_program.traces} traces, predicted {learned_program.predicted} unseen ones"
     return Guard(None, text, None, False, "unknown")
 
 
@@ -250,7 +252,7 @@ def capture_generalized(
     traces: dict[TraceKey, Trace] | None = None,
     find_paths: Callable[[], Paths] = dict,
 ) -> Captured:
-    """Programs for the whole domain, learned from traces. Raises CaptureRefused with the line that no rule explains.
+    """Programs for the whole domain, learned from traces. Raises NotCaptured with the line that no rule explains.
 
     `answers`: whether the module answers at given sizes in eager mode. Where the module does other things at other
     sizes there are several regions, each with its condition. `suspects` are sizes at which it may, `find_paths` its known ways.
@@ -259,8 +261,8 @@ def capture_generalized(
     plan = Plan(lay_over=_flat, also=suspects[:_MOST_SUSPECTS])
 
     def capture(declared: Declared) -> Captured:
-        lesson = Learner(recorder, declared, answers, plan).learn()
-        return build_captured("generalized", recorder.module, declared, lesson, decompose)
+        learned_program = Learner(recorder, declared, answers, plan).learn()
+        return build_captured("generalized", recorder.module, declared, learned_program, decompose)
 
     def find_side(declared: Declared) -> Condition | None:
         by_paths = split_by_paths(find_paths(), declared.domain, declared.example_sizes)

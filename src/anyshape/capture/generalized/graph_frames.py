@@ -220,7 +220,7 @@ class Frame:
 
 
 def shape_of(explained: Explained, seen: Sequence[tuple[Any, tuple[int, ...]]]) -> tuple[Expr, ...]:
-    """A shape seen at many points, as expressions. Raises CaptureRefused where an axis follows no rule."""
+    """A shape seen at many points, as expressions. Raises NotCaptured where an axis follows no rule."""
     from anyshape.capture.generalized.not_learned import number_without_rule
 
     found = []

@@ -14,7 +14,7 @@ from anyshape.capture.generalized.asked import ValueAsked
 from anyshape.capture.generalized.explained_arguments import Explained, explain
 from anyshape.capture.generalized.fit_forms import roundings
 from anyshape.capture.generalized.not_learned import (
-    CaptureRefused,
+    NotCaptured,
     not_predicted,
     not_traceable,
     traces_differ,
@@ -193,7 +193,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LearnedProgram:
     """What was learned, from how many traces, and how many further ones it predicted."""
 
     explained: Explained
@@ -210,14 +210,14 @@ class Learner:
         self._answers = answers
         self._plan = plan
 
-    def learn(self) -> Lesson:
-        """Rules that held on unseen traces. Raises CaptureRefused."""
+    def learn(self) -> LearnedProgram:
+        """Rules that held on unseen traces. Raises NotCaptured."""
         plan, began = self._plan, time.thread_time()
         traces = [self._trace(sizes) for sizes in self._first_sizes()]
         for turn in range(_ROUNDS):
             try:
                 explained = explain(self._laid(traces))
-            except CaptureRefused as refusal:
+            except NotCaptured as refusal:
                 has_no_rule = refusal.finding.reason is Reason.NUMBER_WITHOUT_RULE
                 more = self._more_traces(traces) if has_no_rule and turn < _MORE_TRACES else []
                 if not more:
@@ -238,10 +238,10 @@ class Learner:
             sizes += [each for each in self._suspects() if each not in sizes and each not in known]
             fresh = [self._trace(each) for each in sizes]
             if not fresh:
-                return Lesson(explained, len(traces), 0)
+                return LearnedProgram(explained, len(traces), 0)
             again = explain(self._laid([*traces, *fresh]))
             if again.rules() == rules:
-                return Lesson(again, len(traces), len(fresh))
+                return LearnedProgram(again, len(traces), len(fresh))
             traces += fresh
             if turn + 1 >= _FEWEST_ROUNDS and time.thread_time() - began > plan.seconds:
                 break

@@ -11,7 +11,7 @@ from anyshape.findings import Finding, PromiseBroken, Reason, Source
 from anyshape.modules.user_code import source_of_error, source_of_stack_text
 
 
-class CaptureRefused(PromiseBroken):
+class NotCaptured(PromiseBroken):
     """A rung that learns from traces cannot answer for this module. `seen` is the number that has no rule, by sizes."""
 
     seen: Sequence[tuple[Sizes, Any]] = ()
@@ -36,9 +36,9 @@ def at(sizes: Sizes) -> str:
     return format_sizes(sizes)
 
 
-def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRefused:
+def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> NotCaptured:
     shown = "; ".join(f"{value:g} at {at(point)}" for point, value in seen[:4])
-    refused = CaptureRefused(
+    refused = NotCaptured(
         Finding(
             code="AS120",
             name="number-without-rule",
@@ -53,8 +53,8 @@ def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> CaptureRef
     return refused
 
 
-def value_asked(source: Source | None, asked: str) -> CaptureRefused:
-    return CaptureRefused(
+def value_asked(source: Source | None, asked: str) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS121",
             name="value-asked",
@@ -67,9 +67,9 @@ def value_asked(source: Source | None, asked: str) -> CaptureRefused:
     )
 
 
-def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others: Sizes) -> CaptureRefused:
+def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others: Sizes) -> NotCaptured:
     step = second or first
-    return CaptureRefused(
+    return NotCaptured(
         Finding(
             code="AS122",
             name="path-depends-on-size",
@@ -83,8 +83,8 @@ def traces_differ(first: Step | None, second: Step | None, sizes: Sizes, others:
     )
 
 
-def constant_without_rule(step: Step | None) -> CaptureRefused:
-    return CaptureRefused(
+def constant_without_rule(step: Step | None) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS123",
             name="constant-without-rule",
@@ -96,9 +96,9 @@ def constant_without_rule(step: Step | None) -> CaptureRefused:
     )
 
 
-def not_traceable(error: BaseException, sizes: Sizes) -> CaptureRefused:
+def not_traceable(error: BaseException, sizes: Sizes) -> NotCaptured:
     first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return CaptureRefused(
+    return NotCaptured(
         Finding(
             code="AS124",
             name="not-traceable",
@@ -111,8 +111,8 @@ def not_traceable(error: BaseException, sizes: Sizes) -> CaptureRefused:
     )
 
 
-def not_predicted(step: Step | None, rounds: int) -> CaptureRefused:
-    return CaptureRefused(
+def not_predicted(step: Step | None, rounds: int) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS125",
             name="rule-not-found",
@@ -124,8 +124,8 @@ def not_predicted(step: Step | None, rounds: int) -> CaptureRefused:
     )
 
 
-def dim_unreadable(name: str) -> CaptureRefused:
-    return CaptureRefused(
+def dim_unreadable(name: str) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS126",
             name="dim-unreadable",
@@ -136,8 +136,8 @@ def dim_unreadable(name: str) -> CaptureRefused:
     )
 
 
-def edge_without_rule(step: Step) -> CaptureRefused:
-    return CaptureRefused(
+def edge_without_rule(step: Step) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS127",
             name="argument-without-rule",
@@ -149,8 +149,8 @@ def edge_without_rule(step: Step) -> CaptureRefused:
     )
 
 
-def number_only(step: Step, formula: str) -> CaptureRefused:
-    return CaptureRefused(
+def number_only(step: Step, formula: str) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS128",
             name="number-only",
@@ -162,8 +162,8 @@ def number_only(step: Step, formula: str) -> CaptureRefused:
     )
 
 
-def write_in_loop(step: Step) -> CaptureRefused:
-    return CaptureRefused(
+def write_in_loop(step: Step) -> NotCaptured:
+    return NotCaptured(
         Finding(
             code="AS129",
             name="write-in-loop",

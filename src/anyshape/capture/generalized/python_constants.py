@@ -29,7 +29,7 @@ Sample = tuple[Mapping[str, int], Any]
 
 
 def build_constant(frame: Frame, made: ConstantOperand) -> Node:
-    """The node of a constant. Raises CaptureRefused where it changes by no known rule."""
+    """The node of a constant. Raises NotCaptured where it changes by no known rule."""
     tensors = [constant.tensor for _, constant in made.sightings]
     if all(_equal(tensors[0], tensor) for tensor in tensors[1:]):
         return frame.constant(f"constant_{made.key}", tensors[0])

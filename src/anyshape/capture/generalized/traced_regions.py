@@ -16,7 +16,7 @@ from typing import Any
 
 from anyshape.capture.generalized.fit_reals import find_break
 from anyshape.capture.generalized.learn import Answers, first_sizes, telling_sizes
-from anyshape.capture.generalized.not_learned import CaptureRefused
+from anyshape.capture.generalized.not_learned import NotCaptured
 from anyshape.capture.generalized.record import Recorder
 from anyshape.domain import (
     Compare,
@@ -210,7 +210,7 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
     """Call `capture`; if it refuses, split the domain by the condition of `find_side`, `depth` times at most."""
     try:
         return capture(declared)
-    except CaptureRefused as refusal:
+    except NotCaptured as refusal:
         side = _side(refusal, declared, find_side) if depth else None
         if side is None:
             raise
@@ -228,7 +228,7 @@ def capture_both(declared: Declared, side: Condition, inside: Capture, outside: 
     return _join(first, second) if len(first.outputs) == len(second.outputs) else None
 
 
-def _side(refusal: CaptureRefused, declared: Declared, find_side: FindSide) -> Condition | None:
+def _side(refusal: NotCaptured, declared: Declared, find_side: FindSide) -> Condition | None:
     """Where to cut: where the traces begin to differ, or where a number without a rule jumps."""
     if refusal.finding.reason is Reason.PATH_DEPENDS_ON_SIZES:
         return find_side(declared)

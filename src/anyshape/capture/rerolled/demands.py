@@ -207,7 +207,7 @@ def _elements(operand: Any) -> Iterator[Element]:
 
 
 def fitted_shape(explained: Explained, observed: Observed, skip: int | None = None) -> tuple[Any, ...]:
-    """An observed shape as expressions, None for the skipped axis. Raises CaptureRefused where one follows no rule."""
+    """An observed shape as expressions, None for the skipped axis. Raises NotCaptured where one follows no rule."""
     sizes: list[Expr | None] = []
     for axis in range(len(observed.shapes[0][1])):
         if axis == skip:
@@ -222,7 +222,7 @@ def fitted_shape(explained: Explained, observed: Observed, skip: int | None = No
 
 
 def demanded_shape(explained: Explained, demand: Demand, loop: Repeated) -> tuple[Expr, ...]:
-    """The shape of one repetition's share. Raises CaptureRefused where repetitions differ in it."""
+    """The shape of one repetition's share. Raises NotCaptured where repetitions differ in it."""
     if isinstance(demand, One):
         shape = fitted_shape(explained, observe(explained.template, demand.inner))
     else:

@@ -15,7 +15,7 @@ from torch.export import Dim as TorchDim
 from torch.fx import Node
 
 from anyshape.capture.generalized.explained_arguments import Explained, Run, gather
-from anyshape.capture.generalized.generalized_rung import Decompose, Learned, export_graph, symbols_of
+from anyshape.capture.generalized.generalized_rung import Decompose, LearnedModule, export_graph, symbols_of
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Carried, Collected, Final, Operand, Place, Repeated, Seen, Slot, walk
@@ -179,7 +179,7 @@ class LoopEmitter:
     def _exported(self, body: BodyFrame, slots: Sequence[Slot], grown: Sequence[Demand]) -> Loop:
         seen = _example(body.loop)
         described = [self._describe(each, seen) for each in body.inputs]
-        learned = Learned(body.scope.graph, None, {})
+        learned = LearnedModule(body.scope.graph, None, {})
         inputs = [value for value, _ in described]
         dynamic = [
             TorchDim.AUTO

@@ -82,7 +82,7 @@ def check_growth(
     answers: Callable[[Mapping[str, int]], bool],
     strides: Strides = NO_STRIDES,
 ) -> None:
-    """Raise CaptureRefused where small traces show a loop, before there are long ones: no program without loops is right.
+    """Raise NotCaptured where small traces show a loop, before there are long ones: no program without loops is right.
 
     `strides` are those of loops that were found already.
     """

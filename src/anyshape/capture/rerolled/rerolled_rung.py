@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from anyshape.capture.generalized.generalized_rung import Decompose, build_captured
-from anyshape.capture.generalized.learn import NO_STRIDES, Answers, Learner, Lesson, Plan, Strides
-from anyshape.capture.generalized.not_learned import CaptureRefused, write_in_loop
+from anyshape.capture.generalized.learn import NO_STRIDES, Answers, LearnedProgram, Learner, Plan, Strides
+from anyshape.capture.generalized.not_learned import NotCaptured, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.template import Repeated, Template, lay_over
 from anyshape.capture.generalized.trace import Trace
@@ -106,7 +106,7 @@ def capture_rerolled(
     traces: dict[TraceKey, Trace] | None = None,
     strides: Strides = NO_STRIDES,
 ) -> Captured:
-    """Programs with loops for the whole domain. Raises CaptureRefused with the line that no rule explains.
+    """Programs with loops for the whole domain. Raises NotCaptured with the line that no rule explains.
 
     `answers`: whether the module answers at given sizes in eager mode; `suspects` are sizes near numbers of the user's
     code, where a branch may switch; `strides` are those of loops that take a dim in parts.
@@ -129,15 +129,15 @@ class _Rerolling:
     strides: Strides
 
     def capture(self, declared: Declared) -> Captured:
-        lesson = self._learn(declared)
-        emitter = LoopEmitter(lesson.explained, declared.domain, self.decompose)
-        return build_captured("rerolled", self.recorder.module, declared, lesson, self.decompose, emitter)
+        learned_program = self._learn(declared)
+        emitter = LoopEmitter(learned_program.explained, declared.domain, self.decompose)
+        return build_captured("rerolled", self.recorder.module, declared, learned_program, self.decompose, emitter)
 
     def find_side(self, declared: Declared) -> Condition | None:
         return find_side(self.recorder, declared, self.answers, self.suspects, self.strides)
 
-    def _learn(self, declared: Declared) -> Lesson:
-        refusals: list[CaptureRefused] = []
+    def _learn(self, declared: Declared) -> LearnedProgram:
+        refusals: list[NotCaptured] = []
         for largest, powers in _ATTEMPTS:
             plan = Plan(
                 lay_over=_rolling(declared, powers),
@@ -150,7 +150,7 @@ class _Rerolling:
             )
             try:
                 return Learner(self.recorder, declared, self.answers, plan).learn()
-            except CaptureRefused as refusal:
+            except NotCaptured as refusal:
                 refusals.append(refusal)
                 if refusal.finding.reason is Reason.VALUES_DECIDE or self._is_long(declared, largest):
                     break

@@ -15,7 +15,7 @@ import numpy as np
 
 from anyshape.records.verdict import Fault
 from anyshape.runtime.child_messages import Array, dtype_of_ort_type
-from anyshape.verify.compare import OutputRule, compare_outputs
+from anyshape.verify.compare import OutputTolerance, compare_outputs
 from anyshape.verify.locate.module_values import KnownValues, is_one_number, union
 from anyshape.verify.locate.opened import LOOPS, FileNode
 from anyshape.verify.locate.size_facts import Roles, Told
@@ -40,7 +40,7 @@ def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownV
         return Fault.UNKNOWN
     except Exception:
         return Fault.UNKNOWN if actual else Fault.FILE
-    if actual and compare_outputs(expected, actual, [OutputRule(name) for name in gives]) is None:
+    if actual and compare_outputs(expected, actual, [OutputTolerance(name) for name in gives]) is None:
         return Fault.FILE
     return Fault.RUNTIME if all(known.find(array) is not None for array in expected) else Fault.UNKNOWN
 

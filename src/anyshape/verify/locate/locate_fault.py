@@ -165,7 +165,7 @@ def _wrong_outputs(scene: _Scene, outputs: list[str], values: Mapping[str, Array
     return [
         name
         for name, expected, actual in pairs
-        if compare_arrays(expected, _as_in_file(expected, actual), scene.known.rule)[0] is not None
+        if compare_arrays(expected, _as_in_file(expected, actual), scene.known.tolerance)[0] is not None
     ]
 
 

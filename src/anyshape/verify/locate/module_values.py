@@ -27,7 +27,7 @@ from anyshape.findings import Source
 from anyshape.intercept.patching import without_fused_layers
 from anyshape.modules.user_code import is_users, make_source
 from anyshape.runtime.child_messages import EXTENDED, Array
-from anyshape.verify.compare import OutputRule, compare_arrays, is_float
+from anyshape.verify.compare import OutputTolerance, compare_arrays, is_float
 from anyshape.verify.reference import Answer, CallInputs, Reference
 from anyshape.verify.tensors import to_array
 from anyshape.verify.tolerance import Tolerance
@@ -40,7 +40,7 @@ class KnownValues:
 
     def __init__(self, steps: Sequence[Step], tight: bool = False) -> None:
         self.steps = steps
-        self.rule = OutputRule("", Tolerance(noise=0.0) if tight else Tolerance())
+        self.tolerance = OutputTolerance("", Tolerance(noise=0.0) if tight else Tolerance())
         self._by_count: dict[int, list[int]] = defaultdict(list)
         self._sources: list[int] = []  # of each step, all that went into it: bits of an integer
         for position, step in enumerate(steps):
@@ -74,7 +74,7 @@ class KnownValues:
     def _is_equal(self, one: Array, other: Array) -> bool:
         if is_float(one) and is_float(other):
             finer, coarser = (one, other) if _width(one) >= _width(other) else (other, one)
-            return compare_arrays(coarser, finer.astype(coarser.dtype), self.rule)[0] is None
+            return compare_arrays(coarser, finer.astype(coarser.dtype), self.tolerance)[0] is None
         return bool(np.array_equal(one.astype(np.float64), other.astype(np.float64)))
 
 
