@@ -139,7 +139,8 @@ def double_sizes_by_probes(
 
 @dataclass(frozen=True)
 class _Doubling:
-    """`has_probes` is False where a call that is stopped early raises although the module answers."""
+    """One run of `double_sizes_by_probes`. `has_probes`: False where calls that are stopped early raise although the module
+    answers."""
 
     domain: Domain
     start: Sizes
@@ -149,7 +150,7 @@ class _Doubling:
     has_probes: bool
 
     def double(self, name: str, left: int) -> dict[str, int] | None:
-        """One dim; `left` are the operations for whole calls. Gives the first point that costs more."""
+        """Double one dim; `left` are the operations for whole calls. Gives the first point that costs more."""
         last = self.start[name]
         upwards = list(points_upwards(self.domain, self.start, name))
         for place, sizes in enumerate(upwards):

@@ -3,7 +3,7 @@
     if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)
 
-Every part goes up the first three rungs and is verified by itself, against the module with these decisions fixed; the
+Every part is exported by the first three rungs and is verified by itself, against the module with these decisions fixed; the
 file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
 where it is only computed with; where torch needs an int, each part gets it as the length of a further input, and the file
 chooses the part by its sign:
@@ -231,7 +231,7 @@ class _Tree:
     def _exported(
         self, module: FixedDecisions | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
     ) -> Exported | FailingNode:
-        """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
+        """A part's own file, made by the first rungs; a FailingNode if the module raises wherever it was tried."""
         context = self.context
         self.parts += 1
         not_zero = [entry.name for entry in module.script if isinstance(entry, Below)]

@@ -26,10 +26,10 @@ _HALF = 0.5
 
 @dataclass(frozen=True)
 class Turn:
-    """What a rung works with when its turn comes.
+    """The arguments of a rung.
 
-    `captures` is shared by all rungs that capture. `try_first_rungs` tries the first rungs in another context, such as that of a
-    part of the model.
+    `captures` is shared by all rungs that capture. `try_first_rungs` tries the first rungs in another context: the rung
+    `decided` does so for each part of a model.
     """
 
     context: ExportContext
