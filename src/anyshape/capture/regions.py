@@ -36,6 +36,7 @@ from anyshape.domain import (
     dims_of,
     holds,
     negate,
+    smallest_known_point,
     smallest_point,
 )
 from anyshape.inputs import Declared
@@ -173,7 +174,7 @@ class _Parts:
         """Sizes of a further part, with no accident that the first program avoids, where the part has such sizes."""
         outside = [negate(condition) for condition in self._conditions()]
         sizes = None
-        if self._usual and _is_possible(self._declared.domain, *outside, *self._usual):
+        if self._usual and smallest_known_point(self._declared.domain, *outside, *self._usual) is not None:
             sizes = choose_trace_sizes(self._declared, answers, *outside, *self._usual)
         return sizes or choose_trace_sizes(self._declared, answers, *outside)
 
@@ -217,13 +218,6 @@ def _usual_conditions(first: Captured) -> list[Condition]:
         and guard.condition.op == "!="
         and isinstance(guard.condition.right, Number)
     ]
-
-
-def _is_possible(domain: Domain, *conditions: Condition) -> bool:
-    try:
-        return smallest_point(domain, *conditions) is not None
-    except Undecided:
-        return False
 
 
 def _outputs(captured: Captured) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, smallest_point
+from anyshape.domain import Compare, Domain, Number, Ref, Sizes, smallest_known_point
 from anyshape.explore.cost_estimates import Costing
 
 Answers = Callable[[Sizes], bool]
@@ -22,7 +22,7 @@ FARTHEST = 4096  # a dim without an upper end is tried and compared up to here
 def upper_corners(domain: Domain) -> list[dict[str, int]]:
     """For each dim with an upper end, the smallest point at which it is there."""
     found = [
-        _point(domain, Compare("==", Ref(dim.name), Number(dim.largest_up_to(dim.max) or dim.max)))
+        smallest_known_point(domain, Compare("==", Ref(dim.name), Number(dim.largest_up_to(dim.max) or dim.max)))
         for dim in domain.dims
         if dim.max is not None
     ]
@@ -90,15 +90,7 @@ def move_dim(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, in
     moved = {**sizes, name: -(-size // multiple) * multiple}
     if domain.contains(moved):
         return moved
-    return _point(domain, Compare("==", Ref(name), Number(moved[name])))
-
-
-def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
-    """A point of the domain; None where there is none, or where the solver cannot decide in time."""
-    try:
-        return smallest_point(domain, *conditions)
-    except Undecided:
-        return None
+    return smallest_known_point(domain, Compare("==", Ref(name), Number(moved[name])))
 
 
 SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"

@@ -24,7 +24,7 @@ from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side, grows_evenly
 from anyshape.capture.symbolic_sizes import Decompose
-from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, Undecided, dims_of, smallest_point
+from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, dims_of, smallest_known_point
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
@@ -85,10 +85,7 @@ def _points(declared: Declared, pin: Compare, dim: str) -> Iterator[Sizes]:
 
 
 def _smallest(declared: Declared, expr: Expr, value: int, usual: Iterable[Condition]) -> Sizes | None:
-    try:
-        return smallest_point(declared.domain, Compare("==", expr, Number(value)), *usual)
-    except Undecided:
-        return None
+    return smallest_known_point(declared.domain, Compare("==", expr, Number(value)), *usual)
 
 
 _ATTEMPTS = ((12, False), (36, True))
