@@ -5,6 +5,7 @@ Files, in the order in which data flows:
     pipeline          the stages in order; start reading here
     context           ExportContext: what every rung works with; time of stages; comparisons made by other processes
     size_census       what the user's code does at each size of a dim that it uses as a text or a key
+    calls_at_sizes    call the module at given sizes: a Refusal, or None where it answers
     module_trials     explore the module, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows that 0 is meant
