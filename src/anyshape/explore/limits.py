@@ -1,4 +1,4 @@
-"""Limits that no guard shows: sizes are tried upwards, and the place where the module begins to raise is bisected.
+"""Find limits that no guard shows: double sizes until the module raises, then bisect between that size and the last one.
 
 `Embedding(32)` over `arange(seq)` captures without a guard and ends at 32; only trying finds it. A table that is too short,
 or an `if seq > 512: raise`, is met in the first operators of a call: where calls are dear, calls that are stopped early show

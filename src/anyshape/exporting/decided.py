@@ -1,4 +1,4 @@
-"""The rung for models that decide by values: each question and each way on is exported by itself, then put together.
+"""The rung for models that decide by values: each condition, and the model on each side of it, is exported alone; then joined.
 
     if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)

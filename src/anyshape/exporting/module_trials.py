@@ -1,4 +1,4 @@
-"""Where the module answers, with values that it takes: before anything is captured.
+"""Find where the module answers, with values that it takes, before anything is captured.
 
 sizes refused -> integers that we made were illegal?       bounds of integers are learned
               -> or are smaller floats taken there?        bounds of floats are learned; else the sizes are at fault

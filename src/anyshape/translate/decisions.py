@@ -1,4 +1,4 @@
-"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number given on as a scalar.
+"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number passed on as a scalar.
 
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
     Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
