@@ -139,7 +139,7 @@ class ExportContext:
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.
 
-        A capture that may have a hidden branch is promised up to the largest compared size: nothing limits its comparisons here.
+        A capture that may have a hidden branch is promised as far as it is compared: nothing limits that here.
         """
         options = self.options.verify
         is_limited = captured.has_no_hidden_branch or options.most_sizes is not None
