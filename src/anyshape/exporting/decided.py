@@ -174,7 +174,7 @@ class _Tree:
         return question
 
     def _is_asked_again(self, script: Script, decisions: Script, asked: Asked) -> bool:
-        """Whether the same line asks again after each of these decisions, as that of a `while` does."""
+        """Whether the same line reads a value again after each of these decisions, as that of a `while` does."""
         for times in range(1, len(decisions) + 1):
             later = [each.asked for each in self._questions_found((*script, *decisions[:times]))]
             if not any(other is not None and other.source == asked.source for other in later):
@@ -211,7 +211,7 @@ class _Tree:
         return self._free_names(script)[0]
 
     def _free_names(self, script: Script) -> tuple[str, ...]:
-        """Names for the next numbers of a script, as many as a loop has at least that asks for them."""
+        """Names for the next numbers of a script, as many as the loop that reads them has at least."""
         declared = self.context.declared
         taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
         first = 1 + sum(not isinstance(each, bool) for each in script)
