@@ -23,7 +23,7 @@ What is replaced, and when:
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
-                                       torch's setting `backed_size_oblivious`                   capture/symbolic
+                                       torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
     while programs are translated      how torch.onnx writes Python floats                       translate/floats

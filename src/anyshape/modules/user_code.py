@@ -35,7 +35,7 @@ from anyshape.modules.search_memo import globals_of, kept_search
 
 
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """The module and its parts, as far as their forward is the user's."""
+    """The module and its submodules, as far as their forward is the user's."""
     forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
     return [part for part, forward in forwards if _is_users(_unwrapped(forward))]
 
