@@ -1,5 +1,4 @@
-"""Calls that are repeated with equal inputs, and the state that they show, as inputs of the file: dtype, axes, first
-value.
+"""Repeat calls with equal inputs, and plan the state that they show as inputs of the file: dtype, axes, first value.
 
 self.ema = 0.9 * self.ema + ...                   -> state.ema[8], first value as it is now
 self.h = self.cell(x, self.h), None at first      -> state.h[batch, 8], zeros where zeros answer as None does
