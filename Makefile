@@ -92,8 +92,8 @@ GAPS := $(CURDIR)/.gaps
 gaps: $(STAMP)
 	mkdir -p $(GAPS)
 	test -f $(GAPS)/corpus.jsonl || ANYSHAPE_RUNGS=$(GAPS)/corpus.rungs $(BIN)/python $(CORPUS)/run.py --no-check --plugin benchmarks/gaps/noting_plugin.py:export_corpus -e noting_plugin -o $(GAPS)/corpus.jsonl
-	ANYSHAPE_RUNGS=$(GAPS)/families.rungs $(BIN)/python $(FAMILIES)/run.py noting_plugin:export --path $(FAMILIES) --path benchmarks/gaps --out $(GAPS)/families.jsonl --timeout 150
-	ANYSHAPE_RUNGS=$(GAPS)/peers.rungs $(BIN)/python $(PEERS)/run.py noting_plugin:export --path benchmarks/gaps --kind dynamic --timeout 120 --out $(GAPS)/peers.jsonl
+	ANYSHAPE_RUNGS=$(GAPS)/families.rungs $(BIN)/python $(FAMILIES)/run.py noting_plugin:export --path $(FAMILIES) --path $(CURDIR)/benchmarks/gaps --out $(GAPS)/families.jsonl --timeout 150
+	ANYSHAPE_RUNGS=$(GAPS)/peers.rungs $(BIN)/python $(PEERS)/run.py noting_plugin:export --path $(CURDIR)/benchmarks/gaps --kind dynamic --timeout 120 --out $(GAPS)/peers.jsonl
 	$(BIN)/python benchmarks/gaps/list_gaps.py $(foreach suite,corpus families peers,$(suite)=$(GAPS)/$(suite).jsonl=$(GAPS)/$(suite).rungs)
 
 # The tests on another torch, in an environment of its own (several GB of CUDA packages): make compat-torch VERSION=2.15.0

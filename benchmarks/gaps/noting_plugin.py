@@ -1,4 +1,5 @@
-"""The plug-in of the suites, of the families and of the corpus, which also notes the rung that made each file.
+"""The plug-in of the suites, of the families and of the corpus, which also notes the rung that made each file, and which
+sizes up to four times those of the case the contract refuses although eager returns a result.
 
     python PEERS/run.py noting_plugin:export --path benchmarks/gaps --out RESULTS
 
@@ -7,6 +8,7 @@ The line of a case is appended to the file that ANYSHAPE_RUNGS names; list_gaps.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -21,9 +23,12 @@ CORPUS_PLUGIN = Path(__file__).parents[1] / "corpus_plugin.py"
 def export(model: Any, args: Any, kwargs: Any, dynamic: Any, path: str) -> None:
     """A case of the suites or a record of the families: write the file, or raise to refuse."""
     import plugin  # of the folder whose run.py runs
+    from admitted import refused_though_answered
 
+    before = copy.deepcopy((args, kwargs))
     plugin.export(model, args, kwargs, dynamic, path)
-    note_rung(path, "")
+    contract, _ = read_contract(path)
+    note(contract.strategy, "", refused=refused_though_answered(contract, model, *before))
 
 
 def export_corpus(model: Any, args: Any, kwargs: Any, **given: Any) -> None:
@@ -32,10 +37,10 @@ def export_corpus(model: Any, args: Any, kwargs: Any, **given: Any) -> None:
     corpus_plugin = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(corpus_plugin)
     corpus_plugin.export(model, args, kwargs, **given)
-    note_rung(given["path"], given["case"].name)
+    contract, _ = read_contract(given["path"])
+    note(contract.strategy, given["case"].name)
 
 
-def note_rung(path: str, case: str) -> None:
-    contract, _ = read_contract(path)
+def note(strategy: str, case: str, **further: Any) -> None:
     with Path(os.environ["ANYSHAPE_RUNGS"]).open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({"case": case, "strategy": contract.strategy}) + "\n")
+        lines.write(json.dumps({"case": case, "strategy": strategy, **further}) + "\n")

@@ -85,7 +85,7 @@ class FixedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenFile:
-    """A file whose dims were made static. `contract` is what it declares; `has_contract`: it stands in the file."""
+    """A file whose dims were made static. `contract` is what it declares; `has_contract`: whether its metadata has it."""
 
     path: Path
     contract: Contract

@@ -260,3 +260,23 @@ def test_a_condition_in_floats_is_tried_where_it_does_not_hold(tmp_path) -> None
     for n in (1, 20, 21, 22, 42, 63, 105, 400):
         x = torch.randn(n)
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Periodic()(x).numpy())
+
+
+class Fitted(nn.Module):
+    """An image scaled to fit into a square: the smaller of two floats that are computed from sizes."""
+
+    def forward(self, x):
+        height, width = x.shape[-2:]
+        share = min(16 / height, 16 / width)
+        longest = max([height / width, width / height])
+        return F.interpolate(x, (max(1, int(height * share)), max(1, int(width * share)))), x * longest
+
+
+def test_the_smaller_of_two_floats_follows_the_sizes() -> None:
+    result = anyshape.export(Fitted(), lambda h=5, w=6: torch.rand(1, 1, h, w), where=["1 <= h <= 40", "1 <= w <= 40"])
+    session = onnxruntime.InferenceSession(result.model_proto.SerializeToString())
+    for height in range(1, 41, 3):
+        for width in range(1, 41, 4):
+            x = torch.rand(1, 1, height, width)
+            for actual, expected in zip(session.run(None, {"x": x.numpy()}), Fitted()(x), strict=True):
+                np.testing.assert_allclose(actual, expected.numpy(), rtol=1e-5)

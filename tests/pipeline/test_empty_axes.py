@@ -103,3 +103,19 @@ def test_a_branch_on_an_empty_axis_is_captured_and_proved(tmp_path, module) -> N
     for past in (0, 1, 2, 9):
         x, state = inputs(2, past)
         torch.testing.assert_close(torch.as_tensor(loaded(x=x, past=state)), module(x, state))
+
+
+class Losses(nn.Module):
+    def forward(self, x, y):
+        return nn.functional.mse_loss(x, y), nn.functional.huber_loss(x, y), nn.functional.l1_loss(x, y)
+
+
+def test_the_loss_of_nothing_is_nan() -> None:
+    def inputs(batch=2, n=4):
+        return torch.randn(batch, n), torch.rand(batch, n)
+
+    result = anyshape.export(Losses(), inputs, where=["1 <= batch <= 4", "0 <= n <= 9"])
+    loaded = anyshape.load(result.model_proto.SerializeToString())
+    for n in (0, 1, 9):
+        given = inputs(3, n)
+        torch.testing.assert_close(tuple(map(torch.as_tensor, loaded(*given))), Losses()(*given), equal_nan=True)

@@ -108,3 +108,21 @@ def test_a_choice_needs_as_many_positions_as_are_chosen() -> None:
     declared = declare(BestPositions(), torch.randn(2, 2, 12, 16), dynamic={"x": "b 2 h w"})
     conditions = next(iter(find_candidates(BestPositions(), declared, CapturedOnce(), [])))
     assert "h//4*(w//4) >= 6" in set(map(str, conditions))
+
+
+class PositionsByMask(nn.Module):
+    """As OPT: positions are counted in the mask, so that the table is too short by values, which torch.export does not see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(20, 4)
+
+    def forward(self, mask: torch.Tensor) -> torch.Tensor:
+        return self.table(mask.cumsum(1) * mask)
+
+
+def test_refused_sizes_at_which_the_same_program_runs_are_not_captured() -> None:
+    declared = declare(PositionsByMask(), torch.ones(2, 5, dtype=torch.int64), dynamic={"mask": "b n"})
+    known = CapturedOnce()
+    list(find_candidates(PositionsByMask(), declared, known, [{"b": 2, "n": 20}, {"b": 3, "n": 40}]))
+    assert list(known.traces) == [(("b", 2), ("n", 5))]

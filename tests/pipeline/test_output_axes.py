@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx
 import pytest
 import torch
 import torch.nn.functional as F
@@ -39,6 +40,13 @@ class Padded(nn.Module):
 class AtLeastOne(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.new_ones(x.shape[0], max(1, x.shape[1])) * x.sum(1, keepdim=True)
+
+
+class Norms(nn.Module):
+    """torch fixes the axis of a norm by columns at the size of the example."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.linalg.matrix_norm(x, 1), torch.linalg.vector_norm(x, 3, dim=0)
 
 
 def picture(batch: int = 2, h: int = 16, w: int = 32) -> torch.Tensor:
@@ -84,3 +92,12 @@ def test_a_name_that_is_right_under_the_rules_is_accepted() -> None:
         verify="quick",
     )
     assert str(result.contract.outputs[0]) == "output: float32[batch, 3, h, w]"
+
+
+def test_a_size_that_torch_fixed_is_no_number_in_the_file() -> None:
+    result = anyshape.export(Norms(), rows, where=["1 <= batch <= 4", "1 <= seq <= 16"])
+    assert str(result.contract.outputs[1]) in ("output.1: float32[?]", "output.1: float32[seq]")
+    proto = onnx.shape_inference.infer_shapes(result.model_proto)
+    for value in (*proto.graph.output, *proto.graph.value_info):
+        sizes = [size.dim_value or size.dim_param for size in value.type.tensor_type.shape.dim]
+        assert 8 not in sizes and "8" not in sizes, (value.name, sizes)

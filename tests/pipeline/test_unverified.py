@@ -172,6 +172,27 @@ def test_the_layout_of_a_convolution_is_no_condition(tmp_path: Path) -> None:
     assert verdict.passed and any(sizes["batch"] == 1 for sizes in verdict.tried)
 
 
+class Attends(nn.Module):
+    """torch chooses a kernel by the sizes of the mask, and every kernel gives the same numbers."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        heads = x.unflatten(-1, (2, 4)).transpose(1, 2)
+        mask = mask[:, None, None, :].expand(-1, 1, x.shape[1], -1)
+        return nn.functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
+
+
+def test_the_kernel_of_attention_is_no_condition(tmp_path: Path) -> None:
+    model, path = Attends(), tmp_path / "m.onnx"
+
+    def tokens(batch: int = 3, seq: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(batch, seq, 8), torch.ones(batch, seq, dtype=torch.bool)
+
+    result = anyshape.export(model, tokens, path, verify="none")
+    assert result.contract.status == "unverified"
+    verdict = anyshape.check(path, model, tokens)
+    assert verdict.passed and any(sizes["batch"] == 1 for sizes in verdict.tried)
+
+
 class WritesIntoShape(nn.Module):
     """Where seq is 1, the reshaped tensor is a view, and x changes with it."""
 

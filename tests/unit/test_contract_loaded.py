@@ -314,6 +314,17 @@ def test_a_file_that_onnxruntime_rejects_is_a_usage_error() -> None:
     assert code(lambda: load(proto.SerializeToString())) == "AS047"
 
 
+def test_a_file_without_kernels_is_no_fault_to_report() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (bfloat16[n] x) => (bfloat16[n] x_out) { x_out = Relu(x) }'
+    )
+    write_contract(proto, contract("x: bfloat16[n]"))
+    with pytest.raises(AnyshapeError) as caught:
+        load(proto.SerializeToString())
+    assert caught.value.finding.code == "AS047"
+    assert "model.float()" in caught.value.finding.fix
+
+
 def test_weights_that_were_left_behind_are_missed_by_name(tmp_path: Path) -> None:
     promised = contract("x: float32[n, 400]")
     proto = onnx.parser.parse_model(

@@ -19,6 +19,7 @@ from anyshape.domain import (
     parse_condition,
     parse_expr,
     range_of,
+    smallest_known_point,
     smallest_point,
     solve,
 )
@@ -141,6 +142,8 @@ def test_not_knowing_is_an_error_that_survives_pickling() -> None:
     assert str(copy) == str(caught.value)
     assert "a*b == 1000003" in str(copy)
     assert decide(domain, parse_condition("a == 1"), timeout_ms=1) == Decision("unknown")
+    assert smallest_known_point(domain, timeout_ms=1) is None
+    assert smallest_known_point(OPEN, parse_condition("a == 7")) == {"a": 7, "b": 1, "c": 1}
 
 
 def test_a_machine_that_is_four_times_slower_decides_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyshape.domain import Dim, Domain, parse_condition
-from anyshape.domain.telling_points import choose_telling, facts_of, find_corner
+from anyshape.domain.telling_points import choose_telling, facts_of, find_corner, primes_between
 
 BATCH = Domain((Dim("batch", 1, 8),))
 BOTH = Domain((Dim("batch", 1, 8), Dim("seq", 1, 128)))
@@ -19,6 +19,11 @@ def product(sizes: Mapping[str, int]) -> int:
     for size in sizes.values():
         found *= size
     return found
+
+
+def test_primes_have_no_smaller_divisor() -> None:
+    assert primes_between(2, 113) == tuple(n for n in range(2, 114) if all(n % divisor for divisor in range(2, n)))
+    assert primes_between(7, 13) == (7, 11, 13)
 
 
 def test_of_one_dim_its_ends_and_an_odd_size_are_kept() -> None:

@@ -109,6 +109,40 @@ def test_few_calls_of_noted_inputs_show_what_many_show() -> None:
     assert few.random == many.random != ()
 
 
+class GrowingTable(Plain):
+    """A table that grows with the input and never shrinks; with `adds_all`, each answer depends on all of its rows."""
+
+    def __init__(self, calls: list[int], adds_all: bool = False) -> None:
+        super().__init__(calls)
+        self.rows = torch.arange(4.0)
+        self.adds_all = adds_all
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.note(len(x))
+        if len(x) > len(self.rows):
+            self.rows = torch.arange(float(len(x)))
+        return x + (self.rows.sum() if self.adds_all else 0) + self.rows[: len(x), None]
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_the_largest_noted_inputs_are_called_twice_where_the_state_that_they_leave_changes_no_answer(few: bool) -> None:
+    calls: list[int] = []
+    module = GrowingTable(calls)
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
+    writing = [declared.make({"n": n}, 0) for n in (90, 6)]
+    assert not observe_calls(module, declared, writing, (), few=few).has_memory
+    assert calls.count(90) == 2
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("sizes", [(90,), (6, 90), (90, 6)])
+def test_state_that_large_inputs_leave_and_that_changes_answers_is_memory(few: bool, sizes: tuple[int, ...]) -> None:
+    module = GrowingTable([], adds_all=True)
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
+    found = observe_calls(module, declared, [declared.make({"n": n}, 0) for n in sizes], (), few=few)
+    assert [kept.slot.path for kept in found.state] == ["rows"]
+
+
 class WritesTheSame(Plain):
     def forward(self, x: torch.Tensor) -> Any:
         self.rows = min(4, x.shape[0])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.explore import costing, explore
+from anyshape.explore import call_counter, costing, explore
 from anyshape.explore.limits import is_doubling_dear
 from anyshape.inputs import declare
 from anyshape.intercept.operation_counts import raises_early
@@ -158,6 +158,21 @@ def test_inputs_that_a_module_refuses_early_depend_on_their_values(token: int, i
     inputs = declared.rebuild([torch.full((1, 41), token)])
     assert costing(module, declared).refuses_inputs_early(inputs) == is_refused
     assert module.calls == 0
+
+
+def test_the_same_sizes_are_probed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    probed: list[bool] = []
+
+    def noted(*given: Any) -> bool:
+        probed.append(raises_early(*given))
+        return probed[-1]
+
+    module = Encoder(layers=1, width=8)
+    cost = costing(module, declare(module, lambda seq=9: {"x": torch.randn(2, seq, 8)}))
+    monkeypatch.setattr(call_counter, "raises_early", noted)
+    found = [cost.refuses_early({"seq": seq}) for seq in (ROWS, ROWS + 1, ROWS, ROWS + 1)]
+    assert found == [False, True, False, True]
+    assert probed == [False, True]
 
 
 class Scaled(Encoder):

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from anyshape.exporting.calls_at_sizes import trying
 from anyshape.exporting.context import Options
-from anyshape.exporting.module_trials import try_module, trying
+from anyshape.exporting.module_trials import try_module
 from anyshape.inputs import declare, flatten_outputs
 from anyshape.records.explored import Lesson
 from anyshape.verify import Reference

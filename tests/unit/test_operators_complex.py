@@ -109,3 +109,20 @@ def test_complex_inputs_and_outputs_are_pairs_in_the_file() -> None:
 def test_the_comparison_notices_a_conjugate() -> None:
     row, other = (Row("", function, sizes(*SHAPES)) for function in (numbers, lambda x: numbers(x).conj() * 1))
     assert compare(other, export(row)[0])
+
+
+class Squares(torch.nn.Module):
+    def forward(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (z * z.conj()).real, z.sum(1).imag
+
+
+def test_a_loaded_file_takes_complex_numbers_as_the_module_does() -> None:
+    def inputs(n: int = 4) -> torch.Tensor:
+        return torch.randn(2, n, dtype=torch.complex64)
+
+    file = anyshape.load(anyshape.export(Squares(), inputs).model_proto.SerializeToString())
+    z = inputs(7)
+    for given in (z, z.conj().resolve_conj().conj()):
+        for actual, expected in zip(file(given), Squares()(given), strict=True):
+            torch.testing.assert_close(actual, expected)
+    assert file(z.numpy())[0].shape == (2, 7)

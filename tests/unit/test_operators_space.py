@@ -30,6 +30,13 @@ def modulated_up(x: torch.Tensor, style: torch.Tensor, weight: torch.Tensor) -> 
     return wide.view(batch, 6, 2 * height - 1, 2 * width - 1)
 
 
+def correlated(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each row with itself at every offset: the padding follows the size."""
+    height, width = x.shape[2:]
+    rows, kernel = x.mean((0, 2))[None], x[:1, :, :1].mean(2)
+    return F.conv1d(rows, kernel, padding=width - 1), F.conv2d(x, x[:1, :, :2, :2], padding=(height // 2, 1), stride=2)
+
+
 def styled(*weight: int) -> list[tuple[torch.Tensor, ...]]:
     torch.manual_seed(0)
     images = ((2, 6, 5), (1, 4, 4), (3, 7, 9), (5, 3, 3))
@@ -73,6 +80,7 @@ ROWS_OF_TWO = ((5, 5), (1, 3), (7, 2), (30, 40))
 GROUPS = {0: (1,), 1: (1,), 2: (0, 1, 2, 3)}
 ROWS = [
     Row("groups-by-batch", modulated, styled(6, 4, 3, 3), GROUPS),
+    Row("open-padding", correlated, sizes((2, 4, 6, 5), (1, 4, 3, 9), (3, 4, 7, 2)), CHANNELS),
     Row("transposed-groups-by-batch", modulated_up, styled(4, 6, 3, 3), GROUPS),
     Row("output-size-1d", UpAgain(1, padding=1), sizes((2, 4, 9), (1, 4, 4), (3, 4, 17), (2, 4, 1)), CHANNELS),
     Row("output-size-2d", UpAgain(2, padding=1), sizes(*IMAGES), CHANNELS),

@@ -146,6 +146,7 @@ ROWS = [
     Row("take-along", lambda x: torch.take_along_dim(x, x[:, :, :1].argsort(1), 1), sizes(*SHAPES)),
     Row("vander", lambda x: (torch.vander(x[0, :, 0], 3), torch.vander(x[0, :, 0], 1)), sizes(*SHAPES), {0: (2,)}),
     Row("kron", lambda x: torch.kron(x[0], x[0, :, :2]), sizes(*SHAPES), {0: (2,)}),
+    Row("diagonal", lambda x: (x[0].clone().fill_diagonal_(2), (x[0] @ x[0].T).fill_diagonal_(0.5)), sizes(*SHAPES)),
     *(scatter(reduce, own) for reduce in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)),
     Row(
         "scatter-mean-of-integers",

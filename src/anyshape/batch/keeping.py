@@ -140,7 +140,7 @@ _OUTCOMES = {1: BROKEN, 2: REFUSED, 3: FAULT}
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a row says of a process that ended; `printed` is the JSON that it wrote, None if it did not come so far."""
+    """The facts of a row about a process that ended; `printed` is the JSON that it wrote, None if it did not come so far."""
 
     outcome: str
     status: int

@@ -41,7 +41,7 @@ _TABLE = re.compile(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]{1,2}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest, read: the jobs, and what it says about the run as a whole."""
+    """A manifest, read: the jobs, and the options of the run as a whole."""
 
     jobs: tuple[Job, ...]
     output: Path | None = None

@@ -128,7 +128,7 @@ class Travelling:
 
 
 def pack(job: Job) -> Travelling:
-    """The files of a job. One that is missing does not travel: its export says so."""
+    """The files of a job. One that is missing is not copied: its export reports that."""
     here = Path.cwd()
     files: dict[str, Path] = {}
     folders = {"": str(here)}

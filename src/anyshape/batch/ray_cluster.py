@@ -67,7 +67,7 @@ def _keeping_handlers() -> Generator[None]:
 
 
 def alive_nodes(ray: Any) -> list[dict[str, Any]]:
-    """What Ray tells of each node that is alive."""
+    """Ray's record of each node that is alive."""
     return [node for node in ray.nodes() if node["Alive"]]
 
 
@@ -164,7 +164,7 @@ def run_on_worker(job: Job, files: Mapping[str, Sequence[Any]]) -> Iterator[Item
 def run_share(
     function: Callable[..., Any], call: Any, share: tuple[int, int], files: Mapping[str, Sequence[Any]]
 ) -> Any:
-    """What `function(call, share)` returns in a folder with these files; its process serves no other task."""
+    """What `function(call, share)` returns in a folder with these files; its process runs no other task."""
     root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         (root / _OWNER).write_text(identity_of(os.getpid()) or "", encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyshape.capture.regions import find_raising_regions
 from anyshape.capture.symbolic import Stopped, Traces, read_capture, trace_once
 from anyshape.capture.sympy_terms import expression_of
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, negate, simplify
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, holds, negate, simplify
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.inputs import Declared
@@ -35,6 +35,7 @@ class CapturedOnce:
     """What captures have shown under one declaration: rules that are learned again with one more refusal need only that one."""
 
     conditions: tuple[Condition, ...] | None = None  # of the program at the example's sizes; None: not captured yet
+    holds_where: tuple[Condition, ...] | None = None  # all guards of that program; None where one is not known
     traces: Traces = field(default_factory=dict)
 
 
@@ -44,7 +45,8 @@ def find_candidates(
     """Conditions under which the module's program holds; then those outside of which it raises at refused sizes, and the same.
 
     Nothing where torch.export cannot follow the module. What `known` has is not captured again, and what is captured is added
-    to it. Captures at refused sizes are made only if the second are taken.
+    to it. Captures at refused sizes are made only if the second are taken, and none where the guards of the first program
+    hold: torch.export would follow the same lines, and meet no error.
     """
     example = declared.example_sizes
     traced = trace_once(module, declared, example, known.traces)
@@ -55,10 +57,22 @@ def find_candidates(
     ):  # before the program is decomposed: an operator that reads a table is found by its name
         captured = read_capture(traced, traced.program, declared, example)
         known.conditions = _conditions_of_program(captured, declared.domain)
+        known.holds_where = _all_guards(captured)
     yield known.conditions
-    parts = find_raising_regions(module, declared, refused[:_MOST_REFUSED], known.traces)
+    others = [sizes for sizes in refused if not _runs_at(known.holds_where, sizes)]
+    parts = find_raising_regions(module, declared, others[:_MOST_REFUSED], known.traces)
     outside = [_shortened(rule, declared.domain) for part in parts for rule in conjuncts(negate(part.condition))]
     yield (*outside, *known.conditions)
+
+
+def _all_guards(captured: Captured) -> tuple[Condition, ...] | None:
+    guards = [guard.condition for guard in captured.guards if guard.status != "proved"]
+    return tuple(guards) if None not in guards else None  # type: ignore[arg-type]
+
+
+def _runs_at(conditions: tuple[Condition, ...] | None, sizes: Mapping[str, int]) -> bool:
+    """Whether a capture at these sizes would give the program again that has these guards: the module raises by values."""
+    return conditions is not None and all(holds(condition, sizes) for condition in conditions)
 
 
 def _conditions_of_program(captured: Captured, domain: Domain) -> tuple[Condition, ...]:

@@ -6,6 +6,9 @@ Inside the operators below, torch compares sizes with numbers in order to find s
 the node holds at the other sizes as well, and the condition is not recorded. The answer "equal" always is: it may fix the
 shape of a result. A later operator that compares the same size records its own condition.
 
+On torch 2.11, `scaled_dot_product_attention` compares sizes of its mask as well, in order to choose a kernel: they all
+compute the same.
+
 A convolution of fake tensors asks whether sizes are 1 in order to choose the layout of its result: no answer is recorded.
 
 A program that writes into tensors or reads strides depends on what is a view: these conditions are among its guards.
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.fx import Node
 
-_OPERATORS = frozenset({"aten::reshape", "aten::linear", "aten::matmul", "aten::contiguous", "aten::flatten"})
+_OPERATORS = frozenset(
+    f"aten::{name}" for name in ("reshape", "linear", "matmul", "contiguous", "flatten", "scaled_dot_product_attention")
+)
 _MAY_COPY = frozenset({"aten::reshape", "aten::contiguous", "aten::flatten"})
 _READS_LAYOUT = frozenset({"aten::as_strided", "aten::as_strided_copy", "aten::sym_stride", "aten::sym_storage_offset"})
 

@@ -36,6 +36,7 @@ from anyshape.domain import (
     dims_of,
     holds,
     negate,
+    smallest_known_point,
     smallest_point,
 )
 from anyshape.inputs import Declared
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def raising_region(stopped: Stopped, sizes: Mapping[str, int]) -> RaisingRegion | None:
-    """The part of the domain in which the module raises as it does at these sizes; None if it is not known."""
+    """Where in the domain the module raises as it does at these sizes; None if the capture does not show it."""
     opened = [guard for guard in stopped.guards if guard.status != "proved"]
     conditions = [guard.condition for guard in opened if guard.condition is not None]
     if len(conditions) < len(opened) or not conditions or not all(holds(each, sizes) for each in conditions):
@@ -58,7 +59,7 @@ def raising_region(stopped: Stopped, sizes: Mapping[str, int]) -> RaisingRegion 
 def find_raising_regions(
     module: torch.nn.Module, declared: Declared, refused: Iterable[Mapping[str, int]], traces: Traces
 ) -> Iterator[RaisingRegion]:
-    """The parts of the domain in which these refused sizes lie, as far as captures show them, which `traces` keeps."""
+    """The regions around these refused sizes, as far as captures show them. `traces` keeps the captures."""
     found: list[RaisingRegion] = []
     for sizes in refused:
         if any(holds(part.condition, sizes) for part in found):
@@ -125,7 +126,7 @@ def cover_domain(
 
 
 def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:
-    """The first region for the whole domain, its guards decided there: comparisons decide whether it is right everywhere.
+    """The first region's program for the whole domain, its guards decided there; comparisons show whether it is right.
 
     The conditions of the other parts are kept as guards, so that the file is compared on both sides of each.
     """
@@ -173,7 +174,7 @@ class _Parts:
         """Sizes of a further part, with no accident that the first program avoids, where the part has such sizes."""
         outside = [negate(condition) for condition in self._conditions()]
         sizes = None
-        if self._usual and _is_possible(self._declared.domain, *outside, *self._usual):
+        if self._usual and smallest_known_point(self._declared.domain, *outside, *self._usual) is not None:
             sizes = choose_trace_sizes(self._declared, answers, *outside, *self._usual)
         return sizes or choose_trace_sizes(self._declared, answers, *outside)
 
@@ -217,13 +218,6 @@ def _usual_conditions(first: Captured) -> list[Condition]:
         and guard.condition.op == "!="
         and isinstance(guard.condition.right, Number)
     ]
-
-
-def _is_possible(domain: Domain, *conditions: Condition) -> bool:
-    try:
-        return smallest_point(domain, *conditions) is not None
-    except Undecided:
-        return False
 
 
 def _outputs(captured: Captured) -> list[tuple[str, str]]:

@@ -17,7 +17,8 @@ from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.rerolled.rerolled_rung import find_stride
-from anyshape.capture.symbolic import Decompose, Stopped, Traces, capture_symbolically
+from anyshape.capture.symbolic import Stopped, Traces, capture_symbolically
+from anyshape.capture.symbolic_sizes import Decompose
 from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
 from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate
 from anyshape.inputs import Declared
@@ -128,7 +129,7 @@ def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard,
 
 
 def _stop_at_strided_loops(first: Captured, context: CaptureContext) -> None:
-    """The same for a loop that takes a dim in parts: its number of steps is an expression that the capture pins."""
+    """Raise EndlessRegions at a loop that takes several items of a dim per step: the capture pins its number of steps."""
     pins = {guard.condition: guard for guard in first.guards if guard.status != "proved" and _is_pin(guard)}
     conditions = [condition for condition in pins if condition is not None]
     found = find_stride(context.recorder(), context.declared, context.answers, conditions)

@@ -6,8 +6,7 @@ decides. Sizes 0 and 1 are not set apart (`backed_size_oblivious`): `if x.shape[
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from anyshape.capture.guards import (
     user_lines,
 )
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
+from anyshape.capture.symbolic_sizes import Decompose, input_values, open_axes, symbol_of, symbolic_sizes
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.findings import Source
@@ -28,12 +28,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
-from anyshape.intercept.quick_tracing import (
-    lines_read_late,
-    memory_formats_left_out,
-    results_kept_when_repeated,
-    small_cache_checks,
-)
+from anyshape.intercept.quick_tracing import results_kept_when_repeated
 from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
@@ -46,8 +41,6 @@ from anyshape.records.captured import OF_TEXT, Captured, Guard, Region
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
-
-Decompose = Callable[["ExportedProgram"], "ExportedProgram"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +144,7 @@ def read_capture(
 ) -> Captured:
     """The decomposed program with the guards of both, decided against the domain."""
     environment = shape_environment(decomposed) or shape_environment(traced.program)
-    symbols, pinned = _symbols(_placeholders(traced.program), declared)
+    symbols, pinned = _symbols(input_values(traced.program), declared)
     guards = decide_pins(pinned, declared.domain)
     if environment is not None:
         also = traced.layout.which_matter(traced.program, environment)
@@ -166,7 +159,15 @@ def read_capture(
 def _capturing(module: torch.nn.Module, layout: LayoutConditions) -> Iterator[None]:
     import torch
 
-    with kept(module), _symbolic_sizes(), user_lines(), layout_conditions_apart(layout), torch.no_grad():
+    with ExitStack() as stack:
+        stack.enter_context(kept(module))
+        stack.enter_context(symbolic_sizes())
+        stack.enter_context(small_constants_known())
+        stack.enter_context(results_kept_when_repeated())
+        stack.enter_context(quiet_libraries())
+        stack.enter_context(user_lines())
+        stack.enter_context(layout_conditions_apart(layout))
+        stack.enter_context(torch.no_grad())
         yield
 
 
@@ -183,24 +184,7 @@ def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> Expo
     import torch
 
     with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions():
-        return torch.export.export(flat, tuple(values), dynamic_shapes=(_open_axes(declared),), strict=False)
-
-
-@contextmanager
-def _symbolic_sizes() -> Iterator[None]:
-    from torch.fx.experimental import _config
-
-    with ExitStack() as stack:
-        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
-        stack.enter_context(small_constants_known())
-        stack.enter_context(small_cache_checks())
-        stack.enter_context(lines_read_late())
-        stack.enter_context(results_kept_when_repeated())
-        stack.enter_context(memory_formats_left_out())
-        stack.enter_context(warnings.catch_warnings())
-        stack.enter_context(quiet_libraries())
-        warnings.simplefilter("ignore")  # torch's advice on its own internals; ours are findings
-        yield
+        return torch.export.export(flat, tuple(values), dynamic_shapes=(open_axes(declared),), strict=False)
 
 
 def _as_input(value: Any) -> Any:
@@ -208,23 +192,6 @@ def _as_input(value: Any) -> Any:
     import torch
 
     return torch.tensor(value) if isinstance(value, float) else value
-
-
-def _open_axes(declared: Declared) -> tuple[Any, ...]:
-    from torch.export import Dim
-
-    return tuple(
-        Dim.AUTO
-        if leaf.number is not None
-        else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
-        for leaf in declared.open_leaves
-    )
-
-
-def _placeholders(program: ExportedProgram) -> list[Any]:
-    """The values of the program's inputs, as torch.export saw them."""
-    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    return [nodes[str(name)].meta["val"] for name in program.graph_signature.user_inputs]
 
 
 def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr], list[Condition]]:
@@ -236,12 +203,11 @@ def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr]
     for value, leaf in zip(values, declared.open_leaves, strict=True):
         pairs = zip(value.shape, leaf.axes, strict=True) if isinstance(value, torch.Tensor) else [(value, leaf.number)]
         for size, expression in pairs:
-            # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.
-            term = getattr(getattr(size, "node", None), "_expr", None)
+            symbol = symbol_of(size)
             if expression is None or isinstance(expression, Number):
                 continue
-            if term is not None and term.is_Symbol:
-                symbols[term.name] = expression
+            if symbol is not None:
+                symbols[symbol] = expression
             elif isinstance(size, int):
                 pinned.append(Compare("==", expression, Number(size)))
     return symbols, pinned

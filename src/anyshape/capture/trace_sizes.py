@@ -21,13 +21,13 @@ from anyshape.domain import (
     Number,
     Ref,
     Sizes,
-    Undecided,
     dims_of,
     evaluate,
     holds,
     negate,
-    smallest_point,
+    smallest_known_point,
 )
+from anyshape.domain.telling_points import primes_between
 from anyshape.inputs import Declared
 from anyshape.intercept.patching import patched
 from anyshape.records.captured import Captured
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
-_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
+_PRIMES = primes_between(3, 31)
 _ELEMENTS = 2_000_000
 _TRIES = 60
 
@@ -65,10 +65,7 @@ def _solved(
     usual = min(good, key=lambda sizes: _accidents(declared, sizes), default=declared.example_sizes)
     kept = [[Compare("==", Ref(other), Number(usual[other])) for other in names if other != name] for name in names]
     for pins in (*kept, [Compare(">=", Ref(name), Number(2)) for name in names], []):
-        try:
-            found = smallest_point(declared.domain, *conditions, *pins)
-        except Undecided:
-            continue
+        found = smallest_known_point(declared.domain, *conditions, *pins)
         if found is not None:
             yield found
 

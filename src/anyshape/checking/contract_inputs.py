@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.contract.graph_rules import GraphRule, graph_rules
-from anyshape.domain import Dim, Domain, Sizes, Undecided, evaluate, holds, negate, smallest_point
+from anyshape.domain import Dim, Domain, Sizes, evaluate, holds, negate, smallest_known_point, smallest_point
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.size_places import Place
 from anyshape.records.contract import Contract, TensorPromise
@@ -178,10 +178,7 @@ def _break(rule: GraphRule, rules: Sequence[GraphRule], places: Sequence[Place])
     others = [other.condition for other in rules if other is not rule]
     for kept, least in ((others, 1), (others, 0), ([], 0)):  # runtimes skip work on empty tensors
         axes = Domain(tuple(Dim(place.key, least) for place in places))
-        try:
-            point = smallest_point(axes, negate(rule.condition), *kept)
-        except Undecided:
-            continue
+        point = smallest_known_point(axes, negate(rule.condition), *kept)
         if point is not None and not holds(rule.condition, point):
             return point
     return None

@@ -35,7 +35,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class Frozen:
-    """The contract of a frozen file; `has_contract`: whether it stands in the file."""
+    """The contract of a frozen file; `has_contract`: whether the file's metadata has it."""
 
     contract: Contract
     has_contract: bool

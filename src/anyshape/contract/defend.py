@@ -1,4 +1,4 @@
-"""The graph's own defence: nodes by which a runtime that reports an index out of range refuses sizes outside the contract.
+"""Add nodes to a graph that fail at sizes outside the contract: by an index out of range, which onnxruntime reports.
 
 The excess of a rule is by how much sizes break it, 0 where it holds.
 

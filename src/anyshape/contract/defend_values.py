@@ -1,5 +1,4 @@
-"""Nodes in front of the model by which a graph refuses values outside the bounds of its contract, in a runtime that reports an
-index out of range.
+"""Add nodes to a graph that fail at values outside the bounds of its contract: by an index out of range.
 
     ids -> model     ->     ids -> Less, Greater -> number of values outside -> Gather named with the bounds -> 0
                             ids -> Reshape(ids, zeros) -> model

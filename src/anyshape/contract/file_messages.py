@@ -112,10 +112,15 @@ def missing_operators(path: str, needs: list[str]) -> Finding:
 
 
 _TRY_ANOTHER = "if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime."
+_NO_KERNEL = (
+    "export the model in a dtype that has kernels on this device (model.float() for the CPU), or load the file on another"
+    ' device: providers=["CUDAExecutionProvider"].'
+)
 
 
-def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix: str = _TRY_ANOTHER) -> Finding:
+def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix: str | None = None) -> Finding:
     """onnxruntime does not take the file, whose name is put into `what`."""
+    fix = fix or (_NO_KERNEL if "NOT_IMPLEMENTED" in message else _TRY_ANOTHER)
     return Finding(
         code="AS047",
         name="runtime-rejects-file",

@@ -44,7 +44,7 @@ _TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True)
 class Profile:
-    """Three points of the domain. `name` says what the profile is for."""
+    """Three points of the domain. `name` is the purpose of the profile."""
 
     name: str
     min: Sizes

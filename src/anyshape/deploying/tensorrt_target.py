@@ -50,7 +50,7 @@ TENSORRT = Target("tensorrt", "TensorRT: optimization profiles", build_tensorrt,
 
 
 def open_inputs(contract: Contract) -> dict[str, tuple[Expr, ...]]:
-    """The inputs with at least one axis that depends on dims; TensorRT wants no profile for the others."""
+    """The inputs with at least one axis that depends on dims; TensorRT takes no profile for the others."""
     found = {}
     for tensor in contract.inputs:
         axes = tuple(axis for axis in tensor.axes if axis is not None)

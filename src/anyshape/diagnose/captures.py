@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 from anyshape.diagnose.wording import first_line
 from anyshape.domain import format_condition
@@ -51,13 +52,20 @@ def diagnose_capture_error(error: BaseException) -> Finding:
             fix="compute with the tensor itself; a choice is torch.where(condition, a, b) or torch.cond(condition, f, g, ...).",
             is_fix_untried=True,
         )
+    why = f"{type(cause).__name__}: {first_line(str(cause))}"
+    fix = "write it with functions of torch that take sizes as they are: no int(), numpy, .item(), or loop over a dynamic axis."
+    if isinstance(cause, DynamicOutputShapeException):
+        why = (
+            f"the shapes that {cause.func.name()} gives are known only when it runs, and torch.export does not run it."
+        )
+        fix = "compute it with other operators of torch, or before the model, and hand it over as an input."
     return Finding(
         code="AS110",
         name="capture-refused",
         what="torch.export cannot follow the model at symbolic sizes.",
         where=source,
-        why=f"{type(cause).__name__}: {first_line(str(cause))}",
-        fix="take sizes from x.shape without int(), numpy or .item(), and keep loops over a dynamic axis out of forward.",
+        why=why,
+        fix=fix,
     )
 
 

@@ -1,4 +1,4 @@
-"""A dim at which the module works at one size only  ->  AS102, with the cause of it and an edit where there is one.
+"""A dim of which the module takes one size only  ->  AS102, with the cause of it and an edit where there is one.
 
 An axis that the declaration leaves static, and that keeps a dynamic one from varying:
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         find_point,
         is_empty,
         range_of,
+        smallest_known_point,
         smallest_point,
     )
 
@@ -68,6 +69,7 @@ _ON_FIRST_USE = {
     "find_point": "anyshape.domain.solver_questions",
     "is_empty": "anyshape.domain.solver_questions",
     "range_of": "anyshape.domain.solver_questions",
+    "smallest_known_point": "anyshape.domain.solver_questions",
     "smallest_point": "anyshape.domain.solver_questions",
 }
 
@@ -122,6 +124,7 @@ __all__ = [
     "range_of",
     "simplify",
     "sizes_near",
+    "smallest_known_point",
     "smallest_point",
     "substitute",
     "unknown_dim",

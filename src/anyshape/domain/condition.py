@@ -1,4 +1,4 @@
-"""Conditions on sizes: comparisons of expressions, joined by and, or and not; the dims in them, and others in their place.
+"""Conditions on sizes: comparisons of expressions, joined by and, or and not; which dims they have, and substitution.
 
 A comparison that divides by zero at some sizes does not hold there, and its `Not` does: a condition is always either
 true or false, and `negate` is its exact opposite.

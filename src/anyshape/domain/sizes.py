@@ -16,7 +16,7 @@ from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_o
 from anyshape.domain.dims import Domain, Point, all_points, empty_domain, filled, is_small
 from anyshape.domain.expr import Number, Ref
 from anyshape.domain.solve import EFFORT, PATIENCE_MS, Budget, Completion
-from anyshape.domain.solver_questions import find_point, range_of, smallest_point
+from anyshape.domain.solver_questions import find_point, range_of, smallest_known_point, smallest_point
 from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
 
@@ -183,10 +183,7 @@ class _Chooser:
 
     def _smallest_at(self, *probes: Condition) -> Point | None:
         """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` needs 513."""
-        try:
-            point = smallest_point(self._domain, *probes, timeout_ms=PATIENCE_MS, effort=EFFORT)
-        except Undecided:
-            return None
+        point = smallest_known_point(self._domain, *probes, timeout_ms=PATIENCE_MS, effort=EFFORT)
         return point if point is not None and self._is_affordable(point) else None
 
     def _is_affordable(self, point: Point) -> bool:

@@ -1,5 +1,4 @@
-"""Conditions put to z3, which no other module imports; and wished sizes made into points by it, within relations and
-budget.
+"""Solve conditions by z3, which no other file imports; turn wished sizes into points of the domain within a budget.
 
 z3 divides as Euclid did, so `//` and `%` are encoded as Python has them; a comparison that divides by zero does not
 hold, as in `holds`. A session has one limit for all of its checks.

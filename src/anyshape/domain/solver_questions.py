@@ -71,6 +71,16 @@ def smallest_point(
         return min(all_points(domain, *conditions), key=_size_order, default=None)
 
 
+def smallest_known_point(
+    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
+) -> Point | None:
+    """The same; None also where z3 cannot decide, so that None proves nothing."""
+    try:
+        return smallest_point(domain, *conditions, timeout_ms=timeout_ms, effort=effort)
+    except Undecided:
+        return None
+
+
 def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS) -> Decision:
     """Whether the condition holds on all of the domain (on an empty one it does).
 

@@ -20,13 +20,13 @@ Files, in the order in which data flows:
     switches           sizes at which a comparison in the user's code comes out otherwise
 """
 
-from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state
+from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state, sizes_to_repeat
 from anyshape.explore.comparison_extent import find_extent
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.each_size import EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
-from anyshape.explore.repeats import observe_calls, observe_repeats, sizes_to_repeat
+from anyshape.explore.repeats import observe_calls, observe_repeats
 from anyshape.explore.switches import find_switches
 
 __all__ = [

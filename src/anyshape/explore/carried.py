@@ -1,5 +1,4 @@
-"""Calls that are repeated with equal inputs, and the state that they show, as inputs of the file: dtype, axes, first
-value.
+"""Repeat calls with equal inputs, and plan the state that they show as inputs of the file: dtype, axes, first value.
 
 self.ema = 0.9 * self.ema + ...                   -> state.ema[8], first value as it is now
 self.h = self.cell(x, self.h), None at first      -> state.h[batch, 8], zeros where zeros answer as None does
@@ -17,7 +16,7 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Dim, Expr, Number, Ref, Sizes
+from anyshape.domain import Dim, Expr, Number, Ref, Sizes, choose_sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
@@ -27,6 +26,17 @@ from anyshape.records.explored import FirstCall, Kept, Repeated
 
 _USUAL_CALLS = 20
 _SHARE = 4  # one part in so many of what is in proportion to the export
+_OTHER_SIZES = 3
+_CHEAP = 200_000
+
+
+def sizes_to_repeat(declared: Declared, cost: Costing, seed: int) -> list[Sizes]:
+    """The example's sizes, and a few others that cost little."""
+    chosen = choose_sizes(
+        declared.domain, example=declared.example_sizes, cost=cost, budget=_CHEAP, limit=_OTHER_SIZES + 1, seed=seed
+    ).points
+    others = [sizes for sizes in chosen if dict(sizes) != dict(declared.example_sizes)]
+    return [declared.example_sizes, *others[:_OTHER_SIZES]]
 
 
 def are_repeats_dear(declared: Declared, cost: Costing) -> bool:
@@ -81,6 +91,15 @@ def _raise(error: Exception, module: torch.nn.Module) -> Any:
 
 def call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:
     return declared.call(module, declared.rebuild([own(value) for value in declared.open_values(inputs)]))
+
+
+def smallest_first(declared: Declared, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs of calls, each once, in the order of their bytes."""
+
+    def count_bytes(each: Any) -> int:
+        return sum(getattr(value, "nbytes", 0) for value in declared.open_values(each))
+
+    return sorted({id(each): each for each in inputs}.values(), key=count_bytes)
 
 
 def own(value: Any) -> Any:

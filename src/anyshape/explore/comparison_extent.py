@@ -8,13 +8,15 @@ Nothing is run here, so the same declaration and module give the same extent on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, range_of, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, range_of, smallest_known_point
 from anyshape.domain.bound import find_bound
 from anyshape.domain.condition import conjuncts
+from anyshape.domain.intervals import largest_that
+from anyshape.domain.solve import EFFORT, PATIENCE_MS
 from anyshape.explore.cost_estimates import MEMORY
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
@@ -22,8 +24,6 @@ from anyshape.records.explored import End, Extent
 from anyshape.records.verdict import Untried
 
 _FINENESS = 64
-_EFFORT = 200_000  # of the solver: counted, not timed
-_PATIENCE_MS = 20_000
 
 
 class Limits(Protocol):
@@ -115,7 +115,7 @@ def _largest(domain: Domain, name: str) -> int | None:
     if not domain.relations:
         return None if dim.max is None else dim.largest_up_to(dim.max)
     try:
-        found = range_of(domain, Ref(name), timeout_ms=_PATIENCE_MS, effort=_EFFORT)
+        found = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT)
     except Undecided:
         found = None
     high = found.high if found is not None and isinstance(found.high, int) else dim.max
@@ -135,25 +135,17 @@ def _joint_corner(
             wished[end.name] = (low + (end.largest - low) * part // _FINENESS**2) // multiple * multiple
         return wished if domain.contains(wished) else None
 
+    def is_affordable(part: int) -> bool:
+        point = at(part)
+        return point is not None and not limit.excess(point)
+
     most = _FINENESS**2
-    legal = _last(lambda part: at(part) is not None, most)
-    allowed = _last(lambda part: (point := at(part)) is not None and not limit.excess(point), most)
-    corner, farthest = at(allowed), at(legal)
+    legal = largest_that(lambda part: part == 0 or at(part) is not None, 0, most)
+    allowed = largest_that(lambda part: part == 0 or is_affordable(part), 0, most)
+    corner, farthest = at(allowed or 0), at(legal or 0)
     if farthest is None or farthest == corner:
         return corner, ()
     return corner, (Untried(farthest, limit.excess(farthest)),)
-
-
-def _last(is_allowed: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` that is allowed, if all below it are."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if is_allowed(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _at(domain: Domain, smallest: Sizes, name: str, size: int) -> dict[str, int] | None:
@@ -165,7 +157,4 @@ def _at(domain: Domain, smallest: Sizes, name: str, size: int) -> dict[str, int]
 
 
 def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
-    try:
-        return smallest_point(domain, *conditions, timeout_ms=_PATIENCE_MS, effort=_EFFORT)
-    except Undecided:
-        return None
+    return smallest_known_point(domain, *conditions, timeout_ms=PATIENCE_MS, effort=EFFORT)

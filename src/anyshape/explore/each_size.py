@@ -1,4 +1,4 @@
-"""Dims whose sizes the user's code uses in a way that nothing follows (as a text, as a key): each of their sizes is compared.
+"""Dims whose sizes the user's code uses as a text, as a key, or otherwise beyond any capture: all of their sizes are compared.
 
 Of a dim that is only divided with a rest (`n % 97`), many sizes are compared in the same way, but no promise ends there.
 

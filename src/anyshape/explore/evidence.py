@@ -1,4 +1,4 @@
-"""Points to try next, where rules show, and how many of them: in proportion to the rest of the export.
+"""Choose further sizes to try or to compare, where a learned rule or a file may be wrong; how many, by the cost of an export.
 
 A module that answers at h = 64 and not at 65 is tried at 66, 67, ... until it answers again: the step between is its multiple.
 A dim that cannot move alone is moved together with the others that cannot.

@@ -9,15 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from anyshape.domain import (
-    AnyOf,
-    Condition,
-    Domain,
-    Sizes,
-    choose_sizes,
-    dims_of,
-    holds,
-)
+from anyshape.domain import AnyOf, Condition, Domain, Sizes, choose_sizes, dims_of, holds
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import RUNS, TrialAllowance, gather_evidence

@@ -1,4 +1,4 @@
-"""Limits that no guard shows: sizes are tried upwards, and the place where the module begins to raise is bisected.
+"""Find limits that no guard shows: double sizes until the module raises, then bisect between that size and the last one.
 
 `Embedding(32)` over `arange(seq)` captures without a guard and ends at 32; only trying finds it. A table that is too short,
 or an `if seq > 512: raise`, is met in the first operators of a call: where calls are dear, calls that are stopped early show
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, smallest_point
+from anyshape.domain import Compare, Domain, Number, Ref, Sizes, smallest_known_point
 from anyshape.explore.cost_estimates import Costing
 
 Answers = Callable[[Sizes], bool]
@@ -22,7 +22,7 @@ FARTHEST = 4096  # a dim without an upper end is tried and compared up to here
 def upper_corners(domain: Domain) -> list[dict[str, int]]:
     """For each dim with an upper end, the smallest point at which it is there."""
     found = [
-        _point(domain, Compare("==", Ref(dim.name), Number(dim.largest_up_to(dim.max) or dim.max)))
+        smallest_known_point(domain, Compare("==", Ref(dim.name), Number(dim.largest_up_to(dim.max) or dim.max)))
         for dim in domain.dims
         if dim.max is not None
     ]
@@ -90,15 +90,7 @@ def move_dim(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, in
     moved = {**sizes, name: -(-size // multiple) * multiple}
     if domain.contains(moved):
         return moved
-    return _point(domain, Compare("==", Ref(name), Number(moved[name])))
-
-
-def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
-    """A point of the domain; None where there is none, or where the solver cannot decide in time."""
-    try:
-        return smallest_point(domain, *conditions)
-    except Undecided:
-        return None
+    return smallest_known_point(domain, Compare("==", Ref(name), Number(moved[name])))
 
 
 SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"
@@ -139,7 +131,8 @@ def double_sizes_by_probes(
 
 @dataclass(frozen=True)
 class _Doubling:
-    """`has_probes` is False where a call that is stopped early raises although the module answers."""
+    """One run of `double_sizes_by_probes`. `has_probes`: False where calls that are stopped early raise although the module
+    answers."""
 
     domain: Domain
     start: Sizes
@@ -149,7 +142,7 @@ class _Doubling:
     has_probes: bool
 
     def double(self, name: str, left: int) -> dict[str, int] | None:
-        """One dim; `left` are the operations for whole calls. Gives the first point that costs more."""
+        """Double one dim; `left` are the operations for whole calls. Gives the first point that costs more."""
         last = self.start[name]
         upwards = list(points_upwards(self.domain, self.start, name))
         for place, sizes in enumerate(upwards):

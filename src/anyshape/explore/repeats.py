@@ -16,16 +16,15 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Sizes, choose_sizes
-from anyshape.explore.carried import call_again, calling, find_constant_call, is_constant_call, own
-from anyshape.explore.cost_estimates import Costing
+from anyshape.domain import Sizes
+from anyshape.explore.carried import call_again, calling, find_constant_call, is_constant_call, own, smallest_first
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
 from anyshape.modules.line_trace import find_difference, find_writer
 from anyshape.modules.reach import MISSING
-from anyshape.modules.slots import Slot, changed_slots, putting, read_slots
+from anyshape.modules.slots import Slot, Slots, changed_slots, putting, read_slots
 from anyshape.records.explored import Kept, Repeated
 
 _DRAWS = 8
@@ -34,8 +33,6 @@ _CALLS_AHEAD = (10, 100, 1000, 10_000)
 _MOST_NUMBERS = 12
 _MOST_SLOTS = 32
 _MORE_CALLS = 40
-_OTHER_SIZES = 3
-_CHEAP = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +46,6 @@ class _Point:
     call: Call
     fresh: Reply
     is_legal: bool = True
-
-
-def sizes_to_repeat(declared: Declared, cost: Costing, seed: int) -> list[Sizes]:
-    """The example's sizes, and a few others that cost little."""
-    chosen = choose_sizes(
-        declared.domain, example=declared.example_sizes, cost=cost, budget=_CHEAP, limit=_OTHER_SIZES + 1, seed=seed
-    ).points
-    others = [sizes for sizes in chosen if dict(sizes) != dict(declared.example_sizes)]
-    return [declared.example_sizes, *others[:_OTHER_SIZES]]
 
 
 def observe_repeats(
@@ -84,31 +72,43 @@ def observe_repeats(
         return _observe(_Memory(replay, steady, numbers, few), steady)
 
 
-def _observe(memory: _Memory, may_be_random: Sequence[_Point]) -> Repeated:
+def _observe(memory: _Memory, may_be_random: Sequence[_Point], before: Slots | None = None) -> Repeated:
     if not memory.points:
         return Repeated()
+    found = memory.observe(before)
     random = _Randomness(memory.replay).observe(may_be_random)
-    found = memory.observe()
     return replace(found, sizes=found.sizes or random.sizes, random=random.random, drawn=random.drawn)
 
 
 def observe_calls(
-    module: torch.nn.Module, declared: Declared, noted: Sequence[Any], drawing: Sequence[Any], few: bool = False
+    module: torch.nn.Module, declared: Declared, writing: Sequence[Any], drawing: Sequence[Any], few: bool = False
 ) -> Repeated:
-    """What repeated calls with these inputs and the example show; `drawing` are those of calls that drew random numbers.
+    """What repeated calls with these inputs and the example show.
 
-    Calls with the others are not made again without random numbers. With `few`, two or three of each come before, as above.
+    `writing` are inputs of calls that wrote something, `drawing` of calls that drew random numbers; some may be in both.
+    Calls that drew none are not made again without random numbers. With `few`, two or three of each come before, as above.
+    The largest inputs come last: their first call is also the first one of the calls in a row.
     """
     with Replay(module, flatten_outputs) as replay:
-        calls = [partial(call_again, declared, inputs) for inputs in (declared.example, *drawing, *noted)]
-        first: dict[Call, Reply] = {}
-        if few and all(is_constant_call(replay, call, first) is not False for call in calls[1:]):
+        before = read_slots(replay.module)
+        noted = smallest_first(declared, (*drawing, *writing))
+        calls: dict[int, Call] = {id(each): partial(call_again, declared, each) for each in noted}
+        example: Call = partial(call_again, declared, declared.example)
+        first = {example: replay.fresh(example)} if writing or not few else {}
+        is_constant = few
+        for call in calls.values():
+            is_constant = is_constant and is_constant_call(replay, call, first) is not False
+            if call not in first:
+                first[call] = replay.fresh(call)
+        if is_constant:
             return Repeated()
-        points = [_Point({}, call, first.get(call) or replay.fresh(call)) for call in calls]
-        answered = [point for point in points if point.fresh.raised is None]
-        return _observe(
-            _Memory(replay, answered, (), few), [each for each in points[: 1 + len(drawing)] if each in answered]
-        )
+        is_begun = example in first and len(first) > 1 and first[call].raised is None
+        if example not in first:
+            first = {example: replay.fresh(example), **first}
+        answered = [_Point({}, call, reply) for call, reply in first.items() if reply.raised is None]
+        may_draw = [example, *(calls[id(each)] for each in drawing)]
+        drew = [point for point in answered if point.call in may_draw]
+        return _observe(_Memory(replay, answered, (), few), drew, before if is_begun else None)
 
 
 def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:
@@ -167,12 +167,15 @@ class _Memory:
     numbers: Sequence[int]
     few: bool = False
 
-    def observe(self) -> Repeated:
-        self.replay.reset()
-        before = read_slots(self.replay.module)
-        seen = [before]
+    def observe(self, before: Slots | None = None) -> Repeated:
+        """With `before`, the reading of the first state, the last point has just been called from that state."""
+        is_begun = before is not None
+        if before is None:
+            self.replay.reset()
+            before = read_slots(self.replay.module)
+        seen = [read_slots(self.replay.module, before) if is_begun else before]
         different: _Point | None = None
-        for point in self._row():
+        for point in self._row(is_begun):
             reply = self.replay.onward(point.call)
             seen.append(read_slots(self.replay.module, seen[-1]))
             if not reply.is_like(point.fresh):
@@ -215,9 +218,9 @@ class _Memory:
         self.replay.reset()
         return is_alike
 
-    def _row(self) -> Iterator[_Point]:
+    def _row(self, is_begun: bool) -> Iterator[_Point]:
         first, *others = self.points
-        yield from (first, first, *others, first, first)
+        yield from (first, first, *(others[:-1] if is_begun else others), first, first)
         yield from reversed(others)
 
     def _repeated(self, slots: Sequence[Slot], initial: Mapping[str, Any], point: _Point) -> Repeated:

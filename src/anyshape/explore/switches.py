@@ -1,4 +1,4 @@
-"""Sizes at which a comparison in the user's code comes out otherwise, found by calls: for captures that see no conditions.
+"""Find sizes at which a comparison in the user's code changes its result, by calls: for captures that record no conditions.
 
 n = np.array(x.shape)[0]                         the module is called at n = 5 and n = 11: the comparison is 367 and 361
 return x * 2 if n > self.a * self.b else x       apart, so it should switch at 372, where a call shows whether it does

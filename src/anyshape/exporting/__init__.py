@@ -3,8 +3,9 @@
 Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
-    context           ExportContext: what every rung works with; time of stages; comparisons made by other processes
+    context           ExportContext: what every rung works with; time of stages; the function that compares
     size_census       what the user's code does at each size of a dim that it uses as a text or a key
+    calls_at_sizes    call the module at given sizes: a Refusal, or None where it answers
     module_trials     explore the module, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows that 0 is meant
@@ -12,7 +13,7 @@ Files, in the order in which data flows:
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify
     decided           the rung for models that decide by values
-    bounded           smaller domains: 64 bits, captures without proof
+    bounded           which part of the domain is promised, and the sizes at which the file is compared
     targets           target="onnxruntime": its optimizer's file, with names and metadata put back
     fix_trials        fixes are tried before they are shown; static axes that have to follow a dim
     source_repair     repair=True: find edits, export a copy with edited source

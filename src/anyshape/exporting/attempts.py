@@ -46,6 +46,7 @@ from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
 from anyshape.translate.floats import round_inside
+from anyshape.translate.int64_order import order_exactly
 from anyshape.translate.lacking_forms import widen_types
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import join_regions, translate
@@ -114,14 +115,14 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
     context.tell("translating", 0, 0)
     declared, options = context.declared, context.options
     output_names = declared.name_outputs([output.path for output in captured.outputs])
-    input_names = [leaf.name for leaf in declared.open_leaves]
+    inputs = {leaf.name: leaf.axes for leaf in declared.open_leaves}
     try:
         parts = [
             translate(
                 region,
                 region.outputs or captured.outputs,
                 translator,
-                input_names,
+                inputs,
                 output_names,
                 domain=declared.domain,
             )
@@ -133,7 +134,8 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
         if options.optimize and not context.is_part:  # parts share weights, until they are put together
             fold_norms(joined.model)
-        return convert_opset(widen_types(round_inside(joined, context.module)), options.opset)
+        written = order_exactly(widen_types(round_inside(joined, context.module)))
+        return convert_opset(written, options.opset)
     except AnyshapeError:
         raise
     except Exception as error:

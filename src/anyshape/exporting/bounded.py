@@ -1,4 +1,7 @@
-"""Smaller domains: where the integers of a file end, and where a capture without proof was compared."""
+"""Decide which part of the domain a file promises, and at which sizes it is compared.
+
+A domain ends where integers of the file leave 64 bits; for a capture without proof also at the largest compared sizes.
+"""
 
 from __future__ import annotations
 

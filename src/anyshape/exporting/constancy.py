@@ -79,8 +79,8 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
     if not noted or before.random or before.has_memory:
         return ()
     drawing = [call.inputs for call in noted if call.has_drawn]
-    others = [call.inputs for call in noted if not call.has_drawn]
-    repeated = observe_calls(constant.module, constant.declared, others, drawing, few=constant.is_dear)
+    writing = [call.inputs for call in noted if call.has_written]
+    repeated = observe_calls(constant.module, constant.declared, writing, drawing, few=constant.is_dear)
     return (
         *diagnose_memory(repeated, constant.options.state),
         *diagnose_randomness(repeated, constant.options.random),

@@ -1,7 +1,7 @@
-"""What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and who
-compares.
+"""What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and the
+function that compares.
 
-Who compares is in a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords
+That function is in a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords
 are for users.
 """
 
@@ -139,7 +139,7 @@ class ExportContext:
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
         """How much all comparisons of a capture may take; None if there is no limit.
 
-        A capture that was not seen whole is promised up to the largest compared size, so its comparisons are not limited here.
+        A capture that may have a hidden branch is promised as far as it is compared: nothing limits that here.
         """
         options = self.options.verify
         is_limited = captured.has_no_hidden_branch or options.most_sizes is not None

@@ -1,9 +1,9 @@
-"""The rung for models that decide by values: each question and each way on is exported by itself, then put together.
+"""The rung for models that decide by values: each condition, and the model on each side of it, is exported alone; then joined.
 
     if x.sum() > 0: return x * 2          question: x.sum() > 0; where it is true: x * 2; where it is not: x - 1
     return x - 1                    ->    If(question, then: x * 2, else: x - 1)
 
-Every part goes up the first three rungs and is verified by itself, against the module with these decisions fixed; the
+Every part is exported by the first three rungs and is verified by itself, against the module with these decisions fixed; the
 file as a whole is then verified against the module as it is. An int that the model reads from a tensor goes on as a tensor
 where it is only computed with; where torch needs an int, each part gets it as the length of a further input, and the file
 chooses the part by its sign:
@@ -23,8 +23,8 @@ from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.exporting.attempts import judge
 from anyshape.exporting.bounded import narrowed
+from anyshape.exporting.calls_at_sizes import trying
 from anyshape.exporting.context import ExportContext
-from anyshape.exporting.module_trials import trying
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
@@ -174,7 +174,7 @@ class _Tree:
         return question
 
     def _is_asked_again(self, script: Script, decisions: Script, asked: Asked) -> bool:
-        """Whether the same line asks again after each of these decisions, as that of a `while` does."""
+        """Whether the same line reads a value again after each of these decisions, as that of a `while` does."""
         for times in range(1, len(decisions) + 1):
             later = [each.asked for each in self._questions_found((*script, *decisions[:times]))]
             if not any(other is not None and other.source == asked.source for other in later):
@@ -211,7 +211,7 @@ class _Tree:
         return self._free_names(script)[0]
 
     def _free_names(self, script: Script) -> tuple[str, ...]:
-        """Names for the next numbers of a script, as many as a loop has at least that asks for them."""
+        """Names for the next numbers of a script, as many as the loop that reads them has at least."""
         declared = self.context.declared
         taken = {*declared.domain.names, *(leaf.path for leaf in declared.leaves)}
         first = 1 + sum(not isinstance(each, bool) for each in script)
@@ -231,7 +231,7 @@ class _Tree:
     def _exported(
         self, module: FixedDecisions | QuestionModule, numbers: Mapping[str, int], *, answers: bool = False
     ) -> Exported | FailingNode:
-        """A part's own file, from the ladder. A refusal if the module raises wherever it was tried."""
+        """A part's own file, made by the first rungs; a FailingNode if the module raises wherever it was tried."""
         context = self.context
         self.parts += 1
         not_zero = [entry.name for entry in module.script if isinstance(entry, Below)]

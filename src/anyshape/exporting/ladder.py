@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
 from anyshape.diagnose.consent import diagnose_time, narrowed_by_consent, narrower_condition, with_need_of_comparing
+from anyshape.exporting.calls_at_sizes import trying
 from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
-from anyshape.exporting.module_trials import trying
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
 from anyshape.records.export import Attempt
@@ -26,10 +26,10 @@ _HALF = 0.5
 
 @dataclass(frozen=True)
 class Turn:
-    """What a rung works with when its turn comes.
+    """The arguments of a rung.
 
-    `captures` is shared by all rungs that capture. `try_first_rungs` tries the first rungs in another context, such as that of a
-    part of the model.
+    `captures` is shared by all rungs that capture. `try_first_rungs` tries the first rungs in another context: the rung
+    `decided` does so for each part of a model.
     """
 
     context: ExportContext

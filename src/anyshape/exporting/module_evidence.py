@@ -192,7 +192,7 @@ class RepairChecks:
     sizes: Sequence[Sizes]
 
     def check(self, best: Confirmed, original: Sequence[Call]) -> None:
-        """Raise PromiseBroken where something speaks against the edits."""
+        """Raise PromiseBroken where a check rejects the edits."""
         self._check_answered(best, original)
         for dim in self.followed(best):
             if self.sizes[0][dim] <= 1 and dim not in best.independent:
@@ -203,7 +203,7 @@ class RepairChecks:
             raise PromiseBroken(source_repair_differs(make_source(site.file, site.line), why))
 
     def evidence(self, confirmed: Confirmed) -> list[str]:
-        """What speaks for the edits."""
+        """The evidence for the edits."""
         told = ["equal to the model at the example's sizes"]
         for dim, counts in confirmed.independent.items():
             told.append(f"equal to the model in groups of rows at {dim} = {', '.join(map(str, counts))}")

@@ -1,4 +1,4 @@
-"""Where the module answers, with values that it takes: before anything is captured.
+"""Find where the module answers, with values that it takes, before anything is captured.
 
 sizes refused -> integers that we made were illegal?       bounds of integers are learned
               -> or are smaller floats taken there?        bounds of floats are learned; else the sizes are at fault
@@ -6,21 +6,21 @@ sizes refused -> integers that we made were illegal?       bounds of integers ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.capture.symbolic import Traces
-from anyshape.diagnose.consent import diagnose_memory
-from anyshape.diagnose.value_findings import describe_outputs, diagnose_refused_value, find_smallest_varying
+from anyshape.diagnose.value_findings import diagnose_refused_value, find_smallest_varying
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
 from anyshape.explore.legal_values import LegalValues, find_refused_by_function, learn_values
+from anyshape.exporting.calls_at_sizes import Outcomes, drawn_inputs, trying
 from anyshape.exporting.context import Options, Tell
-from anyshape.findings import Finding, PromiseBroken
+from anyshape.findings import Finding
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raised_errors import find_layer, find_misfit
@@ -51,10 +51,6 @@ class Tried:
     """Programs that torch.export has made of the module under this declaration."""
     has_legal_integers: bool = False
     """Whether bounds of integers were found, and refusals are left with integers inside of them: those are of sizes."""
-
-
-Outcomes = dict[tuple[int | None, tuple[tuple[str, int], ...]], Refusal | None]
-"""The module's refusals, None where it answered, by the number of draws of values and the sizes."""
 
 
 @dataclass
@@ -188,7 +184,7 @@ def _depends_on_values(declared: Declared, explored: Explored, cost: Costing, re
         return False
     ends = [sizes for sizes in explored.ends if cost(sizes) <= cost.cheap or cost.is_dear]
     if cost.is_dear and explored.is_explained:
-        drawn = [inputs for sizes in ends for inputs in _drawn(declared, sizes, _DRAWS)]
+        drawn = [inputs for sizes in ends for inputs in drawn_inputs(declared, sizes, _DRAWS)]
         return any(map(cost.refuses_inputs_early, drawn))
     try_several = trying(declared, reference, draws=_DRAWS)
     return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
@@ -239,62 +235,3 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     refused = tuple(each if each.outputs is None else replace(each, source=source) for each in explored.refused)
     rules = tuple(replace(rule, source=rule.source or source) for rule in explored.rules)
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
-
-
-def trying(
-    declared: Declared,
-    reference: Reference,
-    *,
-    draws: int | None = None,
-    known: Outcomes | None = None,
-    cost: Costing | None = None,
-) -> Callable[[Sizes], Refusal | None]:
-    """The module's refusal at some sizes, or None where it answers. Raises PromiseBroken for want of memory.
-
-    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
-    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal; for one draw at
-    sizes at which a call is dear by `cost`, since that has as many values as many draws at usual sizes. At sizes that `known`
-    has, the module is not called again; what is found is added to it.
-    """
-    outcomes: Outcomes = {} if known is None else known
-
-    def try_sizes(sizes: Sizes) -> Refusal | None:
-        key = (draws, tuple(sorted(sizes.items())))
-        if key not in outcomes:
-            outcomes[key] = try_once(sizes)
-        return outcomes[key]
-
-    def try_once(sizes: Sizes) -> Refusal | None:
-        is_dear = cost is not None and not cost.is_thorough and cost(sizes) > cost.cheap
-        drawn = [declared.make(sizes, 0)] if draws is None else _drawn(declared, sizes, 1 if is_dear else draws)
-        tried = (try_inputs(sizes, inputs) for inputs in drawn)
-        return next((refusal for refusal in tried if refusal is not None), None)
-
-    def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
-        answer = reference.recall(inputs)
-        if isinstance(answer, Refused):
-            if answer.memory:
-                raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
-            return Refusal(dict(sizes), answer.message, answer.source)
-        expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
-        if expected is None or answer.outputs == expected:
-            return None
-        is_dtype = answer.paths == tuple(path for path, _ in expected)
-        message = describe_outputs(answer.outputs, expected)
-        return Refusal(dict(sizes), message, outputs=answer.paths, has_other_dtypes=is_dtype)
-
-    return try_sizes
-
-
-def _drawn(declared: Declared, sizes: Sizes, draws: int) -> Iterator[Inputs]:
-    """A few draws of values, and the same with all integers of a tensor equal: no padding, or nothing else."""
-    for seed in range(draws):
-        inputs = declared.make(sizes, seed)
-        yield inputs
-        yield map_tensors(inputs, _with_equal_integers)
-
-
-def _with_equal_integers(tensor: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return torch.full_like(tensor, int(tensor.reshape(-1)[0])) if is_number(tensor) else tensor

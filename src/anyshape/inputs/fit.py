@@ -14,6 +14,7 @@ from math import gcd
 
 from anyshape.domain import Expr, Number, Op, Ref, Undefined, evaluate, simplify
 from anyshape.inputs.fit_one import affine, fit_one, quotient_offset
+from anyshape.inputs.probe_sizes import points_around
 
 Point = Mapping[str, int]
 Observation = tuple[Point, int]
@@ -55,9 +56,9 @@ def _fits_all(expr: Expr, axis: Axis) -> bool:
 
 
 def _ask_in_between(axis: Axis) -> None:
-    """Observations with all dims moved a little and differently: a division shows itself in remainders that meet."""
-    for offset in range(1, 9):
-        axis.ask({name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(axis.base.items())})
+    """Make observations with all dims moved a little and differently: a division shows itself in remainders that meet."""
+    for point in points_around(axis.base):
+        axis.ask(point)
 
 
 def _value(expr: Expr, point: Point) -> int | None:

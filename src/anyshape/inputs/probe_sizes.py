@@ -26,6 +26,7 @@ from anyshape.domain import (
     evaluate,
     substitute,
 )
+from anyshape.domain.telling_points import primes_between
 
 Point = dict[str, int]
 
@@ -93,8 +94,8 @@ def _replace_last(expr: Expr, name: str, by: Expr) -> Expr:
     return Op(expr.symbol, tuple(args))
 
 
-_PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
-_FAR_PRIMES = (67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113)
+_PRIMES = primes_between(7, 61)
+_FAR_PRIMES = primes_between(67, 113)
 _EXAMPLES = (3, 5, 7, 2, 4, 6, 11, 13, 17, 19, 23)
 _NEAR = 24
 
@@ -127,6 +128,12 @@ def other_points(domain: Domain, base: Point) -> Iterator[Point]:
         near = {name: size + step for name, size in base.items()}
         if domain.contains(near):
             yield near
+
+
+def points_around(base: Mapping[str, int]) -> Iterator[Point]:
+    """Eight points with all dims moved a little and differently, in or outside of the domain."""
+    for offset in range(1, 9):
+        yield {name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(base.items())}
 
 
 def step_points(

@@ -22,7 +22,15 @@ from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import dtype_of
 from anyshape.inputs.fit import Axis, fit_axis
 from anyshape.inputs.making import seeded
-from anyshape.inputs.probe_sizes import Ties, base_points, find_ties, other_points, start_points, step_points
+from anyshape.inputs.probe_sizes import (
+    Ties,
+    base_points,
+    find_ties,
+    other_points,
+    points_around,
+    start_points,
+    step_points,
+)
 from anyshape.inputs.sizes_function import FunctionError, SizesFunction
 
 Key = tuple[int, int | None]  # (leaf, axis), or (leaf, None) for the value of an int
@@ -129,8 +137,7 @@ def probe(function: SizesFunction, domain: Domain, values: Mapping[str, Any], ex
 
 def _move_together(prober: _Prober, base: Point, ties: Ties) -> None:
     """Make more observations where dims are tied: few of them cannot show which dims a product has."""
-    for offset in range(1, 9) if ties.follows else ():
-        moved = {name: size + offset * (3 * index + 1) % 13 for index, (name, size) in enumerate(base.items())}
+    for moved in points_around(base) if ties.follows else ():
         point = ties.complete(moved)
         if prober.domain.contains(point):
             prober.has_inputs(point)

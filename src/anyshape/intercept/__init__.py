@@ -13,6 +13,7 @@ What is replaced, and when:
                                        values of small tensors of Python numbers                 patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
+                                       the length of a slice that may end behind its axis        older_torch
                                        torch.compile, which does nothing                         control_flow
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -22,8 +23,7 @@ What is replaced, and when:
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
-                                       torch's setting `backed_size_oblivious`                   capture/symbolic,
-                                                                                                 capture/generalized/generalized_rung
+                                       torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
@@ -41,6 +41,7 @@ Files, in the order in which data flows:
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
     accelerators         devices that the user's code names mean the CPU, where the copy of the module is
+    arguments            the tensors among the arguments of a call
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
@@ -48,6 +49,7 @@ Files, in the order in which data flows:
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes
     quick_tracing        less of what torch keeps of each operator of a trace
+    older_torch          what later versions of torch do with slices, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors

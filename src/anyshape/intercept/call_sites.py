@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
+from anyshape.intercept.arguments import leaves_of
 from anyshape.intercept.open_arrays import OpenArray, as_tensors, open_array
 from anyshape.intercept.patching import StandsFor
 
@@ -135,7 +135,7 @@ class ArraysAsTensors(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.numpy and is_fake(args[0]):
             return open_array(args[0])
-        if any(isinstance(leaf, OpenArray) for leaf in tree_leaves((args, kwargs))):
+        if any(isinstance(leaf, OpenArray) for leaf in leaves_of((args, kwargs))):
             args, kwargs = as_tensors((args, dict(kwargs or {})))
             if func in _MAKERS and isinstance(args[0], torch.Tensor):
                 return args[0].to((kwargs or {}).get("dtype") or args[0].dtype, copy=func is torch.tensor)

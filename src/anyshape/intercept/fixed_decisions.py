@@ -92,8 +92,8 @@ class FixedDecisions(_Scripted):
 
 
 class QuestionModule(_Scripted):
-    """What the module asks after these decisions. If no question follows: the value that ends the
-    loop at the end of the script, otherwise an unused false or 0.
+    """A module whose output is the value that the user's module reads next after these decisions. If it reads none: the
+    value that ends the loop at the end of the script, otherwise an unused false or 0.
     """
 
     def __init__(self, module: torch.nn.Module, script: Script, kind: Kind, *, ints: Ints = "tensors") -> None:

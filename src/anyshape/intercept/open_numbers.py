@@ -14,6 +14,7 @@ import builtins
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import reduce
 from typing import Any, TypeVar
 
 import torch
@@ -168,13 +169,24 @@ def _pow_of_sizes(number: Any, power: Any, /) -> Any:
     return torch.sym_float(number) ** power
 
 
+_REAL = (float, SymFloat)
+
+
 def _open_extreme(name: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
-    """min() and max(): of two or more values with a tensor without axes among them, a choice that decides nothing."""
+    """min() and max(): of floats that are computed from sizes, or with a tensor without axes among the values, a choice that
+    decides nothing; torch.export (to 2.13) leaves only that of sizes open.
+    """
+    of_floats = torch.sym_min if name == "min" else torch.sym_max
 
     def open_extreme(*values: Any, **kwargs: Any) -> Any:
-        is_asked = len(values) > 1 and not kwargs and any(_is_scalar(value) for value in values)
+        given = values[0] if len(values) == 1 and isinstance(values[0], (list, tuple)) else values
+        if len(given) > 1 and not kwargs:
+            if len(values) > 1 and any(_is_scalar(value) for value in values):
+                return of_numbers(*values)
+            if any(isinstance(each, SymFloat) for each in given) and all(isinstance(each, _REAL) for each in given):
+                return reduce(of_floats, given)
         own = getattr(builtins, name)  # looked up late: torch.export puts its own there for a while
-        return of_numbers(*values) if is_asked else own(*values, **kwargs)
+        return own(*values, **kwargs)
 
     return open_extreme
 

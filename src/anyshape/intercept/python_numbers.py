@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 from torch import SymFloat, SymInt
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
+from anyshape.intercept.arguments import leaves_of, tensors_of
 from anyshape.intercept.int_arithmetic import (
     COMPARISONS,
     ELEMENTWISE,
@@ -139,7 +140,7 @@ class PythonNumbers(RealNumbers):
             self.learn_int(operands[0], _INVERSES[name](decision, operands[1]))
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of((args, kwargs)) if self._numbers else []
         numbers = [tensor for tensor in tensors if self.has(tensor)]
         if not numbers or func in self.MAKERS or func in self.FILLS:
             return super().call(func, args, kwargs)
@@ -157,7 +158,7 @@ class PythonNumbers(RealNumbers):
             result = self._register(computed(name, operands, self._decide))
             self._terms[id(result)] = (name, operands)
             return result
-        if any(is_float(leaf) for leaf in tree_leaves((args, kwargs))):
+        if any(is_float(leaf) for leaf in leaves_of((args, kwargs))):
             args, kwargs = tree_map(lambda leaf: as_double(leaf) if self.has(leaf) else leaf, (args, dict(kwargs)))
         result = func(*args, **kwargs)
         is_number = isinstance(result, torch.Tensor) and result.ndim == 0

@@ -18,9 +18,10 @@ from typing import Any, Literal
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from anyshape.findings import Source
+from anyshape.intercept.arguments import tensors_of
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES
 from anyshape.intercept.python_numbers import (
@@ -200,7 +201,7 @@ class Questions(TorchFunctionMode):
         return self._numbers.call(func, (tensor, map_index(index, self._whole_as_int), *value), {})
 
     def _ints(self, values: Any) -> Any:
-        return tree_map(self._whole_as_int, values)
+        return tree_map(self._whole_as_int, values) if self._numbers.are_there else values
 
     def _whole_as_int(self, value: Any) -> Any:
         return self._int_of(value) if self._numbers.is_whole(value) else value
@@ -242,13 +243,11 @@ class Questions(TorchFunctionMode):
         return decision
 
     def _depends(self, values: Any) -> bool:
-        return any(
-            isinstance(value, torch.Tensor) and _memory(value) in self._dependent for value in tree_leaves(values)
-        )
+        return any(_memory(value) in self._dependent for value in tensors_of((values,)))
 
     def _mark(self, values: Any) -> None:
-        for value in tree_leaves(values):
-            if isinstance(value, torch.Tensor) and _memory(value) not in self._dependent:
+        for value in tensors_of((values,)):
+            if _memory(value) not in self._dependent:
                 self._dependent.add(_memory(value))
                 self._kept.append(value)
 

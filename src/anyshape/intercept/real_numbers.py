@@ -24,6 +24,8 @@ from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils._sympy.functions import make_opaque_unary_fn
 
+from anyshape.intercept.arguments import tensors_of
+
 
 class OpenFunction(HigherOrderOperator):
     """A function of one number; of an open one it gives an open float."""
@@ -106,7 +108,7 @@ class RealNumbers:
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The function's result, as if the numbers were Python floats."""
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of((args, kwargs)) if self._numbers else []
         others = [tensor for tensor in tensors if not self.has(tensor)]
         if len(others) == len(tensors):
             return func(*args, **kwargs)
@@ -140,6 +142,11 @@ class RealNumbers:
         result = func(*args, **kwargs)
         is_wide = lambda leaf: isinstance(leaf, torch.Tensor) and leaf.dtype == wide != dtype  # noqa: E731
         return tree_map(lambda leaf: leaf.to(dtype) if is_wide(leaf) else leaf, result)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there is any number."""
+        return bool(self._numbers)
 
     def has(self, value: Any) -> bool:
         """Whether a value is one of the numbers."""

@@ -42,6 +42,7 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
 
     from anyshape.intercept.accelerators import devices_mean_cpu
     from anyshape.intercept.patching import thread_builtins
+    from anyshape.modules.search_memo import searches_kept
     from anyshape.modules.structural_copy import is_on_accelerator, working_copy
 
     with no_collections():
@@ -53,7 +54,7 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
         _TURN.acquire()
     is_grad_enabled = torch.is_grad_enabled()
     try:
-        with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins():
+        with fewer_collections(), thread_warnings(), quiet_libraries(), thread_builtins(), searches_kept():
             working = working_copy(module)
             with devices_mean_cpu(working) if is_on_accelerator(module) else nullcontext():
                 yield working

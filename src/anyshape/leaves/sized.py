@@ -1,8 +1,8 @@
 """Functions that torch traces at the traced sizes only -> the same in functions that keep sizes open.
 
-`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist`, `vander` and others take plain ints, or
-compare sizes, inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without one are left
-alone.
+`linspace`, `tril_indices`, `affine_grid`, `take_along_dim`, `kron`, `cdist`, `vander`, `fill_diagonal_` and others take
+plain ints, or compare sizes, inside torch: with an open size they get the traced one (seen to torch 2.13). Calls without
+one are left alone.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def replacements() -> dict[Any, Callable[..., Any]]:
         F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
         torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
         F.interpolate: _interpolate,
+        Tensor.fill_diagonal_: _fill_diagonal,
     }
 
 
@@ -271,6 +272,14 @@ def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any
     one = factor[0] if isinstance(factor, (tuple, list)) else factor
     bins = size if size is not None else math.floor(x.shape[2] * float(one))
     return _adaptive_avg_pool1d(F.adaptive_avg_pool1d, (x, bins), {})
+
+
+def _fill_diagonal(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Of a matrix: what a mask of its diagonal chooses. torch takes the length of the diagonal for a plain int."""
+    x, value, wraps = _given(("input", "fill_value", "wrap"), args, {"wrap": False, **kwargs})
+    if x.dim() != 2 or wraps or not _is_open(*x.shape):
+        return func(*args, **kwargs)
+    return x.masked_fill_(torch.eye(*x.shape, dtype=torch.bool, device=x.device), value)
 
 
 def _given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:

@@ -69,6 +69,11 @@ def _from_torch(value: Any) -> Array:
     return carrier.view(dtype_called(name))
 
 
+def as_pairs(array: Array) -> Array:
+    """Complex numbers as pairs, on a last axis of 2: runtimes have none. Other arrays as they are."""
+    return np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
+
+
 def to_torch(array: Array, device: Any) -> Any:
     """The array as a torch tensor on the device."""
     torch = sys.modules["torch"]

@@ -18,7 +18,7 @@ from anyshape.contract.file_messages import missing_data, missing_operators, no_
 from anyshape.contract.metadata import find_contract, read_model
 from anyshape.findings import ContractBroken, PromiseBroken, UsageError
 from anyshape.loading import broken_calls as say
-from anyshape.loading.binding import Binder, to_torch
+from anyshape.loading.binding import Binder, as_pairs, to_torch
 from anyshape.loading.call_checks import CallChecker
 from anyshape.modules.registered import collect_operators
 from anyshape.records.contract import Contract
@@ -156,7 +156,7 @@ class Loaded:
 
     def _run(self, feeds: Mapping[str, Array], sizes: Mapping[str, int]) -> list[Array]:
         try:
-            return self._session.run(feeds)
+            return self._session.run({name: as_pairs(array) for name, array in feeds.items()})
         except RuntimeFailed as error:
             if refused := _REFUSED_VALUES.search(error.message):
                 raise PromiseBroken(say.values_refused(refused[1], sizes)) from error

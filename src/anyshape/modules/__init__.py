@@ -3,6 +3,7 @@
 Files, in the order in which data flows:
 
     callables            whatever the user passes as a model -> torch.nn.Module
+    search_memo          what a search through a module's code found, kept while an export runs
     user_code            the user's functions behind a module, the numbers in them, which line is running or raised
     line_trace           run a call and visit each executed line of the user's code
     watched_comparisons  the comparisons of numbers in the user's code, with the numbers of one call

@@ -149,7 +149,7 @@ def _is_even_call(use: _Watched, frame: FrameType) -> bool:
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether a function or method is one of torch, or one that only tells: of `logging` or `warnings`."""
+    """Whether a function or method is one of torch, or one that only writes messages: of `logging` or `warnings`."""
     owner = getattr(function, "__self__", None)
     places = (getattr(function, "__module__", None), getattr(owner, "__module__", None), type(owner).__module__)
     return any(str(place).split(".")[0] in ("torch", "logging", "warnings") for place in places)

@@ -31,14 +31,16 @@ import torch
 
 from anyshape.findings import Source
 from anyshape.findings.finding import PACKAGE_FOLDER, shorten
+from anyshape.modules.search_memo import globals_of, kept_search
 
 
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """The module and its parts, as far as their forward is the user's."""
+    """The module and its submodules, as far as their forward is the user's."""
     forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
     return [part for part, forward in forwards if _is_users(_unwrapped(forward))]
 
 
+@kept_search(spaces_of=globals_of)
 def user_functions(module: torch.nn.Module) -> list[FunctionType]:
     """Every function of the user's that a call may reach, each once, as far as names show."""
     return functions_of_classes(tuple(type(part) for part in user_submodules(module)))
@@ -54,6 +56,7 @@ def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[Functio
     return reader.found
 
 
+@kept_search(spaces_of=globals_of)
 def functions_beside(module: torch.nn.Module) -> list[FunctionType]:
     """The functions of `user_functions`, and all others of the same files: of helper classes, inside decorators, hooks."""
     named = user_functions(module)

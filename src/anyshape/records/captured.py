@@ -106,8 +106,8 @@ class Captured:
     """Regions that together cover the domain, the rung that found them, and the outputs of the module.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
-    `refused` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code goes
-    another way at some sizes, and that way was not captured: it may have further conditions.
+    `refused` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code
+    takes another branch at some sizes, and that branch was not captured: it may have further conditions.
     """
 
     strategy: str
@@ -143,11 +143,11 @@ class Captured:
 
     @property
     def has_no_hidden_branch(self) -> bool:
-        """Whether sizes were symbolic in the capture, and every condition is proved, or fails at few sizes, which are compared.
+        """Whether no branch of the user's code can be outside of what was captured, so that the whole domain is promised.
 
-        Such a capture has no size that only a trace shows: it is promised on all of its domain. Beyond a condition that fails
-        at many sizes (`n == 11`, `n <= 512`) the user's code may decide by further conditions, which no symbol shows. Where the
-        condition is a line of the user's, the other side was captured as well.
+        True where sizes were symbols and every condition is proved, or fails at few sizes, which are compared, or is a line of
+        the user's whose other side was captured as well. Where another condition fails (`n == 11`, `n <= 512`), the user's
+        code may decide by further conditions, which the capture did not meet.
         """
         is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
@@ -170,7 +170,7 @@ class Captured:
 
 
 def hides_no_branch(guard: Guard) -> bool:
-    """Whether all that matters is known where a guard fails: a branch of the user's, or so few sizes that all are compared."""
+    """Whether no further branch is possible where a guard fails: the other side was captured, or these sizes are compared."""
     is_branch = guard.by_user and guard.source is not None
     return guard.condition is not None and (is_branch or guard.fails_small or _fails_at_few(guard.condition))
 

@@ -111,7 +111,7 @@ def openvino_version() -> str:
 
 
 def _words(error: Exception) -> str:
-    """What OpenVINO says, in one line, without the lines that only name its own source files."""
+    """OpenVINO's message in one line, without the lines that only name its own source files."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith("Exception from ")]
     return " ".join(kept) or str(error).strip() or type(error).__name__

@@ -15,6 +15,7 @@ Files, in the order in which data flows:
     floats            floats as torch computes them
     whole_numbers     sizes, exact in 64 bits
     lacking_forms     18 -> 17; integers and booleans that ONNX has no kernels for
+    int64_order       the larger of two int64, which onnxruntime compares by their halves
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop
     names             names and source lines in the file

@@ -1,4 +1,4 @@
-"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number given on as a scalar.
+"""A tree of decisions on values -> one graph: questions computed first, then `If`, or a number passed on as a scalar.
 
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
     Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
@@ -23,7 +23,8 @@ from anyshape.inputs import Declared
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
 from anyshape.translate.fewer_nodes import replace_length
-from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes, written_axis
+from anyshape.translate.names import written_axis
+from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class FailingNode:
-    """Values at which the model itself raises: the file does so too, in these words."""
+    """A side of a choice on which the model raises: written as a node that fails when it runs, named with `message`."""
 
     message: str
 
@@ -194,9 +195,7 @@ class _Composer:
         tree, scope = side
         nodes: list[ir.Node] = []
         outputs = (
-            self._refuse(tree, truth, is_yes, nodes)
-            if isinstance(tree, FailingNode)
-            else self.write(tree, scope, nodes)
+            self._fail(tree, truth, is_yes, nodes) if isinstance(tree, FailingNode) else self.write(tree, scope, nodes)
         )
         return ir.Graph((), outputs, nodes=nodes, name=self._label())
 
@@ -227,13 +226,13 @@ class _Composer:
         vector.type, vector.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
         return vector
 
-    def _refuse(self, refusal: FailingNode, truth: ir.Value, is_yes: bool, nodes: list[ir.Node]) -> list[ir.Value]:
+    def _fail(self, tree: FailingNode, truth: ir.Value, is_yes: bool, nodes: list[ir.Node]) -> list[ir.Value]:
         """Nodes that fail where they run. They read the truth, so that no optimizer runs them when the file is loaded."""
         one = self._add(
             nodes, "Reshape", [self._add(nodes, "Cast", [truth], {"to": ir.DataType.INT64}), self._constant([1])]
         )
         index = one if is_yes else self._add(nodes, "Sub", [self._constant([1]), one])
-        zero = self._add(nodes, "Gather", [self._constant([0]), index], name=f"anyshape AS419: {refusal.message}")
+        zero = self._add(nodes, "Gather", [self._constant([0]), index], name=f"anyshape AS419: {tree.message}")
         outputs = []
         for kind, tensor in zip(self._types, self._tensors, strict=True):
             assert kind is not None

@@ -137,6 +137,7 @@ class _Sizes:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._known: dict[str, bool] = {}
+        self.has_zero = any(dim.min == 0 for dim in domain.dims)
 
     def may_be_zero(self, size: int | ir.SymbolicDim) -> bool:
         if isinstance(size, int):
@@ -155,12 +156,11 @@ class _Sizes:
 
 def _may_be_empty(node: ir.Node, sizes: _Sizes) -> bool:
     values = node.inputs[0]
-    if (
-        values is None or values.shape is None
-    ):  # a node that a translation made for itself: it averages over axes that are never empty
-        return False
-    shape = values.shape
     axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if values is None or values.shape is None:
+        # A node that a translation made for itself: over axes that are never empty, or over all, as losses do.
+        return values is not None and axes is None and sizes.has_zero
+    shape = values.shape
     given = ir.convenience.get_const_tensor(axes) if axes is not None else None
     places = [int(axis) for axis in given.numpy().ravel()] if given is not None else range(len(shape))
     return any(sizes.may_be_zero(shape[place]) for place in places or range(len(shape)))

@@ -14,14 +14,15 @@ machine. We keep `anyshape.source`, a file and a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from anyshape.domain import Domain, Expr, format_expr, is_readable, parse_expr, simplify
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, format_expr, is_readable, parse_expr, simplify
 from anyshape.domain.solver_questions import simplify_within
 from anyshape.findings import DeclarationError
 from anyshape.modules.user_code import source_of_stack_text
+from anyshape.records.captured import Guard, OutputTensor
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 _MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name
@@ -75,6 +76,43 @@ def name_dims(model: ir.Model, symbols: Mapping[str, Expr], domain: Domain | Non
                 known[text] = in_dims(text, symbols, domain)
             sizes.append(known[text] if text is not None else None)
         value.shape = ir.Shape(sizes)
+
+
+def leave_false_sizes_open(
+    model: ir.Model, guards: Iterable[Guard], inputs: Sequence[Sequence[Expr]], outputs: Sequence[OutputTensor]
+) -> None:
+    """Sizes that torch took for numbers, and that are none: no runtime may plan its memory by them.
+
+    Where torch fixed a dim that varies (`n == 3`, which is refuted), any number in a shape may come from it.
+    """
+    if any(guard.status == "refuted" and _fixes(guard.condition) for guard in guards):
+        for node in ir.traversal.RecursiveGraphIterator(model.graph):
+            for value in node.outputs:
+                if value.shape is not None and not value.is_graph_output():
+                    value.shape = ir.Shape([None if _is_number(size) else size for size in value.shape])
+    for value, axes in zip(model.graph.inputs, inputs, strict=True):
+        if value.shape is not None and len(value.shape) == len(axes):
+            sizes = zip(value.shape, axes, strict=True)
+            value.shape = ir.Shape([written_axis(axis) if _is_number(size) else size for size, axis in sizes])
+    for value, output in zip(model.graph.outputs, outputs, strict=True):
+        if output.any_rank or value.shape is None or len(value.shape) != len(output.axes):
+            value.shape = None
+            continue
+        told = zip(value.shape, output.axes, strict=True)
+        value.shape = ir.Shape([None if axis is None and _is_number(size) else size for size, axis in told])
+
+
+def written_axis(axis: Expr | None) -> int | str | None:
+    """As a file has it; None is open."""
+    return axis.value if isinstance(axis, Number) else format_expr(axis) if axis is not None else None
+
+
+def _fixes(condition: Condition | None) -> bool:
+    return isinstance(condition, Compare) and condition.op == "==" and isinstance(condition.right, Number)
+
+
+def _is_number(size: int | ir.SymbolicDim) -> bool:
+    return isinstance(size, int) or (size.value is not None and size.value.isdigit())
 
 
 def all_values(model: ir.Model) -> Iterator[ir.Value]:

@@ -25,7 +25,7 @@ _NEW_MEMORY = (
     "matmul",
     "scaled_dot_product_attention",
 )
-"""Composite operators of aten that never return their input or a view of it, although nothing but their code says so."""
+"""Composite operators of aten that never return their input or a view of it, as only their code shows."""
 
 
 def is_composite(target: OpOverload) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from anyshape.domain import TRUE, Compare, Condition, Domain, Expr, Number, decide, format_expr, negate, substitute
+from anyshape.domain import TRUE, Compare, Condition, Domain, Expr, decide, format_expr, negate, substitute
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.graphs.size_places import Place, places_of, readings_of
 from anyshape.inputs import Declared
@@ -20,7 +20,15 @@ from anyshape.records.captured import OutputTensor, Region
 from anyshape.records.export import Exported
 from anyshape.translate.known_values import admit_empty_means
 from anyshape.translate.loops import build_loops
-from anyshape.translate.names import keep_sources, name_dims, name_inputs, name_outputs, name_weights
+from anyshape.translate.names import (
+    keep_sources,
+    leave_false_sizes_open,
+    name_dims,
+    name_inputs,
+    name_outputs,
+    name_weights,
+    written_axis,
+)
 from anyshape.translate.opsets import WRITTEN_OPSET
 from anyshape.translate.registry import Translator
 
@@ -32,13 +40,14 @@ def translate(
     region: Region,
     tensors: Sequence[OutputTensor],
     translator: Translator,
-    input_names: Sequence[str],
+    inputs: Mapping[str, Sequence[Expr]],
     output_names: Sequence[str],
     *,
     domain: Domain,
 ) -> Exported:
     """A region's model, not yet optimized. Raises what torch.onnx raises where an operator has no translation.
 
+    `inputs` has the axes of each input by its name.
     The domain decides whether sizes may be 0, which onnxruntime's recurrent kernels do not survive and its means do not see.
     """
     model = translator.translate(region.program, region.symbols)
@@ -50,12 +59,13 @@ def translate(
     name_dims(model, region.symbols, domain)
     admit_empty_means(model, domain.narrowed(region.condition))
     name_weights(model)
-    name_inputs(model, input_names)
+    name_inputs(model, tuple(inputs))
     name_outputs(model, output_names)
+    leave_false_sizes_open(model, region.guards, tuple(inputs.values()), tensors)
     model.producer_name, model.producer_version = PRODUCER, None
     model.ir_version = IR_VERSION
     model.opset_imports.setdefault("", WRITTEN_OPSET)  # torch leaves it out of a graph that had no nodes
-    return Exported(model, tuple(input_names), tuple(zip(output_names, tensors, strict=True)), WRITTEN_OPSET)
+    return Exported(model, tuple(inputs), tuple(zip(output_names, tensors, strict=True)), WRITTEN_OPSET)
 
 
 def join_regions(parts: Sequence[Exported], conditions: Sequence[Condition], declared: Declared) -> Exported:
@@ -121,10 +131,6 @@ class _SizeTests:
     def _axis(self, key: str) -> ir.Value:
         place = self._places[key]
         return self._arithmetic.add("Shape", self._inputs[place.input], start=place.axis, end=place.axis + 1)
-
-
-def written_axis(axis: Expr | None) -> int | str | None:
-    return axis.value if isinstance(axis, Number) else format_expr(axis) if axis is not None else None
 
 
 _SOLVER_MS = 200

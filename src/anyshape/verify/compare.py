@@ -22,7 +22,7 @@ _ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
 
 @dataclass(frozen=True)
 class OutputTolerance:
-    """How one output is compared. `any_float`: a Python float, which a file may hold as float32 or as float64.
+    """How much one output may differ. `any_float`: a Python float, which a file may have as float32 or as float64.
 
     `rounding` is the epsilon of the narrowest precision on the way to it, where that is not its own.
     """

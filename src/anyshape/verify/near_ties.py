@@ -1,4 +1,4 @@
-"""Values that `topk` and `sort` put in order although rounding cannot tell them apart: the module's answers in other orders.
+"""Values that `topk` and `sort` put in order although they differ by less than rounding: the module's answers in other orders.
 
 A detector keeps the 300 best of 8,000 scores. Two of them that differ by less than rounding change places in a file that
 adds up in another order, and so do all rows that follow from them. The module runs again with such values in other orders.

@@ -1,4 +1,4 @@
-"""Which trials to make, the most telling first, fewer where calls are dear; and the plan in a form that travels.
+"""Plan the trials: the most telling first, fewer where calls are dear; and the plan as data for another process.
 
 Every size gets one draw of random values, its own; edge values and further draws go to a few sizes from the middle of
 the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.

@@ -101,10 +101,11 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class NotedCall:
-    """The inputs of a call that wrote into the module or drew random numbers, and whether it drew any."""
+    """The inputs of a call that wrote into the module or drew random numbers, and which of both it did."""
 
     inputs: CallInputs
     has_drawn: bool
+    has_written: bool
 
 
 class Reference:
@@ -183,7 +184,7 @@ class Reference:
     def noted(self) -> list[NotedCall]:
         """One call of each kind; none that drew nothing and wrote only what several others wrote between them."""
         return [
-            NotedCall(inputs, has_drawn=drawn)
+            NotedCall(inputs, has_drawn=drawn, has_written=bool(written))
             for (drawn, written), (_, inputs) in self._noted.items()
             if drawn or not self._is_union(written)
         ]

@@ -1,23 +1,18 @@
-"""The generalized rung: concrete traces of one structure -> one exported program whose numbers are expressions of the
-dims.
+"""The generalized rung: concrete traces of one structure -> one exported program whose numbers are expressions of the dims.
 
-The graph is run by an interpreter inside a module that holds the user's module, so that weights keep their names and every node
-keeps the user's line. Each dim is read from an axis of an input, or from a Python int that is one, solved for the dim.
-
-Sizes are read from the inputs, weights from the module.
+torch.export traces a module that holds the user's module and runs the learned graph by an interpreter: weights keep their
+names, and every node keeps the user's line. Each dim is computed from an axis, or from a Python int, of the inputs.
 """
 
 from __future__ import annotations
 
 import operator
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
-from torch.export import Dim, ExportedProgram
+from torch.export import ExportedProgram
 from torch.fx import Graph, Interpreter, Node, traceback
 
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
@@ -30,50 +25,17 @@ from anyshape.capture.generalized.template import InputOperand, Operand, Repeate
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import capture_sides, find_split
 from anyshape.capture.guards import collect_guards, shape_environment, user_lines
+from anyshape.capture.symbolic_sizes import Decompose, declared_sizes, open_axes, symbolic_sizes, symbols_of
 from anyshape.capture.sympy_terms import outputs_of
-from anyshape.domain import Condition, Expr, Number, Op, Sizes, Undefined, holds
+from anyshape.domain import Condition, Number, Op, Sizes, Undefined, holds
 from anyshape.graphs.size_places import Place, readings_of
 from anyshape.inputs import Declared
-from anyshape.intercept.quick_tracing import lines_read_late, memory_formats_left_out, small_cache_checks
 from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
 
 
-def open_axes(declared: Declared) -> tuple[Any, ...]:
-    """What torch.export takes as dynamic shapes, one entry a leaf."""
-    return tuple(
-        Dim.AUTO
-        if leaf.number is not None
-        else {axis: Dim.AUTO for axis, size in enumerate(leaf.axes) if not isinstance(size, Number)}
-        for leaf in declared.open_leaves
-    )
-
-
-def symbols_of(program: ExportedProgram, sizes: Sequence[tuple[Expr | None, ...]]) -> dict[str, Expr]:
-    """Each size symbol of the program's inputs; `sizes` has the expressions of each input's axes, or of its number."""
-    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    symbols: dict[str, Expr] = {}
-    for name, expressions in zip(program.graph_signature.user_inputs, sizes, strict=True):
-        value = placeholders[str(name)].meta["val"]
-        found = value.shape if isinstance(value, torch.Tensor) else (value,)
-        for size, expression in zip(found, expressions, strict=True):
-            # The term as first written: torch shows what it replaced the symbol by, `_expr` the symbol itself.
-            term = getattr(getattr(size, "node", None), "_expr", None)
-            if expression is not None and term is not None and term.is_Symbol:
-                symbols[term.name] = expression
-    return symbols
-
-
-def declared_sizes(declared: Declared) -> list[tuple[Expr | None, ...]]:
-    """The expressions of every open leaf, as `symbols_of` takes them."""
-    return [(leaf.number,) if leaf.number is not None else leaf.axes for leaf in declared.open_leaves]
-
-
-Decompose = Callable[[ExportedProgram], ExportedProgram]
-
-
 class LearnedModule(torch.nn.Module):
-    """A module whose forward is a graph; `module` is the user's, `made` holds constants that the graph mentions."""
+    """A module whose forward is a graph; `module` is the user's, `constants` are the tensors that the graph reads."""
 
     def __init__(self, graph: Graph, module: torch.nn.Module | None, constants: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
@@ -96,21 +58,6 @@ def export_graph(
     with symbolic_sizes(), user_lines(), torch.no_grad():
         program = torch.export.export(learned, tuple(inputs), dynamic_shapes=(tuple(dynamic),), strict=False)
         return program, decompose(program)
-
-
-@contextmanager
-def symbolic_sizes() -> Iterator[None]:
-    """Sizes 0 and 1 are not set apart, and torch's warnings about its own internals are silenced."""
-    from torch.fx.experimental import _config
-
-    with ExitStack() as stack:
-        stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
-        stack.enter_context(small_cache_checks())
-        stack.enter_context(lines_read_late())
-        stack.enter_context(memory_formats_left_out())
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        yield
 
 
 def places_of_dims(declared: Declared) -> tuple[Place, ...]:

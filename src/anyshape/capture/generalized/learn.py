@@ -194,7 +194,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class LearnedProgram:
-    """What was learned, from how many traces, and how many further ones it predicted."""
+    """A program with rules for its numbers: how many traces they were learned from, and how many more they predicted."""
 
     explained: Explained
     traces: int
@@ -211,7 +211,7 @@ class Learner:
         self._plan = plan
 
     def learn(self) -> LearnedProgram:
-        """Rules that held on unseen traces. Raises NotCaptured."""
+        """The program, with rules that held on unseen traces. Raises NotCaptured."""
         plan, began = self._plan, time.thread_time()
         traces = [self._trace(sizes) for sizes in self._first_sizes()]
         for turn in range(_ROUNDS):

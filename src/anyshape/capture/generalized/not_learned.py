@@ -12,7 +12,7 @@ from anyshape.modules.user_code import source_of_error, source_of_stack_text
 
 
 class NotCaptured(PromiseBroken):
-    """A rung that learns from traces cannot answer for this module. `seen` is the number that has no rule, by sizes."""
+    """A rung that learns from traces cannot capture this module. `seen`: the values of the number without a rule, by sizes."""
 
     seen: Sequence[tuple[Sizes, Any]] = ()
 

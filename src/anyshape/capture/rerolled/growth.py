@@ -29,7 +29,7 @@ from anyshape.capture.generalized.template import Unaligned
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.functional import without_writes
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, smallest_point
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, smallest_known_point
 from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
@@ -70,10 +70,7 @@ def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: 
     far = _FAR * traced_at if largest is None else min(_FAR * traced_at, largest)
     if far < 2 * traced_at:
         return True
-    try:
-        return smallest_point(domain, *conditions, Compare(">=", Ref(dim), Number(far))) is None
-    except Undecided:
-        return True
+    return smallest_known_point(domain, *conditions, Compare(">=", Ref(dim), Number(far))) is None
 
 
 def check_growth(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from anyshape.capture.generalized.generalized_rung import Decompose, build_captured
+from anyshape.capture.generalized.generalized_rung import build_captured
 from anyshape.capture.generalized.learn import NO_STRIDES, Answers, LearnedProgram, Learner, Plan, Strides
 from anyshape.capture.generalized.not_learned import NotCaptured, write_in_loop
 from anyshape.capture.generalized.record import Recorder, TraceKey
@@ -23,7 +23,8 @@ from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side, grows_evenly
-from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, Undecided, dims_of, smallest_point
+from anyshape.capture.symbolic_sizes import Decompose
+from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, dims_of, smallest_known_point
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
@@ -84,10 +85,7 @@ def _points(declared: Declared, pin: Compare, dim: str) -> Iterator[Sizes]:
 
 
 def _smallest(declared: Declared, expr: Expr, value: int, usual: Iterable[Condition]) -> Sizes | None:
-    try:
-        return smallest_point(declared.domain, Compare("==", expr, Number(value)), *usual)
-    except Undecided:
-        return None
+    return smallest_known_point(declared.domain, Compare("==", expr, Number(value)), *usual)
 
 
 _ATTEMPTS = ((12, False), (36, True))

@@ -55,7 +55,7 @@ class Found:
 
 @dataclass
 class EditSearch:
-    """One search. `most` is how many sets of edits are tried; `is_ended` says that these were too few.
+    """One search. `most` is how many sets of edits are tried; `is_ended`: whether these were too few.
 
     `with_names`: uses of a local name that is always the same number are edited too, not only what gives it its value.
     """

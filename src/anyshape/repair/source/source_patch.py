@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from anyshape.domain import Domain, Sizes
+from anyshape.domain.telling_points import primes_between
 from anyshape.findings import Finding, Severity, Source
 from anyshape.modules.user_code import make_source
 from anyshape.records.runs import SourceRepair
 from anyshape.repair.source.source_sites import Site
 
 _MOST = 14
-_PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_PRIMES = primes_between(7, 47)
 
 
 def probe_sizes(

@@ -109,7 +109,7 @@ def rules_view(data: Json | None, facts: PageFacts) -> list[Json]:
 
 
 def extras_view(contract: Contract | None) -> list[tuple[str, str]]:
-    """What else a contract says: values, state, randomness, constants, custom operators."""
+    """The rest of a contract: values, state, randomness, constants, custom operators."""
     if contract is None:
         return []
     rows = [(f"values of {name}", text) for name, text in contract.values.items()]

@@ -108,7 +108,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 
 
 def has_cache(task: str | None) -> bool:
-    """Whether a generating model gets its cache: by default, or where the task's name says so."""
+    """Whether a generating model gets its cache: by default, and for tasks `…-with-past`."""
     return task is None or task.endswith(WITH_PAST)
 
 

@@ -8,8 +8,9 @@ The transposed kind is a plain one over the input with zeros between its element
 
 Convolutions whose number of groups is a size (modulated convolution), and transposed ones with an open output size.
 
-aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX requires both numbers as constants; torch.onnx (to 2.13)
-gives up. Groups become a matrix product over windows; an open output size becomes the longest output, cut.
+aten::conv{1,2,3}d, conv_transpose{1,2,3}d and convolution. ONNX requires both numbers as constants, and the padding;
+torch.onnx (to 2.13) gives up. Groups become a matrix product over windows; an open output size becomes the longest output,
+cut; an open padding is a Pad before.
 All else goes to ONNX's own operators.
 """
 
@@ -46,7 +47,7 @@ class Geometry:
     """How windows lie on the axes after batch and channels."""
 
     stride: list[int]
-    padding: list[int]
+    padding: list[Any]  # an int, or a size, which only a plain convolution takes
     dilation: list[int]
     output_padding: list[Size]
 
@@ -72,9 +73,12 @@ class Geometry:
 def convolve_groups(
     x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: Geometry, groups: ir.Value
 ) -> ir.Value:
+    return _multiply(_padded(x, geometry), weight, bias, geometry, groups)
+
+
+def _padded(x: ir.Value, geometry: Geometry) -> ir.Value:
     pads = ints(0, 0, *geometry.padding, 0, 0, *geometry.padding)
-    padded = op.Pad(x, pads, constant(0, dtype_of(x)))
-    return _multiply(padded, weight, bias, geometry, groups)
+    return op.Pad(x, pads, constant(0, dtype_of(x)))
 
 
 def transpose_groups(
@@ -201,6 +205,8 @@ def translate_conv_transpose(
 def _plain(x: ir.Value, weight: ir.Value, bias: ir.Value | None, geometry: Geometry, groups: Size) -> ir.Value:
     if not isinstance(groups, int):
         return convolve_groups(x, weight, bias, geometry, groups)
+    if not all(isinstance(size, int) for size in geometry.padding):
+        x, geometry = _padded(x, geometry), replace(geometry, padding=[0] * geometry.axes)
     return op.Conv(
         x,
         weight,

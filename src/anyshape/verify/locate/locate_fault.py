@@ -170,7 +170,7 @@ def _wrong_outputs(scene: _Scene, outputs: list[str], values: Mapping[str, Array
 
 
 def _as_in_file(expected: Array, actual: Array) -> Array:
-    """A copy of the file that stands in for one in bfloat16 gives single precision."""
+    """The copy that is run in the place of a bfloat16 file gives single precision."""
     is_wider = expected.dtype.name == "bfloat16" and actual.dtype == np.float32
     return actual.astype(expected.dtype) if is_wider else actual
 

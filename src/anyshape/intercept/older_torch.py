@@ -1,0 +1,78 @@
+"""What later versions of torch do while a module is traced, for the older versions that anyshape takes.
+
+Before torch 2.13, a slice whose end may lie behind its axis (`table[:, :seq]`) has a length that torch makes up (`u0`), with
+conditions on it that nothing proves. Later versions write the smaller of the two sizes instead. So it is here for all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from anyshape.intercept.patching import patched
+
+_INDEX = "_compute_slice_index"
+
+
+@contextmanager
+def slice_lengths_from_sizes() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes."""
+    import torch
+    from torch._subclasses import fake_impls
+
+    space, rules = vars(fake_impls), getattr(fake_impls, "op_implementations_dict", {})
+    target: Any = torch.ops.aten.slice.Tensor
+    if _INDEX not in space or target not in rules:  # another version of torch
+        yield
+        return
+    index_rule, slice_rule = _with_smaller(space[_INDEX]), rules[target]
+
+    def slice_forward(
+        mode: Any, func: Any, value: Any, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+    ) -> Any:
+        is_axis = -value.dim() <= dim < value.dim() and step > 0
+        first, last = _resolve(index_rule, value.size(dim), start, end) if is_axis else (None, None)
+        if first is None or last is None or _is_ordered(first, last):  # torch raises, or has a length of its own
+            return slice_rule(mode, func, value, dim, start, end, step)
+        sizes, strides = list(value.size()), list(value.stride())
+        sizes[dim] = (torch.sym_max(last - first, 0) + step - 1) // step
+        strides[dim] *= step
+        return value.as_strided(sizes, strides, value.storage_offset() + first * value.stride(dim))
+
+    with patched([(space, _INDEX, index_rule), (rules, target, slice_forward)]):
+        yield
+
+
+def _resolve(index_rule: Any, size: Any, start: Any, end: Any) -> tuple[Any, Any]:
+    """Where a slice begins and ends on an axis of this size; None for what torch cannot decide."""
+    first = 0 if start is None else index_rule(size, start)
+    is_open = end is None or (isinstance(end, int) and end == sys.maxsize)
+    return first, size if is_open else index_rule(size, end)
+
+
+def _is_ordered(first: Any, last: Any) -> bool:
+    """Whether torch knows which of the two comes first."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return bool(guard_or_false(last >= first) or guard_or_false(first >= last))
+
+
+def _with_smaller(own: Any) -> Any:
+    """torch's function for one end of a slice, which gives the smaller of end and size where it gave nothing."""
+
+    def index_rule(size: Any, index: Any) -> Any:
+        import torch
+        from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+        found = own(size, index)
+        if found is not None:
+            return found
+        if guard_or_false(index >= 0):
+            return torch.sym_min(index, size)
+        if guard_or_false(index < 0):
+            return torch.sym_max(index + size, 0)
+        return None
+
+    return index_rule

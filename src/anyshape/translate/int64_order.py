@@ -1,0 +1,199 @@
+"""Which of two 64-bit integers is larger, as onnxruntime tells by comparisons alone.
+
+Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin of int64 (to 1.31, on the CPU) compare the upper halves of the numbers,
+and where these are equal the lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater,
+Less and TopK are right.
+
+    Max(a, b)             ->   Where(Less(a, b), b, a)
+    Clip(x, low, high)    ->   the larger of x and low, and the smaller of that and high
+    Sign(x)               ->   Cast(Greater(x, 0)) - Cast(Less(x, 0))
+    ReduceMax(x, axes)    ->   TopK of one, axis after axis
+
+Numbers that are computed from sizes alone stay as they are: a size has less than 32 bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import numpy as np
+import onnx_ir as ir
+
+from anyshape.records.export import Exported
+from anyshape.translate.lacking_forms import attribute_of
+
+_INT64 = ir.DataType.INT64
+_OF_SIZES = ("Shape", "Size")
+
+
+def order_exactly(exported: Exported) -> Exported:
+    """The model is changed in place, and given back."""
+    of_sizes: dict[ir.Value, bool] = {}
+    for node in list(exported.model.graph.all_nodes()):
+        form = _FORMS.get(node.op_type) if node.domain == "" else None
+        given = [value for value in node.inputs if value is not None]
+        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype):
+            continue
+        if not all(_is_of_sizes(value, of_sizes) for value in given):
+            with suppress(_Unknown):
+                _replace(node, form)
+    return exported
+
+
+class _Unknown(Exception):
+    """Over which axes a node goes is known only when it runs: it stays as it is."""
+
+
+def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
+    """Whether it is a constant, or computed from sizes and constants."""
+    pending = [value]
+    while pending:
+        each = pending[-1]
+        node = each.producer()
+        if each in known or node is None or node.op_type in _OF_SIZES or node.op_type == "Constant":
+            known.setdefault(each, node is not None or ir.convenience.get_const_tensor(each) is not None)
+            pending.pop()
+            continue
+        inner = any(part.type == ir.AttributeType.GRAPH for part in node.attributes.values())
+        before = [read for read in node.inputs if read is not None]
+        unknown = [read for read in before if read not in known] if not inner else []
+        if unknown:
+            pending.extend(unknown)
+            continue
+        known[each] = not inner and bool(before) and all(known[read] for read in before)
+        pending.pop()
+    return known[value]
+
+
+class _Writer:
+    """Nodes that take the place of one node, with its line."""
+
+    def __init__(self, node: ir.Node) -> None:
+        self._node, self._count = node, itertools.count()
+        self.nodes: list[ir.Node] = []
+
+    def add(
+        self, op_type: str, *inputs: ir.Value, dtype: ir.DataType = _INT64, outputs: int = 1, **given: int
+    ) -> ir.Value:
+        """The first output of a new node."""
+        name = f"order_{next(self._count)}"
+        node = ir.node(op_type, inputs, given, num_outputs=outputs, name=f"{self._node.name}/{name}")
+        node.metadata_props.update(self._node.metadata_props)
+        for place, value in enumerate(node.outputs):
+            value.name = f"{self._node.outputs[0].name}/{name}{place or ''}"
+            value.dtype = dtype
+        self.nodes.append(node)
+        return node.outputs[0]
+
+    def constant(self, numbers: int | list[int]) -> ir.Value:
+        tensor = ir.Tensor(np.array(numbers, np.int64))
+        value = self.add("Constant")
+        value.producer().attributes["value"] = ir.AttrTensor("value", tensor)  # type: ignore[union-attr]
+        value.const_value = tensor
+        return value
+
+    def larger(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        return self.add("Where", self.add("Less", one, other, dtype=ir.DataType.BOOL), other, one)
+
+    def smaller(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        return self.add("Where", self.add("Less", other, one, dtype=ir.DataType.BOOL), other, one)
+
+
+def _replace(node: ir.Node, form: Callable[[_Writer, ir.Node], ir.Value]) -> None:
+    writer = _Writer(node)
+    result = form(writer, node)
+    if result.producer() not in writer.nodes:  # the largest of one
+        result = writer.add("Identity", result)
+    old, graph = node.outputs[0], node.graph
+    assert graph is not None
+    name, result.shape = old.name, old.shape
+    ir.convenience.replace_all_uses_with(old, result, replace_graph_outputs=True)
+    graph.insert_before(node, writer.nodes)
+    graph.remove(node, safe=True)
+    result.name = name
+
+
+def _largest(writer: _Writer, node: ir.Node) -> ir.Value:
+    return _chosen(node, writer.larger)
+
+
+def _smallest(writer: _Writer, node: ir.Node) -> ir.Value:
+    return _chosen(node, writer.smaller)
+
+
+def _chosen(node: ir.Node, choose: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    result, *others = [value for value in node.inputs if value is not None]
+    for other in others:
+        result = choose(result, other)
+    return result
+
+
+def _clipped(writer: _Writer, node: ir.Node) -> ir.Value:
+    value, low, high = (*node.inputs, None, None)[:3]
+    assert value is not None
+    value = value if low is None else writer.larger(value, low)
+    return value if high is None else writer.smaller(value, high)
+
+
+def _sign(writer: _Writer, node: ir.Node) -> ir.Value:
+    value, zero = node.inputs[0], writer.constant(0)
+    assert value is not None
+    tests = [writer.add(name, value, zero, dtype=ir.DataType.BOOL) for name in ("Greater", "Less")]
+    above, below = (writer.add("Cast", test, to=_INT64.value) for test in tests)
+    return writer.add("Sub", above, below)
+
+
+def _not_negative(writer: _Writer, node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    return writer.larger(value, writer.constant(0))
+
+
+def _largest_along(writer: _Writer, node: ir.Node) -> ir.Value:
+    return _first_along(writer, node, largest=1)
+
+
+def _smallest_along(writer: _Writer, node: ir.Node) -> ir.Value:
+    return _first_along(writer, node, largest=0)
+
+
+def _first_along(writer: _Writer, node: ir.Node, largest: int) -> ir.Value:
+    value, axes, keeps = node.inputs[0], _axes_of(node), attribute_of(node, "keepdims") != 0
+    assert value is not None
+    one, kept = writer.constant([1]), [1] * len(value.shape) if value.shape is not None else None
+    if axes:
+        for axis in axes:
+            value = writer.add("TopK", value, one, outputs=2, axis=axis, largest=largest)
+        return value if keeps else writer.add("Squeeze", value, writer.constant(axes))
+    if keeps and kept is None:
+        raise _Unknown
+    # Of nothing, ONNX gives the least integer, or the greatest.
+    end = writer.constant([-(2**63) if largest else 2**63 - 1])
+    flat = writer.add("Concat", writer.add("Reshape", value, writer.constant([-1])), end, axis=0)
+    first = writer.add("TopK", flat, one, outputs=2, axis=0, largest=largest)
+    return writer.add("Reshape", first, writer.constant(kept if keeps and kept is not None else []))
+
+
+def _axes_of(node: ir.Node) -> list[int]:
+    """Empty for all of them."""
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    if axes is None:
+        given = attribute_of(node, "axes")
+        return list(given) if isinstance(given, Sequence) else []
+    known = ir.convenience.get_const_tensor(axes)
+    if known is None or (not known.size and attribute_of(node, "noop_with_empty_axes")):
+        raise _Unknown
+    return [int(axis) for axis in known.numpy().ravel()]
+
+
+_FORMS: dict[str, Callable[[_Writer, ir.Node], ir.Value]] = {
+    "Max": _largest,
+    "Min": _smallest,
+    "Clip": _clipped,
+    "Sign": _sign,
+    "Relu": _not_negative,
+    "ReduceMax": _largest_along,
+    "ReduceMin": _smallest_along,
+}

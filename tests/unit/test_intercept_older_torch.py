@@ -1,0 +1,50 @@
+"""Slices whose end may lie behind their axis have lengths made of sizes on every version of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from anyshape.capture.symbolic_sizes import symbolic_sizes
+
+
+class Sliced(nn.Module):
+    """A table of twelve rows, sliced between two numbers that are made of a size."""
+
+    def __init__(self, first: Any, last: Any) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.arange(12.0))
+        self.first, self.last = first, last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.table[self.first(x.shape[0]) : self.last(x.shape[0])]  # type: ignore[index]
+
+
+def _length(module: nn.Module) -> Any:
+    with symbolic_sizes():
+        program = torch.export.export(module, (torch.randn(5),), dynamic_shapes=({0: Dim.AUTO},), strict=False)
+    (output,) = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    return output.meta["val"].shape[0]
+
+
+@pytest.mark.parametrize(
+    "first, last",
+    [
+        (lambda n: None, lambda n: n),
+        (lambda n: n, lambda n: 2 * n),
+        (lambda n: 2, lambda n: -n),
+        (lambda n: -n, lambda n: None),
+        (lambda n: 4, lambda n: n),
+    ],
+)
+def test_the_length_of_a_slice_is_made_of_sizes(first: Any, last: Any) -> None:
+    length = _length(Sliced(first, last))
+    (symbol,) = length.node.expr.free_symbols
+    assert symbol.name.startswith("s")
+    for size in range(2, 30):
+        expected = torch.arange(12.0)[first(size) : last(size)].shape[0]
+        assert int(length.node.expr.subs(symbol, size)) == expected

@@ -1,0 +1,59 @@
+"""A search through a module's code is made once in an export, and again where there is something new to find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from anyshape.modules.search_memo import kept_search, searches_kept
+
+SPACE: dict[str, Any] = {}
+
+
+class Counted:
+    """A search that counts its calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.find = kept_search(spaces_of=lambda found: (SPACE,))(self._search)
+
+    def _search(self, module: nn.Module) -> list[str]:
+        self.count += 1
+        return list(SPACE)
+
+
+def test_a_search_is_made_once_in_an_export() -> None:
+    search, module = Counted(), nn.Linear(2, 2)
+    with searches_kept():
+        assert search.find(module) is search.find(module)
+    assert search.count == 1
+
+
+def test_a_new_name_or_attribute_is_found() -> None:
+    search, module = Counted(), nn.Linear(2, 2)
+    with searches_kept():
+        search.find(module)
+        SPACE["later"] = 1
+        try:
+            assert search.find(module) == ["later"]
+        finally:
+            SPACE.clear()
+        search.find(module)
+        module.helper = torch.relu
+        search.find(module)
+        module.register_forward_hook(lambda *_: None)
+        search.find(module)
+    assert search.count == 5
+
+
+def test_nothing_is_kept_outside_of_an_export() -> None:
+    search, module = Counted(), nn.Linear(2, 2)
+    search.find(module)
+    search.find(module)
+    with searches_kept():
+        search.find(module)
+    with searches_kept():
+        search.find(module)
+    assert search.count == 4

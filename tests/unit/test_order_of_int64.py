@@ -1,0 +1,149 @@
+"""Largest, smallest, clipped and signs of 64-bit integers, which onnxruntime compares by their halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+
+import anyshape
+from anyshape.records.export import Exported
+from anyshape.translate.int64_order import order_exactly
+
+X = np.array([2**31, -(2**31) - 1, 3 * 2**31, 5, -(2**40), 2**32 - 1, 0, 2**63 - 1], np.int64)
+Y = np.array([7, -(2**32), 2**32 + 5, 2**31, -(2**40) + 2**31, 0, 2**31, -(2**63)], np.int64)
+ROWS: list[tuple[str, Callable[..., Any]]] = [
+    ("Max(x, y)", torch.maximum),
+    ("Min(x, y)", torch.minimum),
+    ("Max(x, y, x)", torch.maximum),
+    ("Max(x)", lambda x, y: x),
+    ("Sign(x)", lambda x, y: x.sign()),
+    ("Relu(x)", lambda x, y: x.relu()),
+    ("Clip(x, low, high)", lambda x, y: x.clamp(3, 2**31)),
+    ("Clip(x, low)", lambda x, y: x.clamp(min=3)),
+    ("Clip(x, , high)", lambda x, y: x.clamp(max=2**31)),
+]
+
+
+def written(node: str, dtype: str = "int64") -> ir.Model:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g ({dtype}[8] x, {dtype}[8] y) => ({dtype}[8] z) <{dtype} low = {{3}}, {dtype} high = {{2147483648}}> {{ z = {node} }}
+    """
+    return ir.from_proto(onnx.parser.parse_model(text))
+
+
+@pytest.mark.parametrize(("node", "function"), ROWS, ids=[node for node, _ in ROWS])
+def test_the_answer_is_that_of_torch(node: str, function: Callable[..., Any]) -> None:
+    model = written(node)
+    order_exactly(Exported(model, ("x", "y"), (), 18))
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    (answer,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X, "y": Y})
+    np.testing.assert_array_equal(answer, function(torch.from_numpy(X), torch.from_numpy(Y)).numpy(), strict=True)
+
+
+def test_other_types_and_sizes_stay_as_they_are() -> None:
+    model = written("Max(x, y)", "float")
+    order_exactly(Exported(model, ("x", "y"), (), 18))
+    assert [node.op_type for node in model.graph] == ["Max"]
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[n] x) => (int64[1] z) <int64[1] one = {1}> { s = Shape(x)  t = Sub(s, one)  z = Max(t, one) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    for node in model.graph:
+        node.outputs[0].dtype = ir.DataType.INT64
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
+
+
+def test_axes_are_no_numbers_that_are_compared() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int32[n, 2] x) => (int32[n] z) <int64[1] last = {-1}> { z = ReduceMin <keepdims = 0> (x, last) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["ReduceMin"]
+
+
+def test_what_a_branch_gives_is_no_size() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (bool c, int64[8] x, int64[8] y) => (int64[8] z) {
+            b = If (c) <then_branch = t () => (int64[8] p) { p = Max(x, y) }, else_branch = e () => (int64[8] q) { q = Neg(x) }>
+            z = Sign(b)
+        }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    for node in model.graph.all_nodes():
+        node.outputs[0].dtype = ir.DataType.INT64
+    order_exactly(Exported(model, ("c", "x", "y"), (), 18))
+    assert {node.op_type for node in model.graph.all_nodes()}.isdisjoint({"Max", "Sign"})
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    (answer,) = session.run(None, {"c": np.array(True), "x": X, "y": Y})
+    np.testing.assert_array_equal(answer, np.sign(np.maximum(X, Y)))
+
+
+GRID = np.tile(
+    np.array([[5, 2**31, 7, 2**32 - 1, 3, 1, 0, 2**31 + 1, 2], [-1, -(2**32), -2, -3, -(2**31) - 1, -4, -5, -6, -7]]),
+    (2, 3, 2),
+)
+REDUCED: list[tuple[str, dict[str, Any]]] = [
+    ("Max <keepdims = 0> (x, last)", {"dim": -1}),
+    ("Min <keepdims = 1> (x, last)", {"dim": -1, "keepdim": True}),
+    ("Max <keepdims = 0> (x, two)", {"dim": (0, 2)}),
+    ("Min <keepdims = 0> (x)", {}),
+    ("Max <keepdims = 1> (x)", {"keepdim": True}),
+]
+
+
+@pytest.mark.parametrize(("node", "options"), REDUCED, ids=[node for node, _ in REDUCED])
+def test_the_largest_along_axes_is_that_of_torch(node: str, options: dict[str, Any]) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int64[a, b, c] x) => (int64 z) <int64[1] last = {{-1}}, int64[2] two = {{0, 2}}> {{ z = Reduce{node} }}
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    model.graph.outputs[0].shape = None
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert not any(each.op_type.startswith("Reduce") for each in model.graph)
+    (answer,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": GRID})
+    function = torch.amax if node.startswith("Max") else torch.amin
+    np.testing.assert_array_equal(
+        answer, function(torch.from_numpy(GRID), **{"dim": (), **options}).numpy(), strict=True
+    )
+
+
+def test_the_largest_of_nothing_is_what_onnx_says() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]> g (int64[a, b] x) => (int64 z) { z = ReduceMax <keepdims = 0> (x) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    order_exactly(Exported(model, ("x",), (), 18))
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    assert session.run(None, {"x": np.zeros((0, 3), np.int64)})[0] == -(2**63)
+
+
+class Times(torch.nn.Module):
+    def forward(self, x, y):
+        both = torch.stack([x, y])
+        pairs = torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()
+        return *pairs, both.amax(1), both.amin(), both.max(1).values, both.min()
+
+
+def test_an_exported_file_compares_64_bits() -> None:
+    def inputs(n: int = 4) -> dict[str, torch.Tensor]:
+        return {"x": torch.randint(-(2**40), 2**40, (n,)), "y": torch.randint(-(2**40), 2**40, (n,))}
+
+    file = anyshape.load(anyshape.export(Times(), inputs, where=["1 <= n <= 8"]).model_proto.SerializeToString())
+    given = torch.from_numpy(X[:7]), torch.from_numpy(Y[:7])
+    for actual, expected in zip(file(*given), Times()(*given), strict=True):
+        assert torch.equal(torch.as_tensor(actual), expected)
