@@ -89,6 +89,17 @@ def test_consent_gives_the_smaller_domain_and_says_so() -> None:
     assert (result.contract.domain.dim("t").min, result.contract.domain.dim("t").max) == (5, 5)
 
 
+def test_a_condition_that_the_user_accepted_is_a_rule_of_the_model_with_its_line() -> None:
+    inputs = lambda b=3, t=5: torch.randn(b, t, 4)  # noqa: E731
+    result = anyshape.export(Loop(), inputs, accept_narrower=True, strategy="symbolic", where="t <= 40")
+    rules = [(rule.origin, str(rule.condition), rule.source and rule.source.text) for rule in result.contract.rules]
+    assert rules == [
+        ("declared", "t >= 1", None),
+        ("declared", "t <= 40", None),
+        ("model", "t == 5", "for step in range(x.shape[1]):"),
+    ]
+
+
 def test_a_file_size_counts_shared_weights_once(tmp_path) -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:
