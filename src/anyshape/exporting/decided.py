@@ -46,7 +46,7 @@ from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Exported
 from anyshape.records.verdict import Refusal
-from anyshape.translate.decisions import Choice, FailingNode, ReadNumber, Repeat, Tree, compose
+from anyshape.translate.decisions import Choice, FailingNode, ReadInt, Repeat, Tree, compose
 from anyshape.verify import Reference
 
 STRATEGY = "decided"
@@ -143,18 +143,16 @@ class _Tree:
         question = self._question(script, asked, numbers)
         return Choice(question, self.grow((*script, True)), self.grow((*script, False)))
 
-    def _number(
-        self, script: Script, asked: Asked, numbers: Mapping[str, int], questions: Sequence[Asked]
-    ) -> ReadNumber:
+    def _number(self, script: Script, asked: Asked, numbers: Mapping[str, int], questions: Sequence[Asked]) -> ReadInt:
         """What follows a number, on both sides of zero; a side without a right file, to which no values led, refuses."""
         name = self._free_name(script)
         question = self._question(script, asked, numbers)
         if not any(each.may_be_negative for each in questions):
-            return ReadNumber(question, name, self.grow((*script, name)))
+            return ReadInt(question, name, self.grow((*script, name)))
         values = [int(each.value) for each in questions]
         then = self._side((*script, name), asked, is_met=any(value >= 0 for value in values))
         below = self._side((*script, Below(name)), asked, is_met=any(value < 0 for value in values))
-        return ReadNumber(question, name, then, below)
+        return ReadInt(question, name, then, below)
 
     def _side(self, script: Script, asked: Asked, *, is_met: bool) -> Tree:
         before = len(self.captured), len(self.decisions)

@@ -106,7 +106,7 @@ def _try_on_smaller_domains(context: ExportContext) -> tuple[tuple[Attempt, ...]
 
 
 def _try_first_rungs(context: ExportContext) -> tuple[Attempt, ...]:
-    """The rungs that are always tried, until one gives a file that is right."""
+    """The attempts of the rungs without `is_due`, in their order, until one gives a file that is right."""
     options = context.options
     turn = _turn(context)
     attempts: list[Attempt] = []
