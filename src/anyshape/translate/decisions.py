@@ -1,7 +1,7 @@
 """A tree of decisions on values -> one graph: questions computed first, then `If`, or a number passed on as a scalar.
 
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
-    ReadInt(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
+    ReadInt(question, name, ...)  ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
                                        where it is below zero, its distance from zero and `below`
     Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until the decision changes; as above
     FailingNode                   ->   a Gather out of bounds, named with the model's message
