@@ -89,6 +89,31 @@ def test_consent_gives_the_smaller_domain_and_says_so() -> None:
     assert (result.contract.domain.dim("t").min, result.contract.domain.dim("t").max) == (5, 5)
 
 
+def test_a_condition_that_the_user_accepted_is_a_rule_of_the_model_with_its_line() -> None:
+    inputs = lambda b=3, t=5: torch.randn(b, t, 4)  # noqa: E731
+    result = anyshape.export(Loop(), inputs, accept_narrower=True, strategy="symbolic", where="t <= 40")
+    rules = [(rule.origin, str(rule.condition), rule.source and rule.source.text) for rule in result.contract.rules]
+    assert rules == [
+        ("declared", "t >= 1", None),
+        ("declared", "t <= 40", None),
+        ("model", "t == 5", "for step in range(x.shape[1]):"),
+    ]
+
+
+@pytest.mark.thorough  # 50 s: the loop is captured for many lengths
+def test_a_relation_that_the_user_accepted_is_no_declared_one() -> None:
+    class Difference(nn.Module):
+        def forward(self, x, y):
+            for step in range(x.shape[0] - y.shape[0]):
+                x = x * 0.5 + step
+            return x
+
+    inputs = lambda a=7, b=4: (torch.randn(a, 2), torch.randn(b, 3))  # noqa: E731
+    result = anyshape.export(Difference(), inputs, accept_narrower=True, strategy="symbolic", where="a > b")
+    rules = [(rule.origin, str(rule.condition), rule.source is not None) for rule in result.contract.rules]
+    assert rules == [("declared", "a > b", False), ("model", "a + -b == 3", True)]
+
+
 def test_a_file_size_counts_shared_weights_once(tmp_path) -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.exporting.calls_at_sizes import trying
+from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.context import Options
 from anyshape.exporting.module_trials import try_module
 from anyshape.inputs import declare, flatten_outputs
@@ -65,5 +65,5 @@ def test_at_sizes_of_dear_calls_one_draw_of_integers_is_tried(n: int, is_thoroug
         reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
         reference.recall = lambda inputs: (called.append(inputs), recall(inputs))[1]  # type: ignore[method-assign,func-returns-value]
         cost: Any = Costs(is_thorough=is_thorough)
-        assert trying(declared, reference, draws=3, cost=cost)({"n": n}) is None
+        assert make_trial(declared, reference, draws=3, cost=cost)({"n": n}) is None
     assert len(called) == calls

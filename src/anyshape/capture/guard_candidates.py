@@ -42,7 +42,8 @@ class CapturedOnce:
 def find_candidates(
     module: torch.nn.Module, declared: Declared, known: CapturedOnce, refused: Sequence[Mapping[str, int]]
 ) -> Iterator[tuple[Condition, ...]]:
-    """Conditions under which the module's program holds; then those outside of which it raises at refused sizes, and the same.
+    """First the conditions under which the module's program holds; then these again, with conditions that captures at
+    refused sizes show: where one of those fails, the module raises.
 
     Nothing where torch.export cannot follow the module. What `known` has is not captured again, and what is captured is added
     to it. Captures at refused sizes are made only if the second are taken, and none where the guards of the first program

@@ -38,8 +38,8 @@ _MOST_SIDES = 4
 class CaptureContext:
     """What a rung works with: the module, the declaration, where the module answers, and how programs are decomposed.
 
-    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions; `paths` its ways
-    at all sizes of dims that it uses as nothing follows. With
+    `suspects` gives sizes at which the user's code may do something else, for rungs that see no conditions; `paths` gives,
+    for each dim that the code uses as a text or a key (`str(n) in names`), which functions of torch it calls at each size. With
     `opens_empty_sizes`, a condition that a size is 0 is a guard.
     """
 

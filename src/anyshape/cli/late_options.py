@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from anyshape.batch import Batch
     from anyshape.checking.compare_file import Checked
-    from anyshape.exporting.context import Compare, Tell
+    from anyshape.exporting.context import CompareFile, Tell
     from anyshape.inputs import Declared
     from anyshape.records.export import Export
     from anyshape.records.runs import Benched
@@ -187,7 +187,7 @@ def comparing_on_ray(address: str, call: ShareCall, tell: TellShare) -> Callable
     return lambda request: _spread(address, call, request, tell) or verify(request)
 
 
-def exporting_on_ray(address: str, call: ShareCall, tell: TellShare) -> Callable[[str], Compare]:
+def exporting_on_ray(address: str, call: ShareCall, tell: TellShare) -> Callable[[str], CompareFile]:
     """For the name of a part, a function that compares the files of its export on a cluster.
 
     The module of the export, and it alone, decides against a file: where a worker sees a difference or a refusal, all is

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anyshape.contract.digest import digest_model
-from anyshape.domain import Condition, Number, Ref, dims_of, holds
+from anyshape.domain import Condition, Domain, Number, Ref, dims_of, holds
 from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Severity
 from anyshape.graphs.size_places import find_needs
@@ -71,14 +71,19 @@ def build_contract(
     exported: Exported,
     verdict: Verdict | None = None,
     findings: Sequence[Finding] = (),
+    *,
+    written: Domain | None = None,
 ) -> Contract:
-    """What the file promises. Without a verdict it is a draft, which promises the same and has not been tested."""
+    """What the file promises. Without a verdict it is a draft, which promises the same and has not been tested.
+
+    `written` is the domain before rules made it smaller, so that the user's own ranges can be told from later ones.
+    """
     lowest = {} if verdict is None else verdict.lowest
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     return Contract(
         status="broken" if broken else "unverified" if verdict is not None and verdict.is_skipped else "kept",
         domain=declared.domain,
-        rules=_rules(declared, explored),
+        rules=_rules(written or declared.domain, declared.domain, explored),
         inputs=promised_inputs(declared),
         outputs=tuple(
             TensorPromise(name, output.path, output.dtype, output.axes, output.any_rank)
@@ -149,12 +154,12 @@ def _parameters(declared: Declared) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _rules(declared: Declared, explored: Explored) -> tuple[Rule, ...]:
-    """The user's own rules, then those that trying found."""
-    written = [condition for dim in declared.domain.dims if dim.declared for condition in dim.conditions()]
+def _rules(written: Domain, domain: Domain, explored: Explored) -> tuple[Rule, ...]:
+    """The user's own rules, then all others."""
+    ranges = [condition for dim in written.dims if dim.declared for condition in dim.conditions()]
     learned = [rule.condition for rule in explored.rules]
-    related = [relation for relation in declared.domain.relations if relation not in learned]
-    own = [Rule(condition, "declared") for condition in (*written, *related)]
+    related = [relation for relation in domain.relations if relation not in learned]
+    own = [Rule(condition, "declared") for condition in (*ranges, *related)]
     return (*own, *explored.rules)
 
 

@@ -2,7 +2,8 @@
 contract.
 
 Dims do not exist in a graph, so every rule mentions axes only: `past + seq <= 4096` is a rule on two axes of two
-inputs. Where no axis gives the value of a dim, `anyshape.load` checks the rules on it; the graph checks the range of its axis.
+inputs. A dim may have no axis that gives its value (`n` of an axis `n//2`): then `anyshape.load` checks the rules on `n`, and
+the graph only that the axis lies in the range of `n//2`.
 
 The names of dims are kept where they are expressions that we can read; any other name becomes one dim of a name that
 can be written, so that equal names stay equal.

@@ -1,5 +1,7 @@
 """Promises smaller than declared: lowered by the user, or limited by time, memory and the 64 bits of a file's integers.
 
+not compared, verify="none"                          ->  AS317, a warning; AS426 where that needs a proved capture
+a guard became a rule by accept_narrower=True        ->  AS108, a warning
 a rung has used its share of the time                ->  AS130
 the whole export has used its time                   ->  AS140: what was found until then, and what was not tried
 not enough memory for a call of the model            ->  AS141

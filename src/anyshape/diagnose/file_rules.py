@@ -14,9 +14,9 @@ from anyshape.diagnose.value_findings import diagnose_cond_sides, diagnose_outpu
 from anyshape.findings import Finding
 from anyshape.records.export import Judged
 
-Rule = Callable[[Judged], Iterable[Finding]]
+FileRule = Callable[[Judged], Iterable[Finding]]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FileRule, ...] = (
     lambda file: diagnose_outputs(file.exported, file.declared.output_axes, file.declared.domain),
     lambda file: diagnose_differences(file.verdict, file.declared.domain, file.regions),
     lambda file: diagnose_clock(file.verdict),

@@ -208,7 +208,8 @@ def choose_telling(
 
 
 def facts_of(point: Sizes, domain: Domain, conditions: Sequence[Condition]) -> Iterator[Fact]:
-    """What a comparison at this point shows."""
+    """What a comparison at this point shows: of each dim whether it is even, odd, 1, or at an end of its range; which of
+    two dims is larger; which conditions hold or fail there, and by how little."""
     if all(point[dim.name] == dim.smallest for dim in domain.dims):
         yield ("all lowest",)
     for dim in domain.dims:

@@ -4,7 +4,7 @@ Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
     context           ExportContext: what every rung works with; time of stages; the function that compares
-    size_census       what the user's code does at each size of a dim that it uses as a text or a key
+    size_census       what the user's code does at each size of a dim that it uses as a text or a key (`str(n) in names`)
     calls_at_sizes    call the module at given sizes: a Refusal, or None where it answers
     module_trials     explore the module, with values that it takes
     constancy         models with state or randomness: refused, or made constant
@@ -15,7 +15,7 @@ Files, in the order in which data flows:
     decided           the rung for models that decide by values
     bounded           which part of the domain is promised, and the sizes at which the file is compared
     targets           target="onnxruntime": its optimizer's file, with names and metadata put back
-    fix_trials        fixes are tried before they are shown; static axes that have to follow a dim
+    fix_trials        fixes of errors are tried before they are shown; static axes that have to follow a dim
     source_repair     repair=True: find edits, export a copy with edited source
     module_evidence   evidence that edits are right, and checks that reject them
     dry_run           `anyshape.axes`: explore, and write nothing

@@ -34,7 +34,7 @@ from anyshape.diagnose.differences import blamed_guard
 from anyshape.diagnose.file_rules import diagnose_file
 from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
-from anyshape.exporting.context import Compare, ExportContext, find_compare
+from anyshape.exporting.context import CompareFile, ExportContext, find_compare
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
 from anyshape.graphs.size_places import find_needs
@@ -172,7 +172,7 @@ def _condition_of(region: Region) -> Condition:
     return all_of([condition for condition in own if condition is not None])
 
 
-def _find_compare(context: ExportContext) -> Compare | None:
+def _find_compare(context: ExportContext) -> CompareFile | None:
     """How the file is compared by other processes; None where it is compared here.
 
     The draft of a contract has neither state nor randomness, and parts of a file have no contract.

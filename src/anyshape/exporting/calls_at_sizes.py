@@ -23,7 +23,7 @@ Outcomes = dict[tuple[int | None, tuple[tuple[str, int], ...]], Refusal | None]
 """The module's refusals, None where it answered, by the number of draws of values and the sizes."""
 
 
-def trying(
+def make_trial(
     declared: Declared,
     reference: Reference,
     *,

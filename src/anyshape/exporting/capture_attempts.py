@@ -25,7 +25,7 @@ from anyshape.translate.legacy import export_legacy
 from anyshape.translate.opsets import convert_opset
 
 _MORE_REGIONS = 3
-_MOST_LESSONS = 3
+_MOST_TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Way:
 
 def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: ExportContext) -> Attempt:
     """One rung. One that learns from traces is tried again with the sizes at which its file was wrong."""
-    for _ in range(_MOST_LESSONS):
+    for _ in range(_MOST_TURNS):
         attempt = _attempt_ways(method, captures, context)
         refuting = [sizes for sizes in attempt.refuting_sizes if sizes not in context.counterexamples]
         if attempt.is_right or method.has_regions or not refuting:
@@ -54,7 +54,7 @@ def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: Ex
 
 
 def _with_line(attempt: Attempt, context: ExportContext) -> Attempt:
-    """An attempt without a file whose reason has no line, with the lines that use sizes as nothing follows."""
+    """An attempt that failed without a file and without a line gets the lines that use a size as a text or a key."""
     errors = [finding for finding in attempt.findings if finding.severity is Severity.ERROR]
     if attempt.verdict is not None or not errors or errors[0].where:
         return attempt

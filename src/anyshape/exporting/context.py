@@ -192,14 +192,14 @@ class StageClock:
         return tuple(StageTime(stage, seconds) for stage, seconds in {**self._seconds, **running}.items())
 
 
-Compare = Callable[[VerifyRequest, "torch.nn.Module"], Verdict]
+CompareFile = Callable[[VerifyRequest, "torch.nn.Module"], Verdict]
 """Compares the file of a request, which has a draft of its contract, with the module."""
 
-_COMPARE: ContextVar[Compare | None] = ContextVar("compare", default=None)
+_COMPARE: ContextVar[CompareFile | None] = ContextVar("compare", default=None)
 
 
 @contextmanager
-def comparing_elsewhere(compare: Compare | None) -> Iterator[None]:
+def comparing_elsewhere(compare: CompareFile | None) -> Iterator[None]:
     """Files of exports inside are compared by `compare`; None: here, as always."""
     token = _COMPARE.set(compare)
     try:
@@ -208,6 +208,6 @@ def comparing_elsewhere(compare: Compare | None) -> Iterator[None]:
         _COMPARE.reset(token)
 
 
-def find_compare() -> Compare | None:
+def find_compare() -> CompareFile | None:
     """How files are to be compared; None: here."""
     return _COMPARE.get()

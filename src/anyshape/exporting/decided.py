@@ -23,7 +23,7 @@ from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.exporting.attempts import judge
 from anyshape.exporting.bounded import narrowed
-from anyshape.exporting.calls_at_sizes import trying
+from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
@@ -46,7 +46,7 @@ from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt, Exported
 from anyshape.records.verdict import Refusal
-from anyshape.translate.decisions import Choice, FailingNode, Number, Repeat, Tree, compose
+from anyshape.translate.decisions import Choice, FailingNode, ReadInt, Repeat, Tree, compose
 from anyshape.verify import Reference
 
 STRATEGY = "decided"
@@ -143,16 +143,16 @@ class _Tree:
         question = self._question(script, asked, numbers)
         return Choice(question, self.grow((*script, True)), self.grow((*script, False)))
 
-    def _number(self, script: Script, asked: Asked, numbers: Mapping[str, int], questions: Sequence[Asked]) -> Number:
+    def _number(self, script: Script, asked: Asked, numbers: Mapping[str, int], questions: Sequence[Asked]) -> ReadInt:
         """What follows a number, on both sides of zero; a side without a right file, to which no values led, refuses."""
         name = self._free_name(script)
         question = self._question(script, asked, numbers)
         if not any(each.may_be_negative for each in questions):
-            return Number(question, name, self.grow((*script, name)))
+            return ReadInt(question, name, self.grow((*script, name)))
         values = [int(each.value) for each in questions]
         then = self._side((*script, name), asked, is_met=any(value >= 0 for value in values))
         below = self._side((*script, Below(name)), asked, is_met=any(value < 0 for value in values))
-        return Number(question, name, then, below)
+        return ReadInt(question, name, then, below)
 
     def _side(self, script: Script, asked: Asked, *, is_met: bool) -> Tree:
         before = len(self.captured), len(self.decisions)
@@ -238,7 +238,7 @@ class _Tree:
         declared = with_numbers(context.declared, numbers, not_zero=not_zero)
         with Reference(module, flatten_outputs) as reference:
             cost = costing(module, declared, context.options.verify.budget_s, thorough=context.options.thorough)
-            explored = explore(declared, trying(declared, reference), cost, seed=context.options.verify.seed)
+            explored = explore(declared, make_trial(declared, reference), cost, seed=context.options.verify.seed)
             is_free = True
             real = self._at_real_numbers(declared, module.script, explored) if numbers else explored
             is_likely = all(map(explored.narrow(declared.domain).contains, real.answered))

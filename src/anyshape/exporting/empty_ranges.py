@@ -17,10 +17,10 @@ from anyshape.records.export import Export
 _RUNG = METHODS[0].name
 _HALF = 0.5
 
-Exporting = Callable[[Constant], Export]
+ExportConstant = Callable[[Constant], Export]
 
 
-def export_from_zero(constant: Constant, export: Exporting, limit: TimeLimit) -> Export:
+def export_from_zero(constant: Constant, export: ExportConstant, limit: TimeLimit) -> Export:
     """The export with ranges from 0 where they are meant and right, else from 1. Raises PromiseBroken.
 
     Where the user's code has a condition about emptiness, ranges from 0 come first. Where only sizes are read, they come after
@@ -52,7 +52,9 @@ def _find_wider(constant: Constant) -> WithEmptySizes | None:
     return with_empty_sizes(constant.module, constant.declared, constant.cost)
 
 
-def _try_from_zero(constant: Constant, wider: WithEmptySizes, export: Exporting, limit: TimeLimit) -> Export | None:
+def _try_from_zero(
+    constant: Constant, wider: WithEmptySizes, export: ExportConstant, limit: TimeLimit
+) -> Export | None:
     """The export with ranges that begin at 0; None where no file is right there within half of the time.
 
     Only the rung that sees conditions on sizes is tried: one that learns from traces would look for a rule across them.

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
 from anyshape.diagnose.consent import diagnose_time, narrowed_by_consent, narrower_condition, with_need_of_comparing
-from anyshape.exporting.calls_at_sizes import trying
+from anyshape.domain.condition import conjuncts
+from anyshape.exporting.bounded import narrowed
+from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
+from anyshape.records.contract import Rule
 from anyshape.records.export import Attempt
 
 _MOST_NARROWINGS = 6
@@ -83,21 +86,27 @@ def try_rungs(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Findin
 
 
 def _try_on_smaller_domains(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
-    """The first rungs on smaller and smaller domains, as the user accepted, until a file is right."""
+    """The first rungs on smaller and smaller domains, as the user accepted, until a file is right.
+
+    The guard in the way of a right file becomes a rule of origin "model", with its line.
+    """
     narrowings: list[Finding] = []
+    rules: list[Rule] = []
     while True:
         attempts = _try_first_rungs(context)
         blamed = attempts[0].blamed if attempts else None
         if blamed is None or any(attempt.is_right for attempt in attempts) or len(narrowings) >= _MOST_NARROWINGS:
-            return attempts, tuple(narrowings)
+            return tuple(replace(each, rules=(*rules, *each.rules)) for each in attempts), tuple(narrowings)
         condition = narrower_condition(blamed, context.declared.example_sizes)
         narrowings.append(narrowed_by_consent(blamed, condition))
-        narrower = context.declared.domain.narrowed(condition)
-        context = replace(context, declared=replace(context.declared, domain=narrower))
+        new = [Rule(part, "model", blamed.source) for part in conjuncts(condition)]
+        declared, explored = narrowed(context.declared, context.explored, new)
+        context = replace(context, declared=declared, explored=explored)
+        rules += new
 
 
 def _try_first_rungs(context: ExportContext) -> tuple[Attempt, ...]:
-    """The rungs that are always tried, until one gives a file that is right."""
+    """The attempts of the rungs without `is_due`, in their order, until one gives a file that is right."""
     options = context.options
     turn = _turn(context)
     attempts: list[Attempt] = []
@@ -130,7 +139,7 @@ def _refutes_rules(attempt: Attempt, context: ExportContext) -> bool:
 
 
 def _turn(context: ExportContext) -> Turn:
-    try_sizes = trying(context.declared, context.reference)
+    try_sizes = make_trial(context.declared, context.reference)
     captures = CaptureContext(
         context.module,
         context.declared,

@@ -18,7 +18,7 @@ from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
 from anyshape.explore.legal_values import LegalValues, find_refused_by_function, learn_values
-from anyshape.exporting.calls_at_sizes import Outcomes, drawn_inputs, trying
+from anyshape.exporting.calls_at_sizes import Outcomes, drawn_inputs, make_trial
 from anyshape.exporting.context import Options, Tell
 from anyshape.findings import Finding
 from anyshape.inputs import Declared, Inputs
@@ -86,7 +86,7 @@ def try_module(
         known.cost = cost
 
         def explore_with(*, several: bool) -> Explored:
-            trial = trying(declared, reference, draws=_DRAWS if several else None, known=known.outcomes, cost=cost)
+            trial = make_trial(declared, reference, draws=_DRAWS if several else None, known=known.outcomes, cost=cost)
             try_sizes = counted.try_with(trial)
             candidates = partial(find_candidates, module, declared, known.captured)
             seed, few = options.verify.seed, options.verify.is_skipped
@@ -109,7 +109,7 @@ def try_module(
         """The same with values inside learned bounds; None where they change nothing at the refused sizes."""
         if learned is None:
             return None
-        try_again = trying(learned.declared, reference)
+        try_again = make_trial(learned.declared, reference)
         if all(try_again(each.sizes) is not None for each in refused[:_LOOKED_AT]):
             return None
         again = _with_return_line(look(learned.declared, KnownBefore()), reference)
@@ -132,7 +132,7 @@ def try_module(
 def _need_several_draws(declared: Declared, reference: Reference, lessons: Sequence[Lesson], known: Outcomes) -> bool:
     """Whether values may decide about refusals that lessons show: integers do, and others where one draw is answered."""
     refused = [lesson.sizes for lesson in lessons if lesson.rule is None]
-    try_sizes = trying(declared, reference, known=known)
+    try_sizes = make_trial(declared, reference, known=known)
     return bool(refused) and (_has_integers(declared) or any(try_sizes(sizes) is None for sizes in refused))
 
 
@@ -186,7 +186,7 @@ def _depends_on_values(declared: Declared, explored: Explored, cost: Costing, re
     if cost.is_dear and explored.is_explained:
         drawn = [inputs for sizes in ends for inputs in drawn_inputs(declared, sizes, _DRAWS)]
         return any(map(cost.refuses_inputs_early, drawn))
-    try_several = trying(declared, reference, draws=_DRAWS)
+    try_several = make_trial(declared, reference, draws=_DRAWS)
     return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
 
 

@@ -112,7 +112,9 @@ def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell
         _stop_at_errors(findings, attempts)
     assert best.exported is not None and best.captured is not None and best.verdict is not None
     explored = replace(context.explored, rules=(*context.explored.rules, *best.rules))
-    contract = build_contract(narrowed, explored, best.captured, best.exported, best.verdict, findings)
+    contract = build_contract(
+        narrowed, explored, best.captured, best.exported, best.verdict, findings, written=declared.domain
+    )
     contract = with_constancy(contract, constant)
     write_contract(best.exported.model, contract)
     return Export(

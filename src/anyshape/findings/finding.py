@@ -1,8 +1,9 @@
 """A finding: one thing that stands between a model and its promise.
 
-A finding holds facts, and a reason as a type for whatever acts on it; `render` alone makes text of it, and no code parses
-that text. Paths of source files are relative to the current folder: an absolute path names the user's home folder, and makes
-another file on another machine.
+A finding holds facts, and a reason as a type for whatever acts on it; `render` alone makes text of it, and no code parses that
+text. (`anyshape.load` reads the name of a failed node in onnxruntime's message: a node of ours that refuses values.) Paths of
+source files are relative to the current folder: an absolute path names the user's home folder, and makes another file on
+another machine.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ What is replaced, and when:
                                        for all threads, here for ours alone                      patching
     ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
     while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
-                                       `torch` there, beside numpy: functions that take arrays   open_numbers
+                                       `torch`, where numpy is used: functions that take arrays  open_numbers
                                        functions behind `lru_cache`                              patching
-                                       values of small tensors of Python numbers                 patching
+                                       which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        the length of a slice that may end behind its axis        older_torch
@@ -28,13 +28,15 @@ What is replaced, and when:
                                        conditions that choose between a view and a copy          capture/layout_conditions
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
-    while calls are counted, or run    torch.cond, while_loop, scan, map as plain Python         control_flow
-    in float64, or ask for values      torch's fused encoder layer, switched off                 patching
+    in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
+    run in float64, or find decisions  torch's fused encoder layer, switched off                 patching
                                        functions behind `lru_cache`                              explore/call_counter
     while noise is measured            the default dtype                                         verify/float64_copy
+    ... without float64                torch's threads, oneDNN kernels (for all threads)         verify/noise
 
 A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: calls of
-another thread go to the original at all times (docs/explanation/threads.md).
+another thread go to the original (docs/explanation/threads.md), but for the rows "for all threads". Settings of torch hold for
+one thread by themselves (`_config.patch`, torch 2.13).
 
 Files, in the order in which data flows:
 

@@ -1,16 +1,15 @@
-"""Replace names for the exporting thread alone, and restore them afterwards; torch's limit on known constants is one of
-them.
+"""Replace names for the exporting thread alone, and restore them afterwards; let torch know the values of small tensors.
 
 Names are process-wide, so a replaced name is an object that looks at the running thread each time it is used: every other
 thread gets the original. Three replacements that many places need are here as well: what torch.export does to `min`, `max`
 and `math.pow`; `lru_cache` of the user's functions, since an open size cannot be looked up and a tensor that was only traced
 must not be found by the next real call; and torch's one kernel for a whole encoder layer, which has no fake form.
 
-shapes = torch.tensor([(32, 24)])                before   an unknown number of rows
-    rows = torch.arange(shapes[0, 0])         ->     now      32 rows
+    shapes = torch.tensor([(32, 24)])     torch:  rows has an unknown length
+    rows = torch.arange(shapes[0, 0])     here:   rows has 32 elements (`small_constants_known`)
 
-torch does so for tensors of one element, by fake tensors that know their values. They forget them when a value that is not
-known is written into the same memory, so a limit above one element is as safe.
+torch's fake tensors keep the value of a tensor of one element, and here of up to 64. They forget it when a value that is not
+known is written into the same memory, so the larger limit is as safe.
 """
 
 from __future__ import annotations

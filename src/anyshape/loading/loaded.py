@@ -66,14 +66,14 @@ if TYPE_CHECKING:
 
     from anyshape.runtime.child_messages import Array
 
-    Source = str | PathLike[str] | bytes
+    ModelFile = str | PathLike[str] | bytes
 
 _IN_MEMORY = "the model in memory"
 _REFUSED_VALUES = re.compile(r"Name:'anyshape AS419: the model refuses these values: (.*?)' Status Message")
 
 
 def load(
-    path: Source,
+    path: ModelFile,
     *,
     allow_broken: bool = False,
     threads: int = 0,
@@ -168,7 +168,7 @@ class Loaded:
         return f"<anyshape.load {self.name!r}: {inputs} -> {outputs}>"
 
 
-def _open(name: str, opening: Callable[[], Session | PiecedSession], source: Source) -> Session | PiecedSession:
+def _open(name: str, opening: Callable[[], Session | PiecedSession], source: ModelFile) -> Session | PiecedSession:
     try:
         return opening()
     except RuntimeRejected as error:

@@ -17,7 +17,15 @@ Status = Literal["kept", "broken", "unverified", "unknown"]
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on the dims, and its origin: the user, the model's own code, trying, or the end of the comparisons."""
+    """A condition on the dims, and its origin.
+
+        declared          the user wrote it
+        model             an integer of the file leaves 64 bits elsewhere; or a guard of the capture, with accept_narrower
+        found by trying   the module raised elsewhere
+        compared          the comparisons end there
+
+    `source` is a line of the user's code: of the computation, of the guard, or where the module raised; None if unknown.
+    """
 
     condition: Condition
     origin: Origin

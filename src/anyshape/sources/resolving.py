@@ -22,7 +22,7 @@ import anyshape.sources.source as say
 from anyshape.api import export as export_model
 from anyshape.domain import dims_of
 from anyshape.domain.parse import parse_condition
-from anyshape.exporting.context import Compare, comparing_elsewhere
+from anyshape.exporting.context import CompareFile, comparing_elsewhere
 from anyshape.findings import AnyshapeError, Finding, UsageError
 from anyshape.modules.user_code import source_of_error
 from anyshape.records.export import Export
@@ -121,7 +121,7 @@ def export(
     *,
     where: Sequence[str] | str = (),
     progress: Progress | None = None,
-    comparing: Callable[[str], Compare] | None = None,
+    comparing: Callable[[str], CompareFile] | None = None,
     **options: Any,
 ) -> SourceExport:
     """Export a source (`"hf:DIR"`, `"timm:NAME"`, `"model.py"`, …) to a file or a folder, all of it or nothing.

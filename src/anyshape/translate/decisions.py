@@ -1,7 +1,7 @@
 """A tree of decisions on values -> one graph: questions computed first, then `If`, or a number passed on as a scalar.
 
     Choice(question, yes, no)     ->   question's nodes -> If(then: yes, else: no)
-    Number(question, name, ...)   ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
+    ReadInt(question, name, ...)  ->   question's nodes -> the number, in place of the length of the input `name` of `then`;
                                        where it is below zero, its distance from zero and `below`
     Repeat(question, name, ...)   ->   Loop that evaluates the question for 0, 1, 2, ... until the decision changes; as above
     FailingNode                   ->   a Gather out of bounds, named with the model's message
@@ -37,7 +37,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Number:
+class ReadInt:
     """Trees whose models have one more input, `name`, as long as the number that the question computes.
 
     `below` has the models for numbers below zero, where that input is as long as the number is far from zero; None if
@@ -70,7 +70,7 @@ class FailingNode:
     message: str
 
 
-Tree = Exported | Choice | Number | Repeat | FailingNode
+Tree = Exported | Choice | ReadInt | Repeat | FailingNode
 _Side = tuple[Tree, Mapping[str, ir.Value]]
 """A tree, and the values that its models read in place of their inputs."""
 
@@ -108,17 +108,17 @@ def _answering(tree: Tree) -> list[Exported]:
         return [tree]
     if isinstance(tree, Choice):
         return [*_answering(tree.yes), *_answering(tree.no)]
-    if isinstance(tree, Number) and tree.below is not None:
+    if isinstance(tree, ReadInt) and tree.below is not None:
         return [*_answering(tree.then), *_answering(tree.below)]
-    return _answering(tree.then) if isinstance(tree, (Number, Repeat)) else []
+    return _answering(tree.then) if isinstance(tree, (ReadInt, Repeat)) else []
 
 
 def _numbers(tree: Tree) -> set[str]:
     """The names of inputs of parts that are numbers."""
     if isinstance(tree, Choice):
         return _numbers(tree.yes) | _numbers(tree.no)
-    if isinstance(tree, (Number, Repeat)):
-        below = tree.below if isinstance(tree, Number) else None
+    if isinstance(tree, (ReadInt, Repeat)):
+        below = tree.below if isinstance(tree, ReadInt) else None
         return {tree.name} | _numbers(tree.then) | (_numbers(below) if below is not None else set())
     return set()
 
@@ -152,13 +152,13 @@ class _Composer:
         if isinstance(tree, Repeat):
             count = self._number(self._count(tree, scope, nodes), nodes)
             return self.write(tree.then, {**scope, tree.name: count}, nodes)
-        if isinstance(tree, Number):
+        if isinstance(tree, ReadInt):
             return self._write_number(tree, scope, nodes)
         assert isinstance(tree, Choice)
         truth = self._inline(tree.question, scope, nodes)[0]
         return self._choose(truth, (tree.yes, scope), (tree.no, scope), nodes)
 
-    def _write_number(self, tree: Number, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
+    def _write_number(self, tree: ReadInt, scope: Mapping[str, ir.Value], nodes: list[ir.Node]) -> list[ir.Value]:
         number = self._number(self._inline(tree.question, scope, nodes)[0], nodes)
         if tree.below is None:
             return self.write(tree.then, {**scope, tree.name: number}, nodes)

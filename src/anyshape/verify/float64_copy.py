@@ -8,7 +8,8 @@ torch.set_default_dtype does the same for the whole process, and would change th
 
 A long sum of equal numbers, a coordinate among hundreds of pixels: the runtime rounds otherwise than torch, and no
 measure of the module can show how far. Where the file in doubles is within one noise floor of the module in doubles,
-the formula is right to an eighth of what any file is granted, so a file that is wrong stays wrong. Half precision and
+its formula is right: a file may differ by 8 noise floors, so this test is 8 times as strict as the usual one, and a file with a
+wrong formula still fails. Half precision and
 bfloat16 stay what they are: a file that rounds where the module does not is wrong, too. For the same reason it is not
 used for a module that computes in doubles itself.
 """

@@ -42,7 +42,7 @@ class NoiseFloor:
     roundings: tuple[float, ...] = ()
 
     def tolerances(self, names: Sequence[str], answer: Answer, elements: int) -> tuple[OutputTolerance, ...]:
-        """How much each output may differ, for inputs of that many elements."""
+        """The tolerance of each output, for inputs of that many elements; `Tolerance.limit` computes the number."""
         growth = math.sqrt(max(1.0, elements / self.elements)) if self.elements else 1.0
         measured = self.noise if len(self.noise) == len(answer.arrays) else (None,) * len(answer.arrays)
         roundings = self.roundings if len(self.roundings) == len(answer.arrays) else (0.0,) * len(answer.arrays)

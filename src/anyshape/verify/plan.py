@@ -9,8 +9,9 @@ more draws: they cost next to nothing, and a mistake that shows on one value in 
     one edge of each kind         always, at one small size
     other edges, other sizes      as long as the allowance suffices, the edges first; a dear one is passed over for cheaper ones
 
-Decisive are the sizes on both sides of each condition, the cheapest ones that show all facts, a large corner, and the end of a
-range that is promised only as far as compared (exporting/bounded.py: `plan_comparisons`).
+Decisive are the sizes on both sides of each condition, the cheapest ones that together show all facts (a dim is even, a
+condition holds, ...: `facts_of` in domain/telling_points.py), a large corner, and the end of a range that is promised only as
+far as compared (exporting/bounded.py: `plan_comparisons`).
 
 The allowance is in estimated operations and not a time, so that every machine makes the same trials.
 

@@ -46,16 +46,16 @@ class VerifyOptions:
     `rtol` and `atol` replace the noise floor. `budget_s` is the estimated time of all comparisons, by which the sizes are
     chosen before the first one runs; `clock_s` is the real time after which the verification ends, with sizes left over.
     `time_limit_s` is for one run in onnxruntime (more when eager itself is slow). `threads` are those of one operator there:
-    1, unless given, or as many as torch has here for a file that is too large for several children.
-    `stop_at_failure` ends with the first failure: where only its existence matters. `most_failures` ends
-    with so many. `ends_outside` ends with the first failure, for random values, at sizes at which this does not hold: where
-    another file is made then. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
+    1, unless given, or as many as torch has here for a file that is too large for several children. `stop_at_failure` ends
+    with the first failure: where only its existence matters. `most_failures` ends with so many. `ends_outside` is a condition
+    on sizes: the comparisons end with the first failure for random values at sizes at which it does not hold, since another
+    file is made then. `is_budget_given`: the user gave `budget_s`, which then counts in place of a share of the export.
     `most_sizes` limits the sizes of an export to so many, unless more are decisive. `locate_s` is for finding the node at
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
     its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
     planned trials every count-th is made, from that place on. `known_refused`: the comparisons end where the module raises at
-    sizes of the domain that are not among these, since other rules are learned then. `runtime` is one of RUNTIMES;
-    `runs` is another form of the file that is run in its place, such as OpenVINO's IR.
+    sizes of the domain that are not among these, since other rules are learned then. `runtime` is one of RUNTIMES; `runs` is
+    another form of the file that is run in its place, such as OpenVINO's IR.
     """
 
     draws: int = 3

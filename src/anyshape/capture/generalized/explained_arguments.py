@@ -53,7 +53,7 @@ class Explained:
         return found
 
 
-def explain(template: Template) -> Explained:
+def explain_template(template: Template) -> Explained:
     """All arguments of all places. Raises NotCaptured with the line of the first that nothing explains."""
     counters = [
         name for item in walk(template.items) if isinstance(item, Repeated) for name in (item.counter, item.power)
@@ -113,7 +113,7 @@ def _sizes_nearby(place: Place, resolver: Resolver) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-__all__ = ["Explained", "Listed", "explain"]
+__all__ = ["Explained", "Listed", "explain_template"]
 
 
 @dataclass(frozen=True)

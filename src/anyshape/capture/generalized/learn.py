@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anyshape.capture.generalized.asked import ValueAsked
-from anyshape.capture.generalized.explained_arguments import Explained, explain
+from anyshape.capture.generalized.explained_arguments import Explained, explain_template
 from anyshape.capture.generalized.fit_forms import roundings
 from anyshape.capture.generalized.not_learned import (
     NotCaptured,
@@ -216,7 +216,7 @@ class Learner:
         traces = [self._trace(sizes) for sizes in self._first_sizes()]
         for turn in range(_ROUNDS):
             try:
-                explained = explain(self._laid(traces))
+                explained = explain_template(self._laid(traces))
             except NotCaptured as refusal:
                 has_no_rule = refusal.finding.reason is Reason.NUMBER_WITHOUT_RULE
                 more = self._more_traces(traces) if has_no_rule and turn < _MORE_TRACES else []
@@ -239,7 +239,7 @@ class Learner:
             fresh = [self._trace(each) for each in sizes]
             if not fresh:
                 return LearnedProgram(explained, len(traces), 0)
-            again = explain(self._laid([*traces, *fresh]))
+            again = explain_template(self._laid([*traces, *fresh]))
             if again.rules() == rules:
                 return LearnedProgram(again, len(traces), len(fresh))
             traces += fresh

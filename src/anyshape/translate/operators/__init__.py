@@ -3,6 +3,12 @@
 Ours go before torch's, and an operator that has a translation is not decomposed. Each file has what was wrong with
 torch's and up to which version it was seen, so that it can go when torch's own is right.
 
+A file has up to three tables, each from a key `"name.overload"` to a function; the tuple FILES has the files with a table:
+
+    TRANSLATIONS          on real numbers
+    COMPLEX_TRANSLATIONS  on complex numbers, which are pairs: a last axis of size 2
+    LIBRARY_TRANSLATIONS  of operators of other libraries (`transformers::...`), used where the library is imported
+
 Files, in the order in which data flows:
 
     size_values        functions that all translations use; Loop and If with bodies written like translations
@@ -123,18 +129,26 @@ def _unused(*args: Any) -> Any:
 
 
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
-    import torch
-
+    """The translations of operators that this torch has; a test finds keys that the pinned torch does not have."""
     from anyshape.leaves.define import without_types
 
-    found = {}
-    for name, translation in table.items():
-        packet, _, overload = name.rpartition("::")[2].partition(".")
-        namespace = getattr(torch.ops, name.rpartition("::")[0] or "aten")
-        operator = getattr(getattr(namespace, packet, None), overload or "default", None)
-        if operator is not None:  # every torch has its own set of overloads
-            found[operator] = without_types(translation)
-    return found
+    found = {find_operator(key): without_types(translation) for key, translation in table.items()}
+    return {operator: translation for operator, translation in found.items() if operator is not None}
 
 
-__all__ = ["complex_translations", "decomposed_operators", "library_translations", "operator_translations"]
+def find_operator(key: str) -> OpOverload | None:
+    """`sort.stable`, `prims::gcd`: the operator, or None where this torch has none of that name."""
+    import torch
+
+    space, _, name = key.rpartition("::")
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(getattr(torch.ops, space or "aten"), packet, None), overload or "default", None)
+
+
+__all__ = [
+    "complex_translations",
+    "decomposed_operators",
+    "find_operator",
+    "library_translations",
+    "operator_translations",
+]
