@@ -6,9 +6,15 @@ import pytest
 
 import anyshape.domain
 from anyshape.domain import (
+    Compare,
     Decision,
+    Dim,
     Domain,
+    Expr,
+    Number,
+    Op,
     Range,
+    Ref,
     Truth,
     Undecided,
     decide,
@@ -175,3 +181,31 @@ def test_the_package_exports_what_it_lists_and_nothing_else() -> None:
     assert dir(anyshape.domain) == sorted(anyshape.domain.__all__)
     with pytest.raises(AttributeError, match="decied"):
         anyshape.domain.decied  # noqa: B018
+
+
+def _padded(size: Expr, multiple: Expr) -> Expr:
+    return size + (multiple - size % multiple) % multiple
+
+
+@pytest.mark.parametrize("multiple", [Number(4), Op("min", (Ref("h"), Ref("w")))])
+def test_windows_of_padded_images_are_proved(multiple: Expr) -> None:
+    """As Swin cuts its windows: z3 alone does not decide it."""
+    high, wide = _padded(Ref("h"), multiple), _padded(Ref("w"), multiple)
+    windows = (high // multiple) * (wide // multiple) * multiple * multiple
+    domain = Domain((Dim("b", 1), Dim("h", 1), Dim("w", 1)))
+    assert decide(domain, Compare("==", Ref("b") * high * wide, Ref("b") * windows)).status == "proved"
+    assert decide(domain, Compare("==", Ref("b") * windows % (high * wide), Number(0))).status == "proved"
+    assert decide(domain, Compare("==", Ref("b") * high * wide, Ref("b") * windows + 1)).status == "refuted"
+
+
+def test_an_identity_that_divides_by_what_may_be_zero_is_not_proved() -> None:
+    domain = Domain((Dim("b", 1), Dim("h", 0)))
+    assert decide(domain, Compare("==", Ref("b") * Ref("h") % Ref("h"), Number(0))).status == "refuted"
+
+
+def test_an_equality_of_products_follows_from_that_of_factors() -> None:
+    domain = Domain((Dim("h", 1), Dim("w", 1)))
+    halves = [(1 + size // 2 + size // 2 % 2) // 2 for size in (Ref("h"), Ref("w"))]
+    quarters = [(2 + size) // 4 for size in (Ref("h"), Ref("w"))]
+    assert decide(domain, Compare("==", 3 * halves[0] * halves[1], 3 * quarters[0] * quarters[1])).status == "proved"
+    assert decide(domain, Compare("==", 3 * halves[0] * halves[1], 2 * quarters[0] * quarters[1])).status == "refuted"

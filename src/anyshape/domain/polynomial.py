@@ -96,6 +96,14 @@ class Polynomial:
             quotient, rest = quotient + step, rest - step * divisor
         return quotient
 
+    def multiples_of(self, divisor: Polynomial) -> Polynomial:
+        """The terms that a divisor of one term divides; none for another divisor."""
+        if len(divisor.terms) != 1:
+            return Polynomial({})
+        (atoms, number), *_ = divisor.terms.items()
+        divided = {monomial for monomial in self.terms if _difference(monomial, atoms) is not None}
+        return Polynomial({one: factor for one, factor in self.terms.items() if one in divided and not factor % number})
+
     def to_expr(self) -> Expr:
         """Terms of higher degree first, then by name; what is subtracted after what is added; the number last.
 

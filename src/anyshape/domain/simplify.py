@@ -6,8 +6,12 @@ original wherever the original has one; a division by zero may vanish together w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from math import gcd
+from typing import cast
 
+from anyshape.domain.condition import Compare, Condition, dims_of, holds
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, apply
 from anyshape.domain.polynomial import Polynomial
 
@@ -40,6 +44,70 @@ def polynomial_of(expr: Expr) -> Polynomial:
     return _quotient(left, right) if expr.symbol == "//" else _remainder(left, right)
 
 
+def without_remainders(expr: Expr) -> Expr:
+    """The same value with `a - m*(a//m)` for each `a % m`: a longer form, in which `p + (m - p % m) % m`, which is how code
+    pads to a multiple of m, is divided by m without a rest."""
+    if not isinstance(expr, Op):
+        return expr
+    args = tuple(map(without_remainders, expr.args))
+    if expr.symbol == "%":
+        return args[0] - args[1] * (args[0] // args[1])
+    return Op(expr.symbol, args)
+
+
+def is_identity(condition: Condition) -> bool:
+    """Whether both sides of a comparison differ by a number for which it holds, wherever they have values."""
+    if not isinstance(condition, Compare):
+        return False
+    difference = polynomial_of(without_remainders(condition.left)) - polynomial_of(without_remainders(condition.right))
+    number = difference.as_constant()
+    return number is not None and holds(Compare(condition.op, Number(number), Number(0)), {})
+
+
+def open_divisors(condition: Condition | Expr) -> list[Expr]:
+    """What is divided by in a comparison, numbers left out; the factors of a product one by one."""
+    if isinstance(condition, Compare):
+        return [*open_divisors(condition.left), *open_divisors(condition.right)]
+    if not isinstance(condition, Op):
+        return []
+    inner = [divisor for arg in condition.args for divisor in open_divisors(arg)]
+    return [*inner, *_factors(condition.args[1])] if condition.symbol in ("//", "%") else inner
+
+
+def equal_factors(condition: Condition) -> list[Condition]:
+    """Comparisons of other dims each, from which an equality of products follows; none for another condition.
+
+    `b*(h + h % 2)*w == b*(2*((h + 1)//2))*w`: of those with b, with h and with w, only that with h is not trivial.
+    """
+    if not isinstance(condition, Compare) or condition.op != "==":
+        return []
+    sides = [_factors(side) for side in (condition.left, condition.right)]
+    dims = dict.fromkeys(dims_of(Compare("==", factor, Number(0))) for side in sides for factor in side)
+    products = [
+        [_product(factor for factor in side if dims_of(Compare("==", factor, Number(0))) == group) for side in sides]
+        for group in dims
+    ]
+    numbers = [_product(_number_factors(side)) for side in (condition.left, condition.right)]
+    found = [Compare("==", left, right) for left, right in [*products, numbers]]
+    return [each for each in found if not is_identity(each)] if len(dims) > 1 else []
+
+
+def _product(factors: Iterable[Expr]) -> Expr:
+    return reduce(lambda one, other: one * other, factors, cast(Expr, Number(1)))
+
+
+def _number_factors(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Op) and expr.symbol == "*":
+        return [factor for arg in expr.args for factor in _number_factors(arg)]
+    return [expr] if isinstance(expr, Number) and expr.value else []
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Op) and expr.symbol == "*":
+        return [factor for arg in expr.args for factor in _factors(arg)]
+    return [] if isinstance(expr, Number) and expr.value else [expr]
+
+
 def _root(of: Polynomial) -> Polynomial:
     number = of.as_constant()
     return Polynomial.atom(Op(ROOT, (of.to_expr(),))) if number is None else Polynomial.constant(apply(ROOT, [number]))
@@ -52,8 +120,17 @@ def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
     divisor = right.as_constant()
     if divisor is None:
         exact = left.divided_by(right)
-        return exact if exact is not None else _opaque("//", left, right)
+        if exact is not None:
+            return exact
+        multiple = left.multiples_of(right)  # (m*q + r)//m  ->  q + r//m
+        rest = left - multiple
+        return _opaque("//", left, right) if not multiple.terms else _exact(multiple, right) + _quotient(rest, right)
     return _quotient_by_number(left, divisor)
+
+
+def _exact(multiple: Polynomial, divisor: Polynomial) -> Polynomial:
+    (atoms, number), *_ = divisor.terms.items()
+    return multiple.without(atoms, number)
 
 
 def _quotient_by_number(left: Polynomial, divisor: int) -> Polynomial:

@@ -21,7 +21,7 @@ from anyshape.domain.condition import Compare, Condition, dims_of, negate, subst
 from anyshape.domain.dims import Domain, Point, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Op, Ref, evaluate, format_expr
 from anyshape.domain.polynomial import Monomial
-from anyshape.domain.simplify import polynomial_of, simplify
+from anyshape.domain.simplify import equal_factors, is_identity, open_divisors, polynomial_of, simplify
 from anyshape.domain.solve import Session
 from anyshape.findings import InternalError
 
@@ -90,6 +90,11 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
     smallest = corners(domain)[0]
     if fits(domain, (opposite,), smallest):
         return Decision("refuted", smallest)
+    if is_identity(condition) and all(_is_never_zero(domain, divisor) for divisor in open_divisors(condition)):
+        return Decision("proved")
+    factors = equal_factors(condition)
+    if factors and all(decide(domain, each, timeout_ms=timeout_ms).status == "proved" for each in factors):
+        return Decision("proved")
     search = _Search(domain, (opposite,), timeout_ms)
     try:
         return Decision("refuted", search.shrink()) if search.find() is not None else Decision("proved")
@@ -98,6 +103,10 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
             point = min(all_points(domain, opposite), key=_size_order, default=None)
             return Decision("refuted", point) if point is not None else Decision("proved")
         return Decision("refuted", search.best) if search.best is not None else Decision("unknown")
+
+
+def _is_never_zero(domain: Domain, expr: Expr) -> bool:
+    return decide(domain, Compare("!=", expr, Number(0))).status == "proved"
 
 
 def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort: int | None = None) -> Range | None:
