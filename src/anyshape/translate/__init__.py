@@ -14,7 +14,7 @@ Files, in the order in which data flows:
     operators/        translations of ATen operators
     floats            floats as torch computes them
     whole_numbers     sizes, exact in 64 bits
-    lacking_forms     18 -> 17; integers and booleans that ONNX has no kernels for
+    lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
     int64_order       the larger of two int64, which onnxruntime compares by their halves
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop
