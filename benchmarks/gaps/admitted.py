@@ -16,12 +16,16 @@ TIMES = 4
 
 
 def refused_though_answered(contract: Contract, model: Any, args: Any, kwargs: Any) -> list[dict[str, int]] | None:
-    """These sizes, one dim at a time; None where the inputs cannot be matched with the contract's."""
+    """These sizes, one dim at a time; None where the inputs cannot be matched with the contract's.
+
+    Sizes at which eager returns other outputs than at those of the case are left out.
+    """
     leaves, structure = pytree.tree_flatten((args, kwargs))
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     sizes = read_sizes(contract, [leaves[place] for place in places])
     if sizes is None:
         return None
+    usual = structure_of_result(model, args, kwargs)
     found = []
     for name, size in sizes.items():
         for other in range(1, TIMES * size + 1):
@@ -31,7 +35,7 @@ def refused_though_answered(contract: Contract, model: Any, args: Any, kwargs: A
             changed = list(leaves)
             for place, promise in zip(places, contract.inputs, strict=True):
                 changed[place] = resized(leaves[place], promise.axes, tried)
-            if answers(model, *pytree.tree_unflatten(changed, structure)):
+            if structure_of_result(model, *pytree.tree_unflatten(changed, structure)) == usual:
                 found.append({name: other})
     return found
 
@@ -63,11 +67,11 @@ def resized(tensor: torch.Tensor, axes: tuple[Any, ...], sizes: Mapping[str, int
     return tensor
 
 
-def answers(model: Any, args: Any, kwargs: Any) -> bool:
-    """Whether eager returns a result."""
+def structure_of_result(model: Any, args: Any, kwargs: Any) -> Any:
+    """Which outputs eager returns, None where it raises: with others than at the case's sizes, no file can answer both."""
     try:
         with torch.no_grad():
-            copy.deepcopy(model)(*args, **kwargs)
+            result = copy.deepcopy(model)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     except Exception:
-        return False
-    return True
+        return None
+    return str(pytree.tree_map(lambda leaf: None if leaf is None else 0, result))
