@@ -67,11 +67,14 @@ def resized(tensor: torch.Tensor, axes: tuple[Any, ...], sizes: Mapping[str, int
     return tensor
 
 
-def structure_of_result(model: Any, args: Any, kwargs: Any) -> Any:
-    """Which outputs eager returns, None where it raises: with others than at the case's sizes, no file can answer both."""
+def structure_of_result(model: Any, args: Any, kwargs: Any) -> list[bool] | None:
+    """For each output of eager whether it is None; None where eager raises.
+
+    Where these are others than at the case's sizes, no file can answer both.
+    """
     try:
         with torch.no_grad():
             result = copy.deepcopy(model)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     except Exception:
         return None
-    return str(pytree.tree_map(lambda leaf: None if leaf is None else 0, result))
+    return [leaf is None for leaf in pytree.tree_leaves(result)]
