@@ -209,3 +209,10 @@ def test_an_equality_of_products_follows_from_that_of_factors() -> None:
     quarters = [(2 + size) // 4 for size in (Ref("h"), Ref("w"))]
     assert decide(domain, Compare("==", 3 * halves[0] * halves[1], 3 * quarters[0] * quarters[1])).status == "proved"
     assert decide(domain, Compare("==", 3 * halves[0] * halves[1], 2 * quarters[0] * quarters[1])).status == "refuted"
+
+
+def test_a_product_with_a_factor_that_has_no_value_somewhere_is_not_proved() -> None:
+    domain = Domain((Dim("b", 1), Dim("h", 1), Dim("w", 1)))
+    half, quarter = (1 + Ref("w") // 2 + Ref("w") // 2 % 2) // 2, (2 + Ref("w")) // 4
+    nothing = Ref("b") * (Ref("h") - 5) % (Ref("h") - 5) + 1
+    assert decide(domain, Compare("==", nothing * half, quarter)).status != "proved"

@@ -96,13 +96,18 @@ class Polynomial:
             quotient, rest = quotient + step, rest - step * divisor
         return quotient
 
-    def multiples_of(self, divisor: Polynomial) -> Polynomial:
-        """The terms that a divisor of one term divides; none for another divisor."""
+    def split_by_term(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """q and r with self = divisor*q + r, where r has the terms that a divisor of one term does not divide; q is 0 for
+        another divisor."""
         if len(divisor.terms) != 1:
-            return Polynomial({})
+            return Polynomial({}), self
         (atoms, number), *_ = divisor.terms.items()
-        divided = {monomial for monomial in self.terms if _difference(monomial, atoms) is not None}
-        return Polynomial({one: factor for one, factor in self.terms.items() if one in divided and not factor % number})
+        whole: dict[Monomial, int] = {}
+        for monomial, factor in self.terms.items():
+            left = _difference(monomial, atoms)
+            if left is not None and factor % number == 0:
+                whole[left] = factor // number
+        return Polynomial(whole), self - Polynomial(whole) * divisor
 
     def to_expr(self) -> Expr:
         """Terms of higher degree first, then by name; what is subtracted after what is added; the number last.

@@ -65,47 +65,41 @@ def is_identity(condition: Condition) -> bool:
 
 
 def open_divisors(condition: Condition | Expr) -> list[Expr]:
-    """What is divided by in a comparison, numbers left out; the factors of a product one by one."""
+    """The divisors in a comparison that may be 0, which numbers other than 0 may not; of a product each factor."""
     if isinstance(condition, Compare):
         return [*open_divisors(condition.left), *open_divisors(condition.right)]
     if not isinstance(condition, Op):
         return []
     inner = [divisor for arg in condition.args for divisor in open_divisors(arg)]
-    return [*inner, *_factors(condition.args[1])] if condition.symbol in ("//", "%") else inner
+    own = _factors(condition.args[1]) if condition.symbol in ("//", "%") else []
+    return [*inner, *(factor for factor in own if not (isinstance(factor, Number) and factor.value))]
 
 
 def equal_factors(condition: Condition) -> list[Condition]:
-    """Comparisons of other dims each, from which an equality of products follows; none for another condition.
-
-    `b*(h + h % 2)*w == b*(2*((h + 1)//2))*w`: of those with b, with h and with w, only that with h is not trivial.
-    """
+    """Comparisons of factors with the same dims, from which together an equality of products follows; none for another
+    condition: `3*(h + h % 2)*w == 3*(2*((h + 1)//2))*w` follows from `3 == 3`, `h + h % 2 == 2*((h + 1)//2)` and `w == w`."""
     if not isinstance(condition, Compare) or condition.op != "==":
         return []
-    sides = [_factors(side) for side in (condition.left, condition.right)]
-    dims = dict.fromkeys(dims_of(Compare("==", factor, Number(0))) for side in sides for factor in side)
-    products = [
-        [_product(factor for factor in side if dims_of(Compare("==", factor, Number(0))) == group) for side in sides]
-        for group in dims
-    ]
-    numbers = [_product(_number_factors(side)) for side in (condition.left, condition.right)]
-    found = [Compare("==", left, right) for left, right in [*products, numbers]]
-    return [each for each in found if not is_identity(each)] if len(dims) > 1 else []
+    sides = [[(_dims(factor), factor) for factor in _factors(side)] for side in (condition.left, condition.right)]
+    groups = dict.fromkeys(dims for side in sides for dims, _ in side)
+    if sum(map(bool, groups)) < 2:  # with dims; the numbers are a group as well
+        return []
+    products = ([_product(factor for dims, factor in side if dims == group) for side in sides] for group in groups)
+    return [Compare("==", left, right) for left, right in products]
 
 
-def _product(factors: Iterable[Expr]) -> Expr:
-    return reduce(lambda one, other: one * other, factors, cast(Expr, Number(1)))
-
-
-def _number_factors(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Op) and expr.symbol == "*":
-        return [factor for arg in expr.args for factor in _number_factors(arg)]
-    return [expr] if isinstance(expr, Number) and expr.value else []
+def _dims(expr: Expr) -> frozenset[str]:
+    return frozenset(dims_of(Compare("==", expr, Number(0))))
 
 
 def _factors(expr: Expr) -> list[Expr]:
     if isinstance(expr, Op) and expr.symbol == "*":
         return [factor for arg in expr.args for factor in _factors(arg)]
-    return [] if isinstance(expr, Number) and expr.value else [expr]
+    return [expr]
+
+
+def _product(factors: Iterable[Expr]) -> Expr:
+    return reduce(lambda one, other: one * other, factors, cast(Expr, Number(1)))
 
 
 def _root(of: Polynomial) -> Polynomial:
@@ -122,15 +116,9 @@ def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
         exact = left.divided_by(right)
         if exact is not None:
             return exact
-        multiple = left.multiples_of(right)  # (m*q + r)//m  ->  q + r//m
-        rest = left - multiple
-        return _opaque("//", left, right) if not multiple.terms else _exact(multiple, right) + _quotient(rest, right)
+        whole, rest = left.split_by_term(right)  # (m*q + r)//m  ->  q + r//m
+        return whole + _quotient(rest, right) if whole.terms else _opaque("//", left, right)
     return _quotient_by_number(left, divisor)
-
-
-def _exact(multiple: Polynomial, divisor: Polynomial) -> Polynomial:
-    (atoms, number), *_ = divisor.terms.items()
-    return multiple.without(atoms, number)
 
 
 def _quotient_by_number(left: Polynomial, divisor: int) -> Polynomial:
