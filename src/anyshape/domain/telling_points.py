@@ -6,50 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isqrt
 
 from anyshape.domain.condition import Compare, Condition, comparisons_in, holds
 from anyshape.domain.dims import Dim, Domain, Sizes
 from anyshape.domain.expr import Number
 
-_PRIMES = (
-    2,
-    3,
-    5,
-    7,
-    11,
-    13,
-    17,
-    19,
-    23,
-    29,
-    31,
-    37,
-    41,
-    43,
-    47,
-    53,
-    59,
-    61,
-    67,
-    71,
-    73,
-    79,
-    83,
-    89,
-    97,
-    101,
-    103,
-    107,
-    109,
-    113,
-)
 _TELLING = (5, 7, 2, 3, 4, 8, 11, 13, 16, 17, 9, 6, 15, 31, 32, 33, 10, 19, 14, 23, 12)
 _MODEST = 33  # how far a dim without an end goes when the example does not go farther
 
 
 def primes_between(low: int, high: int) -> tuple[int, ...]:
-    """The primes from `low` to `high`, at most 113. Sizes that are primes are no multiple, sum or product by accident."""
-    return tuple(prime for prime in _PRIMES if low <= prime <= high)
+    """The primes from `low` to `high`. Sizes that are primes are no multiple, sum or product by accident."""
+    return tuple(n for n in range(max(low, 2), high + 1) if all(n % divisor for divisor in range(2, isqrt(n) + 1)))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class CallCounter:
         self._module = module
         self._declared = declared
         self._counted: dict[tuple[tuple[str, int], ...], Counted | None] = {}
-        self._probed: dict[tuple[tuple[str, int], ...], bool] = {}
+        self._probed: dict[tuple[int, int, tuple[tuple[str, int], ...]], bool] = {}
         self._unread: frozenset[int] = frozenset()
         self._example_outputs: OutputSamples | None = None
 
@@ -90,7 +90,7 @@ class CallCounter:
 
     def refuses_early(self, sizes: Sizes, most_operations: int, per_element: int) -> bool:
         """Whether a call at these sizes raises within so many operations; it is stopped after them, and made once."""
-        key = tuple(sorted(sizes.items()))
+        key = most_operations, per_element, tuple(sorted(sizes.items()))
         if key not in self._probed:  # rules are learned several times, and the same sizes are probed for each
             inputs = self._make(sizes)
             self._probed[key] = inputs is not None and self.refuses_inputs_early(inputs, most_operations, per_element)

@@ -1,7 +1,7 @@
 """What later versions of torch do while a module is traced, for the older versions that anyshape takes.
 
 Before torch 2.13, a slice whose end may lie behind its axis (`table[:, :seq]`) has a length that torch makes up (`u0`), with
-conditions on it that nothing proves. Later versions write the smaller of the two sizes instead. So it is here for all.
+conditions on it that nothing proves. Later versions write the smaller of the two sizes instead, as do the functions here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def slice_lengths_from_sizes() -> Iterator[None]:
 
     space, rules = vars(fake_impls), getattr(fake_impls, "op_implementations_dict", {})
     target: Any = torch.ops.aten.slice.Tensor
-    if _INDEX not in space or target not in rules:  # another version of torch
+    if _INDEX not in space or target not in rules or _has_lengths_of_sizes(space[_INDEX], rules[target]):
         yield
         return
     index_rule, slice_rule = _with_smaller(space[_INDEX]), rules[target]
@@ -45,6 +45,11 @@ def slice_lengths_from_sizes() -> Iterator[None]:
         yield
 
 
+def _has_lengths_of_sizes(index_rule: Any, slice_rule: Any) -> bool:
+    """Whether torch's own functions compute the smaller of end and size, as those of 2.13 do."""
+    return "sym_min" in index_rule.__code__.co_names and "sym_max" in slice_rule.__code__.co_names
+
+
 def _resolve(index_rule: Any, size: Any, start: Any, end: Any) -> tuple[Any, Any]:
     """Where a slice begins and ends on an axis of this size; None for what torch cannot decide."""
     first = 0 if start is None else index_rule(size, start)
@@ -53,7 +58,7 @@ def _resolve(index_rule: Any, size: Any, start: Any, end: Any) -> tuple[Any, Any
 
 
 def _is_ordered(first: Any, last: Any) -> bool:
-    """Whether torch knows which of the two comes first."""
+    """Whether torch can decide `last >= first`, or `first >= last`, without a new condition on sizes."""
     from torch.fx.experimental.symbolic_shapes import guard_or_false
 
     return bool(guard_or_false(last >= first) or guard_or_false(first >= last))

@@ -201,7 +201,7 @@ class Questions(TorchFunctionMode):
         return self._numbers.call(func, (tensor, map_index(index, self._whole_as_int), *value), {})
 
     def _ints(self, values: Any) -> Any:
-        return tree_map(self._whole_as_int, values) if self._numbers.are_there else values
+        return tree_map(self._whole_as_int, values) if self._numbers.has_any else values
 
     def _whole_as_int(self, value: Any) -> Any:
         return self._int_of(value) if self._numbers.is_whole(value) else value

@@ -144,7 +144,7 @@ class RealNumbers:
         return tree_map(lambda leaf: leaf.to(dtype) if is_wide(leaf) else leaf, result)
 
     @property
-    def are_there(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there is any number."""
         return bool(self._numbers)
 
