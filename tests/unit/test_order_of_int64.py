@@ -64,6 +64,23 @@ def test_other_types_and_sizes_stay_as_they_are() -> None:
     assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
 
 
+def test_products_of_sizes_are_compared_whole() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[n] x) => (int64[2] z, int64[1] w) <int64[1] seven = {7}> {
+            s = Shape(x)  t = Mul(s, s)  u = Concat <axis = 0> (t, t)  z = Max(u, seven)  w = Max(t, seven)
+        }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    for node in model.graph:
+        node.outputs[0].dtype = ir.DataType.INT64
+    order_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["Shape", "Mul", "Concat", "Less", "Where", "Max"]
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    answers = session.run(None, {"x": np.zeros(50_000, np.float32)})
+    assert [answer.tolist() for answer in answers] == [[2_500_000_000] * 2, [2_500_000_000]]
+
+
 def test_axes_are_no_numbers_that_are_compared() -> None:
     text = """
         <ir_version: 10, opset_import: ["" : 18]>

@@ -2,14 +2,15 @@
 
 Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin of int64 (to 1.31, on the CPU) compare the upper halves of the numbers,
 and where these are equal the lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater,
-Less and TopK are right.
+Less and TopK are right, and so is each of them on a single number.
 
     Max(a, b)             ->   Where(Less(a, b), b, a)
     Clip(x, low, high)    ->   the larger of x and low, and the smaller of that and high
     Sign(x)               ->   Cast(Greater(x, 0)) - Cast(Less(x, 0))
     ReduceMax(x, axes)    ->   TopK of one, axis after axis
 
-Numbers that are computed from sizes alone stay as they are: a size has less than 32 bits.
+Nodes stay as they are where they give one number, and where their numbers are sizes, or sums of sizes: these have less than
+32 bits. A product of sizes may have more.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from anyshape.translate.lacking_forms import attribute_of
 
 _INT64 = ir.DataType.INT64
 _OF_SIZES = ("Shape", "Size")
+_PRODUCTS = ("Mul", "Pow", "ReduceProd", "MatMul", "Einsum", "BitShift")
 
 
 def order_exactly(exported: Exported) -> Exported:
@@ -34,7 +36,7 @@ def order_exactly(exported: Exported) -> Exported:
     for node in list(exported.model.graph.all_nodes()):
         form = _FORMS.get(node.op_type) if node.domain == "" else None
         given = [value for value in node.inputs if value is not None]
-        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype):
+        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype) or _gives_one_number(node):
             continue
         if not all(_is_of_sizes(value, of_sizes) for value in given):
             with suppress(_Unknown):
@@ -46,8 +48,14 @@ class _Unknown(Exception):
     """Over which axes a node goes is known only when it runs: it stays as it is."""
 
 
+def _gives_one_number(node: ir.Node) -> bool:
+    """A reduction may give one number of many: it does not count."""
+    shape = node.outputs[0].shape
+    return shape is not None and all(size == 1 for size in shape) and not node.op_type.startswith("Reduce")
+
+
 def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether it is a constant, or computed from sizes and constants."""
+    """Whether it is a constant, or computed from sizes and constants without a product."""
     pending = [value]
     while pending:
         each = pending[-1]
@@ -62,7 +70,8 @@ def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
         if unknown:
             pending.extend(unknown)
             continue
-        known[each] = not inner and bool(before) and all(known[read] for read in before)
+        is_followed = not inner and node.op_type not in _PRODUCTS
+        known[each] = is_followed and bool(before) and all(known[read] for read in before)
         pending.pop()
     return known[value]
 
