@@ -2,7 +2,7 @@
 few.
 
 A Dim holds what concerns it alone (range and multiple), the relations hold the rest; nothing is held twice.
-Sizes are at least 1 unless a rule allows 0.
+A size is at least 1 unless the user declares 0, or the exporter finds that 0 is meant (docs/decisions/0032).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stage: call the user's own module over the domain, to find where it answers and what calls cost, before anything is captured.
+"""Stage: call the user's own module over the domain, to find where it answers and what calls cost, before a file is made.
 
 Files, in the order in which data flows:
 

@@ -1,6 +1,7 @@
 """Try the user's module over the domain, and learn the rules under which it answers.
 
-Nothing is captured here and no file exists yet: this is about the module alone. What it refuses is no fault of a file.
+No file exists yet: this is about the module alone, and what it refuses is no fault of a file. Nothing is captured here either;
+who calls `explore` may give it conditions from captures as candidates for rules.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Nested values without their leaves, caches of transformers among them.
+"""What the inputs or the outputs of a call are made of: nested values without their leaves, caches of transformers among them.
 
-The shape of a nested value without its leaves: what the inputs or the outputs of a call are made of.
-
-A structure is a value: it holds no tensors, and `rebuild` gives fresh containers each time, so that a module that
+A structure holds no tensors, and `rebuild` gives fresh containers each time, so that a module that
 changes its arguments never reaches into the next call.
 
-The caches of transformers, seen as layers of tensors: `past_key_values.0.key`.
-
-transformers is never imported here: a cache is known by the class that it comes from. A layer's public tensors are its
-leaves, so that a static cache's own counter is an input too; what else a layer holds is taken over as it is.
+A cache of transformers is a structure of layers: `past_key_values.0.key`. transformers is never imported here: a cache is known
+by the class that it comes from. A layer's public tensors are its leaves, so that a static cache's own counter is an input too;
+what else a layer holds is taken over as it is.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ What is replaced, and when:
                                        `min`, `max`, `math.pow`: torch.export replaces them
                                        for all threads, here for ours alone                      patching
     ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
-    while a module is captured         `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
-                                       `torch`, where numpy is used: functions that take arrays  open_numbers
-                                       functions behind `lru_cache`                              patching
+    while it is captured with symbols  `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
+    or its decisions are looked for    `torch`, where numpy is used: functions that take arrays  open_numbers
+    while a module is captured         functions behind `lru_cache`                              patching
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing

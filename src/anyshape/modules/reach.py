@@ -3,10 +3,10 @@ in place.
 
 A function of the user's is followed by the names in its code, as in `user_code`; nothing is run.
 
-A large model has ten thousand of them and nearly always none is written, so all are compared at once, without a step of Python
-for each. Only where one differs are they looked at one by one. Slots are read and written through the descriptors of the
-classes: a frozen dataclass is put back like any other object, and no code of the user runs. Slots of the standard library
-are left out: they hold values that do not change, and caches.
+A large model has ten thousand containers, and nearly always none is written, so all are compared at once, without a step of
+Python for each. Only where one differs are they looked at one by one. Slots are read and written through the descriptors of the
+classes: a frozen dataclass is put back like any other object, and no code of the user runs. Slots of the standard library are
+left out: they hold values that do not change, and caches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """torch.onnx's operator library, built once a process, with our own translations in front.
 
-torch.onnx builds it anew in every call; here it is kept. These are torch's private modules: only this file,
-`legacy` and `fewer_nodes` import them, so a change in torch is mended here.
+torch.onnx builds it anew in every call; here it is kept. Its modules are private: of our files only this one, `legacy` and
+`fewer_nodes` import them, so a change in torch is mended here.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""torch.nn's own checks of packed sequences, passed without freezing a size or guessing a value.
-
-`RNNBase.check_forward_args` asks for `int(batch_sizes[0])`, and an int cannot be symbolic. There, and only there, the
-number is replaced by a placeholder, and the size that it is then compared with by the same placeholder, once the two
-are known to be equal. Anyone else who asks for the int gets it, and with it a guard on the number of sequences.
-
-Packed sequences in a capture: plain packed tensors, each linked to the padded tensor that it came from.
+"""Packed sequences in a capture: plain packed tensors, each linked to the padded tensor that it came from.
 
 `pack_padded_sequence` gives tensors whose sizes depend on values. They are recorded as such, so whatever the user does
 with them is right; but a recurrent network that takes them in, or `pad_packed_sequence`, goes straight to the padded
 tensor, and the packed one, unused, disappears from the file.
+
+torch.nn's own checks of packed sequences pass without freezing a size: `RNNBase.check_forward_args` asks for
+`int(batch_sizes[0])`, and an int cannot be symbolic. There, and only there, the number is replaced by a placeholder, and the
+size that it is then compared with by the same placeholder, once the two are known to be equal. Anyone else who asks for the int
+gets it, and with it a guard on the number of sequences.
 """
 
 # mypy: disable-error-code="no-untyped-call"

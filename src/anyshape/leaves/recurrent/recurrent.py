@@ -6,9 +6,8 @@ output holds after them is unspecified, and the final states are those of the la
 A packed sequence is a padded one, time-major, with its lengths: sorted downwards, at least 1, at most the number of
 steps. Packed rows stand in torch's own order: all sequences' first steps, then all second steps, and so on.
 
-Whether a value is known to be all zeros, from the captured program that stands behind it.
-
-The program is functional, so a tensor made of zeros stays so. Not finding out is safe: the zeros are then computed.
+`is_zero` says whether a value is known to be all zeros: ONNX needs no initial state then. The captured program is functional,
+so a tensor made of zeros stays so. Not finding out is safe: the zeros are then computed.
 """
 
 from __future__ import annotations

@@ -1,23 +1,20 @@
-"""`anyshape::lstm`, `gru`, `rnn_tanh` and `rnn_relu` in ONNX, layer by layer; and their weights folded into ONNX's layout.
+"""Recurrent networks and packed sequences as ONNX nodes.
 
-The operator wherever it can: float32 and float16, and a projection where the hidden state starts at zero. `Scan`, which
-computes just what torch does, for float64 (onnxruntime has no such kernels) and for a projection of a given state.
-bfloat16, which the operators lack, is computed in float32.
+**`anyshape::lstm`, `gru`, `rnn_tanh`, `rnn_relu`**, layer by layer. ONNX's own operator wherever it can: float32 and float16,
+and a projection where the hidden state starts at zero. `Scan`, which computes just what torch does, for float64 (onnxruntime
+has no such kernels) and for a projection of a given state. bfloat16, which the operators lack, is computed in float32.
 
-`anyshape::pack`, `repack`, `unpack` and `pad` in ONNX: gathers and scatters at the steps that count.
+**`anyshape::pack`, `repack`, `unpack`, `pad`**: gathers and scatters at the steps that count. `counts`, bool[steps, batch],
+says which steps of which sequences count; its true places, row by row, stand in the order in which torch packs.
 
-`counts`, bool[steps, batch], says which steps of which sequences count; its true places, row by row, stand in the order
-in which torch packs.
+**Weights** are folded into ONNX's layout. torch.onnx's optimizer folds small constants only, and would leave a large network to
+reorder its gates in every run. Here every size is folded, equal computations on the same weights into one initializer: a
+network called twice has its weights once. Allowed where all inputs are initializers that are no graph inputs, and the results
+are no graph outputs.
 
-torch.onnx's optimizer folds small constants only, and would leave a large network to reorder its gates in every run.
-Here every size is folded, equal computations on the same weights into one initializer: a network called twice has its
-weights once. Allowed where all inputs are initializers that are no graph inputs, and the results are no graph outputs.
-
-Recurrent nodes at batch size 0: `LSTM(x)  ->  LSTM(x with at least one sequence)`, its outputs cut back.
-
-onnxruntime 1.31 ends the whole process at a recurrent node without sequences, where torch returns empty tensors. Only
-for domains that have such a size: it costs a copy of the input and of the outputs. Packed input never needs it, since
-torch refuses to pack nothing.
+**At batch size 0**: `LSTM(x) -> LSTM(x with at least one sequence)`, its outputs cut back. onnxruntime 1.31 ends the whole
+process at a recurrent node without sequences, where torch returns empty tensors. Only for domains that have such a size: it
+costs a copy of the input and of the outputs. Packed input never needs it, since torch refuses to pack nothing.
 """
 
 from __future__ import annotations
