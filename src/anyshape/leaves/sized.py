@@ -39,28 +39,27 @@ def replacements() -> dict[Any, Callable[..., Any]]:
         torch.cdist: _cdist,
         torch.vander: _vander,
         torch.div: _div,
-        F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
-        torch.adaptive_avg_pool1d: _adaptive_avg_pool1d,
-        F.interpolate: _interpolate,
+        F.adaptive_avg_pool1d: adaptive_avg_pool1d,
+        torch.adaptive_avg_pool1d: adaptive_avg_pool1d,
         Tensor.fill_diagonal_: _fill_diagonal,
     }
 
 
-def _is_open(*values: Any) -> bool:
+def is_open(*values: Any) -> bool:
     return any(isinstance(value, (SymInt, SymFloat)) for value in values)
 
 
 def _linspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    start, end, steps = _given(("start", "end", "steps"), args, kwargs)
-    if not _is_open(start, end, steps):
+    start, end, steps = arguments(("start", "end", "steps"), args, kwargs)
+    if not is_open(start, end, steps):
         return func(*args, **kwargs)
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     return _spread(start, end, steps, dtype, kwargs.get("device")).to(dtype)
 
 
 def _logspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    start, end, steps, base = _given(("start", "end", "steps", "base"), args, {"base": 10.0, **kwargs})
-    if not _is_open(start, end, steps, base):
+    start, end, steps, base = arguments(("start", "end", "steps", "base"), args, {"base": 10.0, **kwargs})
+    if not is_open(start, end, steps, base):
         return func(*args, **kwargs)
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     return torch.pow(base, _spread(start, end, steps, dtype, kwargs.get("device"))).to(dtype)
@@ -80,8 +79,8 @@ def _spread(start: Any, end: Any, steps: Size, dtype: torch.dtype, device: Any) 
 
 
 def _fftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    size, spacing = _given(("n", "d"), args, {"d": 1.0, **kwargs})
-    if not _is_open(size):
+    size, spacing = arguments(("n", "d"), args, {"d": 1.0, **kwargs})
+    if not is_open(size):
         return func(*args, **kwargs)
     number = torch.arange(size, device=kwargs.get("device"))
     turns = torch.where(number < (size + 1) // 2, number, number - size)
@@ -89,24 +88,24 @@ def _fftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 
 def _rfftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    size, spacing = _given(("n", "d"), args, {"d": 1.0, **kwargs})
-    if not _is_open(size):
+    size, spacing = arguments(("n", "d"), args, {"d": 1.0, **kwargs})
+    if not is_open(size):
         return func(*args, **kwargs)
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
     return torch.arange(size // 2 + 1, device=kwargs.get("device")).to(dtype) / (size * spacing)
 
 
 def _tril_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    row, col, offset = _given(("row", "col", "offset"), args, {"offset": 0, **kwargs})
-    if not _is_open(row, col, offset):
+    row, col, offset = arguments(("row", "col", "offset"), args, {"offset": 0, **kwargs})
+    if not is_open(row, col, offset):
         return func(*args, **kwargs)
     mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).tril(offset)
     return _places(mask, _count_lower(row, col, offset), kwargs)
 
 
 def _triu_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    row, col, offset = _given(("row", "col", "offset"), args, {"offset": 0, **kwargs})
-    if not _is_open(row, col, offset):
+    row, col, offset = arguments(("row", "col", "offset"), args, {"offset": 0, **kwargs})
+    if not is_open(row, col, offset):
         return func(*args, **kwargs)
     mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).triu(offset)
     return _places(mask, row * col - _count_lower(row, col, offset - 1), kwargs)
@@ -135,8 +134,8 @@ def _count_lower(row: Size, col: Size, offset: Size) -> Size:
 def _combinations(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The rows of places that ascend, as many as follow from sizes alone; torch's own counts them in a mask."""
     given = {"r": 2, "with_replacement": False, **kwargs}
-    x, r, with_replacement = _given(("input", "r", "with_replacement"), args, given)
-    if x.dim() != 1 or not _is_open(*x.shape) or not isinstance(r, int) or r < 1:
+    x, r, with_replacement = arguments(("input", "r", "with_replacement"), args, given)
+    if x.dim() != 1 or not is_open(*x.shape) or not isinstance(r, int) or r < 1:
         return func(*args, **kwargs)
     size = x.shape[0]
     number = torch.arange(size, device=x.device)
@@ -152,8 +151,8 @@ def _combinations(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, An
 
 
 def _affine_grid(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    theta, size, align_corners = _given(("theta", "size", "align_corners"), args, {"align_corners": None, **kwargs})
-    if not _is_open(*size) or not theta.is_floating_point() or theta.dim() != 3 or len(size) not in (4, 5):
+    theta, size, align_corners = arguments(("theta", "size", "align_corners"), args, {"align_corners": None, **kwargs})
+    if not is_open(*size) or not theta.is_floating_point() or theta.dim() != 3 or len(size) not in (4, 5):
         return func(*args, **kwargs)
     spatial = list(size[2:])
     grid = theta[..., -1][(slice(None), *[None] * len(spatial))]
@@ -173,8 +172,8 @@ def _corners(size: Size, like: Tensor, align_corners: bool) -> Tensor:
 
 def _pad(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Round the edge, by the places that each axis shows: torch's own depends on the layout of the batch in memory."""
-    x, pad, mode = _given(("input", "pad", "mode"), args, {"mode": "constant", **kwargs})
-    if mode != "circular" or not _is_open(*x.shape, *pad):
+    x, pad, mode = arguments(("input", "pad", "mode"), args, {"mode": "constant", **kwargs})
+    if mode != "circular" or not is_open(*x.shape, *pad):
         return func(*args, **kwargs)
     for number in range(len(pad) // 2):
         axis = x.dim() - 1 - number
@@ -188,8 +187,8 @@ def _pad(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
 
 
 def _take_along_dim(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    x, indices, dim = _given(("input", "indices", "dim"), args, {"dim": None, **kwargs})
-    if not _is_open(*x.shape, *indices.shape):
+    x, indices, dim = arguments(("input", "indices", "dim"), args, {"dim": None, **kwargs})
+    if not is_open(*x.shape, *indices.shape):
         return func(*args, **kwargs)
     if dim is None:
         return x.reshape(-1).gather(0, indices.reshape(-1))
@@ -204,8 +203,8 @@ def _widen(x: Tensor, rest: Sequence[Size], axis: int) -> Tensor:
 
 
 def _kron(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    left, right = _given(("input", "other"), args, kwargs)
-    if not _is_open(*left.shape, *right.shape) or left.dim() != right.dim():
+    left, right = arguments(("input", "other"), args, kwargs)
+    if not is_open(*left.shape, *right.shape) or left.dim() != right.dim():
         return func(*args, **kwargs)
     outer = [size for pair in zip(left.shape, [1] * left.dim(), strict=True) for size in pair]
     inner = [size for pair in zip([1] * right.dim(), right.shape, strict=True) for size in pair]
@@ -223,17 +222,17 @@ _MODES = {
 def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """torch's own function tests for more than 25 rows; the operator below it does not."""
     given = {"p": 2.0, "compute_mode": next(iter(_MODES)), **kwargs}
-    x1, x2, p, mode = _given(("x1", "x2", "p", "compute_mode"), args, given)
-    if not _is_open(*x1.shape, *x2.shape) or mode not in _MODES:
+    x1, x2, p, mode = arguments(("x1", "x2", "p", "compute_mode"), args, given)
+    if not is_open(*x1.shape, *x2.shape) or mode not in _MODES:
         return func(*args, **kwargs)
     return torch.ops.aten._cdist_forward(x1, x2, p, _MODES[mode])
 
 
 def _vander(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A column of ones, and products of as many copies of x as each further column has."""
-    x, columns, increasing = _given(("x", "N", "increasing"), args, {"N": None, "increasing": False, **kwargs})
+    x, columns, increasing = arguments(("x", "N", "increasing"), args, {"N": None, "increasing": False, **kwargs})
     columns = x.shape[0] if columns is None else columns
-    if x.dim() != 1 or not _is_open(x.shape[0], columns):
+    if x.dim() != 1 or not is_open(x.shape[0], columns):
         return func(*args, **kwargs)
     column = (x if x.is_floating_point() or x.is_complex() else x.to(torch.int64))[:, None]
     powers = column.expand(-1, torch.sym_max(columns - 1, 0)).cumprod(1)
@@ -245,43 +244,32 @@ def _div(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     """A size by a size is a size. torch makes a tensor of it, and does not know where it came from when it is read."""
     if any(isinstance(value, Tensor) for value in (*args, *kwargs.values())):
         return func(*args, **kwargs)
-    x, other, mode = _given(("input", "other", "rounding_mode"), args, {"rounding_mode": None, **kwargs})
+    x, other, mode = arguments(("input", "other", "rounding_mode"), args, {"rounding_mode": None, **kwargs})
     are_whole = all(isinstance(value, (int, SymInt)) for value in (x, other))
-    if not _is_open(x, other) or not are_whole or mode not in ("floor", "trunc"):
+    if not is_open(x, other) or not are_whole or mode not in ("floor", "trunc"):
         return func(*args, **kwargs)
     if mode == "floor":
         return x // other
     return torch.sym_max(x, 0) // other - torch.sym_max(-x, 0) // other if other > 0 else func(*args, **kwargs)
 
 
-def _adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Its number of bins is a plain int, that of the one in two axes is not."""
-    x, bins = _given(("input", "output_size"), args, kwargs)
+    x, bins = arguments(("input", "output_size"), args, kwargs)
     bins = bins[0] if isinstance(bins, (tuple, list)) else bins
-    if not _is_open(bins):
+    if not is_open(bins):
         return func(*args, **kwargs)
     return F.adaptive_avg_pool2d(x.unsqueeze(-2), (1, bins)).squeeze(-2)
 
 
-def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The one that pools along one axis: calls inside a function of torch's own are not intercepted."""
-    given = {"size": None, "scale_factor": None, "mode": "nearest", **kwargs}
-    x, size, factor, mode = _given(("input", "size", "scale_factor", "mode"), args, given)
-    if mode != "area" or x.dim() != 3 or not _is_open(x.shape[2]):
-        return func(*args, **kwargs)
-    one = factor[0] if isinstance(factor, (tuple, list)) else factor
-    bins = size if size is not None else math.floor(x.shape[2] * float(one))
-    return _adaptive_avg_pool1d(F.adaptive_avg_pool1d, (x, bins), {})
-
-
 def _fill_diagonal(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Of a matrix: what a mask of its diagonal chooses. torch takes the length of the diagonal for a plain int."""
-    x, value, wraps = _given(("input", "fill_value", "wrap"), args, {"wrap": False, **kwargs})
-    if x.dim() != 2 or wraps or not _is_open(*x.shape):
+    x, value, wraps = arguments(("input", "fill_value", "wrap"), args, {"wrap": False, **kwargs})
+    if x.dim() != 2 or wraps or not is_open(*x.shape):
         return func(*args, **kwargs)
     return x.masked_fill_(torch.eye(*x.shape, dtype=torch.bool, device=x.device), value)
 
 
-def _given(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+def arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     given = {**kwargs, **dict(zip(names, args, strict=False))}
     return [given[name] if name in given else given[{"input": "self"}.get(name, name)] for name in names]

@@ -1,0 +1,101 @@
+"""`F.interpolate` with sizes that torch would freeze: factors that are computed from sizes, and means over areas of one axis.
+
+    F.interpolate(x, scale_factor=(h / 14, w / 14), mode="bicubic")
+
+torch.export takes such factors at the traced sizes. Here they stay open: the size is computed from them, and the rest is
+torch's own decomposition, which takes both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import SymFloat, Tensor
+from torch._decomp import decompositions
+
+from anyshape.leaves.sized import adaptive_avg_pool1d, arguments, is_open
+
+Function = Callable[..., Any]
+Factors = Sequence[float | SymFloat]
+
+_SMALL_IMAGE = 128 * 128
+"""The most places of an output for which torch's kernel for small images is taken."""
+
+
+def replacements() -> dict[Any, Callable[..., Any]]:
+    return {F.interpolate: _interpolate}
+
+
+def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    names = ("input", "size", "scale_factor", "mode", "align_corners", "recompute_scale_factor", "antialias")
+    defaults = {**dict.fromkeys(names), "mode": "nearest", **kwargs}
+    x, size, factor, mode, align_corners, recompute, antialias = arguments(names, args, defaults)
+    if mode == "area" and x.dim() == 3 and is_open(x.shape[2]):
+        return _pool_areas(x, size, factor)
+    factors = factor if isinstance(factor, (tuple, list)) else [factor] * (x.dim() - 2)
+    sizes = x.shape[2:]
+    if size is not None or antialias or not is_open(*factors) or len(factors) != len(sizes):
+        return func(*args, **kwargs)
+    size = [torch.sym_int(one * by) for one, by in zip(sizes, factors, strict=True)]
+    write = _MODES.get(mode)
+    if write is None or recompute:
+        return func(x, size=size, mode=mode, align_corners=align_corners)
+    return write(x, size, bool(align_corners), factors)
+
+
+def _pool_areas(x: Tensor, size: Any, factor: Any) -> Any:
+    """Calls inside a function of torch's own are not intercepted, so its pooling is called here."""
+    one = factor[0] if isinstance(factor, (tuple, list)) else factor
+    bins = size if size is not None else math.floor(x.shape[2] * one)
+    return adaptive_avg_pool1d(F.adaptive_avg_pool1d, (x, bins), {})
+
+
+def _nearest(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:
+    """torch's kernel for small images takes each place once, or twice, where the sizes say so, whatever the factor is."""
+    if len(size) == 2:
+        is_small = 1 - _at_most_1(size[0] * size[1] - _SMALL_IMAGE)
+        sizes = zip(x.shape[2:], size, factors, strict=True)
+        factors = [_by_sizes(old, new, factor, (1, 2), is_small) for old, new, factor in sizes]
+    return decompositions._upsample_nearest(x, size, factors)
+
+
+def _nearest_exact(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:
+    return decompositions._upsample_nearest(x, size, factors, exact=True)
+
+
+def _linear(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:
+    """torch's kernel takes an axis as it is where its size does not change, whatever the factor is."""
+    sizes = zip(x.shape[2:], size, factors, strict=True)
+    factors = [_by_sizes(old, new, factor, (1,), 1) for old, new, factor in sizes]
+    return decompositions._upsample_linear(x, size, align_corners, factors)
+
+
+def _by_sizes(old: Any, new: Any, factor: Any, whole: tuple[int, ...], is_due: Any) -> Any:
+    """The factor; where it is due, the whole factor by which one size is the other. Without a condition on sizes."""
+    for each in whole:
+        is_equal = is_due * (1 - _at_most_1(new - each * old) - _at_most_1(each * old - new))
+        factor = factor * (1 - is_equal) + each * is_equal
+    return factor
+
+
+def _at_most_1(number: Any) -> Any:
+    """1 of a positive number, 0 of others."""
+    return torch.sym_min(torch.sym_max(number, 0), 1)
+
+
+def _cubic(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:
+    return decompositions.upsample_bicubic2d_default(x, size, align_corners, *factors)
+
+
+_MODES: dict[str, Callable[[Tensor, list[Any], bool, Factors], Any]] = {
+    "nearest": _nearest,
+    "nearest-exact": _nearest_exact,
+    "linear": _linear,
+    "bilinear": _linear,
+    "trilinear": _linear,
+    "bicubic": _cubic,
+}
