@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from anyshape.capture.generalized.asked import AskedValues, ValueAsked
 from anyshape.capture.generalized.called_operators import record_call
+from anyshape.capture.generalized.values_in_traces import KnownValues, ReadsInputValue
 
 _WEIGHT = torch.nn.Parameter(torch.randn(4, 4))
 
@@ -79,10 +79,10 @@ def _size(node: Node) -> Any:
 
 def test_a_value_of_an_input_is_never_read() -> None:
     def function(x: torch.Tensor) -> Any:
-        with AskedValues():
+        with KnownValues():
             return (x * x.sum().item(),)
 
-    with pytest.raises(ValueAsked):
+    with pytest.raises(ReadsInputValue):
         record_call(function, [torch.randn(3)])
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from anyshape.inputs import declare
-from anyshape.inputs.by_trying import Trial
+from anyshape.inputs.by_trying import TriedAxes
 from anyshape.inputs.calls import BoundCall, bind_inputs, read_signature
 
 
@@ -41,14 +41,14 @@ class Broadcasts(nn.Module):
 
 
 def test_a_plain_module_is_tried_on_the_meta_device() -> None:
-    trial = Trial(nn.Linear(4, 2), bind_call(nn.Linear(4, 2), torch.randn(3, 4)))
+    trial = TriedAxes(nn.Linear(4, 2), bind_call(nn.Linear(4, 2), torch.randn(3, 4)))
     assert trial.on_meta
     assert trial.accepts({("input", 0): 10**9}) and not trial.accepts({("input", 1): 5})
 
 
 def test_a_module_that_reads_values_is_tried_for_real() -> None:
     module = ReadsValues()
-    trial = Trial(module, bind_call(module, (torch.randn(3, 4), torch.tensor(2))))
+    trial = TriedAxes(module, bind_call(module, (torch.randn(3, 4), torch.tensor(2))))
     assert not trial.on_meta and trial.accepts({("x", 0): 7})
 
 
@@ -92,5 +92,5 @@ def test_a_function_without_parameters_is_an_example_for_words() -> None:
 
 def test_a_module_with_large_inputs_is_not_called_for_real_again_and_again() -> None:
     pool = nn.AvgPool1d(3)
-    assert Trial(pool, bind_call(pool, torch.randn(2, 3, 9))).is_small
-    assert not Trial(pool, bind_call(pool, torch.zeros(1000, 1, 1001))).is_small
+    assert TriedAxes(pool, bind_call(pool, torch.randn(2, 3, 9))).is_small
+    assert not TriedAxes(pool, bind_call(pool, torch.zeros(1000, 1, 1001))).is_small

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WithEmptySizes:
-    """A declaration with ranges that begin at 0. `is_tested`: the user's code has conditions about emptiness."""
+    """A declaration with ranges that begin at 0. `has_condition`: the user's code has conditions about emptiness."""
 
     declared: Declared
-    is_tested: bool
+    has_condition: bool
 
 
 def with_empty_sizes(module: torch.nn.Module, declared: Declared, cost: Costing) -> WithEmptySizes | None:

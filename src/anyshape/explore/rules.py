@@ -106,7 +106,7 @@ def fresh_points(
     answered_keys = {
         tuple(sizes[name] for name in names) for sizes in answered
     }  # a point like these says nothing new inside
-    wanted = {True: _FRESH // 2, False: _FRESH // 2}
+    wanted = {True: _FRESH // 2, False: _FRESH // 2}  # where all rules hold, and where one fails
     pools = {name: _pool(name, rules, answered) for name in domain.names}
     at_random = (_random_point(domain, rules, answered, pools, random) for _ in range(_ATTEMPTS))
     in_a_box = (point for point in _box(names, answered, random) if all(holds(rule, point) for rule in rules))
@@ -120,7 +120,8 @@ def fresh_points(
         key = tuple(point[name] for name in names)
         broken = sum(not holds(rule, point) for rule in rules)
         if is_edge or (broken == 0 and wanted[True] and key not in answered_keys) or (broken == 1 and wanted[False]):
-            wanted[broken == 0] -= not is_edge
+            if not is_edge:
+                wanted[broken == 0] -= 1
             seen.add(tuple(point.items()))
             answered_keys.add(key)
             yield point

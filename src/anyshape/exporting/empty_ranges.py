@@ -20,7 +20,7 @@ _HALF = 0.5
 ExportConstant = Callable[[Constant], Export]
 
 
-def export_from_zero(constant: Constant, export: ExportConstant, limit: TimeLimit) -> Export:
+def export_from_zero_or_one(constant: Constant, export: ExportConstant, limit: TimeLimit) -> Export:
     """The export with ranges from 0 where they are meant and right, else from 1. Raises PromiseBroken.
 
     Where the user's code has a condition about emptiness, ranges from 0 come first. Where only sizes are read, they come after
@@ -29,7 +29,7 @@ def export_from_zero(constant: Constant, export: ExportConstant, limit: TimeLimi
     wider = _find_wider(constant)
     if wider is None:
         return export(constant)
-    opened = _try_from_zero(constant, wider, export, limit) if wider.is_tested else None
+    opened = _try_from_zero(constant, wider, export, limit) if wider.has_condition else None
     if opened is not None and not _is_cut(opened, constant.declared):
         return opened
     try:
@@ -38,7 +38,7 @@ def export_from_zero(constant: Constant, export: ExportConstant, limit: TimeLimi
         if opened is None:
             raise
         return opened
-    if not wider.is_tested and result.contract.strategy == _RUNG:
+    if not wider.has_condition and result.contract.strategy == _RUNG:
         opened = _try_from_zero(constant, wider, export, limit)
         return result if opened is None or _is_cut(opened, constant.declared) else opened
     return result if opened is None or not _is_cut(result, constant.declared) else opened

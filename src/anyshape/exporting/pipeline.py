@@ -21,7 +21,7 @@ from anyshape.diagnose.value_findings import diagnose_learned_values, diagnose_m
 from anyshape.domain import negate
 from anyshape.exporting.constancy import Constant, check_noted, check_row, make_constant, reuse_calls, with_constancy
 from anyshape.exporting.context import ExportContext, Options, StageClock, Tell, comparing_elsewhere
-from anyshape.exporting.empty_ranges import export_from_zero
+from anyshape.exporting.empty_ranges import export_from_zero_or_one
 from anyshape.exporting.fix_trials import Exporting, find_left_out, try_fixes
 from anyshape.exporting.ladder import try_rungs
 from anyshape.exporting.module_trials import KnownBefore, diagnose_declared_values, try_module
@@ -86,7 +86,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
     training = diagnose_training(module)
     tell("calling the model again", 0, 0)
     constant = make_constant(module, declared, options)
-    return export_from_zero(constant, lambda made: _export_constant(made, training, tell, limit), limit)
+    return export_from_zero_or_one(constant, lambda made: _export_constant(made, training, tell, limit), limit)
 
 
 def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export:

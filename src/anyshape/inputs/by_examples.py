@@ -17,7 +17,7 @@ from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.assemble import Options, Parts, assemble, check_output_dims, is_auto, read_written
 from anyshape.inputs.axis_messages import cannot_vary, found_by_trying, value_varies
 from anyshape.inputs.axis_moves import Place
-from anyshape.inputs.by_trying import Trial, find_open_axes, name_of
+from anyshape.inputs.by_trying import TriedAxes, find_open_axes, name_of
 from anyshape.inputs.call_messages import nothing_dynamic
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.inputs.declared import Declared, InputLeaf, Way, dtype_of
@@ -151,7 +151,7 @@ def _try_open(given: _Given, dims: dict[str, Dim], notes: list[Finding]) -> dict
     if not opened:
         return {}
     sizes = {place: given.column(place)[0] for place in opened}
-    found = find_open_axes(Trial(given.module, given.first), sizes)
+    found = find_open_axes(TriedAxes(given.module, given.first), sizes)
     for place, word in opened.items():
         if place in found:
             for name in dims_of(found[place]):

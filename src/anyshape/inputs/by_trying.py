@@ -79,7 +79,7 @@ _SMALL = 5_000_000  # parameters
 _SMALL_INPUTS = 1_000_000  # elements of the example: real calls are made at up to four times as many
 
 
-class Trial:
+class TriedAxes:
     """One module and one example; `accepts`: whether it answers with some axes at other sizes."""
 
     def __init__(self, module: Callable[..., Any], bound: BoundCall, *, may_use_meta: bool = True) -> None:
@@ -108,9 +108,9 @@ class Trial:
             return True
         return sum(parameter.numel() for parameter in self.module.parameters()) <= _SMALL
 
-    def for_real(self) -> Trial:
+    def for_real(self) -> TriedAxes:
         """The same module and example, with real calls only."""
-        return Trial(self.module, self.bound, may_use_meta=False)
+        return TriedAxes(self.module, self.bound, may_use_meta=False)
 
     def accepts(self, sizes: Mapping[Place, int]) -> bool:
         """Whether the module answers with these axes at these sizes and all others as in the example."""
@@ -186,7 +186,7 @@ def name_of(place: Place) -> str:
     return f"{spoken if not spoken[:1].isdigit() else f'x{spoken}'}_{axis}"
 
 
-def find_open_axes(trial: Trial, sizes: Mapping[Place, int]) -> dict[Place, Expr]:
+def find_open_axes(trial: TriedAxes, sizes: Mapping[Place, int]) -> dict[Place, Expr]:
     """An expression for every axis that can vary, among those given with their sizes in the example.
 
     The meta device admits sizes that a kernel refuses. So moves that were found there are tried for real where the module is

@@ -4,7 +4,7 @@ Files, in the order in which data flows:
 
     trace                the record of one run: steps that refer to one another
     record               the module at given sizes -> a trace
-    asked                values that Python reads from tensors in a trace
+    values_in_traces     values that Python reads from tensors in a trace
     shape_kernels        operators on fake tensors, by kernels that compute shapes only
     called_operators     the graph of the operators that one call makes
     template             traces of one structure -> one template; what its steps take

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.fit_reals import Real
 from anyshape.capture.generalized.not_learned import edge_without_rule, number_without_rule
 from anyshape.capture.generalized.resolver import Resolver, Unresolved
 from anyshape.capture.generalized.template import Collected, Operand, Place, Repeated, Seen, Template, first_step, walk
 from anyshape.capture.generalized.template_fits import Fits
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Tensors
+from anyshape.capture.generalized.values_in_traces import writes
 from anyshape.domain import Expr, Number, Op
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from anyshape.capture.generalized.asked import ValueAsked
 from anyshape.capture.generalized.explained_arguments import Explained, explain_template
 from anyshape.capture.generalized.fit_forms import roundings
 from anyshape.capture.generalized.not_learned import (
@@ -23,6 +22,7 @@ from anyshape.capture.generalized.not_learned import (
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
+from anyshape.capture.generalized.values_in_traces import ReadsInputValue
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Sizes, choose_sizes, evaluate, is_about
 from anyshape.findings import AnyshapeError, Reason
 from anyshape.inputs import Declared
@@ -289,7 +289,7 @@ class Learner:
     def _trace(self, sizes: Sizes) -> Trace:
         try:
             return self._recorder.trace(sizes)
-        except ValueAsked as error:
+        except ReadsInputValue as error:
             raise value_asked(error.source, error.asked) from error
         except AnyshapeError:
             raise

@@ -17,9 +17,9 @@ import torch
 from torch.fx import Graph, Node
 from torch.utils._pytree import tree_flatten
 
-from anyshape.capture.generalized.asked import AskedValues, writes
 from anyshape.capture.generalized.called_operators import CallGraph, Shaped, record_call
 from anyshape.capture.generalized.trace import ANSWER, Constant, Input, Result, Step, Tensors, Trace, Weight
+from anyshape.capture.generalized.values_in_traces import KnownValues, writes
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.operation_counts import count_real_call
@@ -197,7 +197,7 @@ class Recorder:
         self.weights = weights_of(module)
 
     def trace(self, sizes: Mapping[str, int]) -> Trace:
-        """The steps at these sizes. Raises ValueAsked, and whatever the module raises on fake tensors."""
+        """The steps at these sizes. Raises ReadsInputValue, and whatever the module raises on fake tensors."""
         key = tuple(sorted(sizes.items()))
         if key not in self._traces:
             self._traces[key] = self._record(sizes)
@@ -224,7 +224,7 @@ class Recorder:
         def run(*given: torch.Tensor) -> Any:
             rest = iter(given)
             leaves_given = [next(rest) if isinstance(value, torch.Tensor) else value for value in values]
-            with AskedValues():
+            with KnownValues():
                 answered = flatten_outputs(declared.call(self.module, declared.rebuild(leaves_given)))
             answers = [(path, leaf) for path, leaf in answered if leaf is not None and not isinstance(leaf, str)]
             paths.extend(path for path, _ in answers)

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from anyshape.capture.generalized.asked import writes
 from anyshape.capture.generalized.trace import TENSOR_KINDS, Result, Step, Tensors, Trace
+from anyshape.capture.generalized.values_in_traces import writes
 from anyshape.leaves.own_operators import put, put_slice
 
 _aten = torch.ops.aten

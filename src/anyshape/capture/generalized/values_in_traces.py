@@ -96,7 +96,7 @@ _PYTHONS = {whole_number: torch.Tensor.__int__, real_number: torch.Tensor.__floa
 """int() and float() in the user's own code, while they stand for functions that are heard."""
 
 
-class ValueAsked(Exception):
+class ReadsInputValue(Exception):
     """Python asked for a value that depends on the values of the inputs."""
 
     def __init__(self, source: Source | None, asked: str) -> None:
@@ -105,10 +105,10 @@ class ValueAsked(Exception):
         self.asked = asked
 
 
-class AskedValues(TorchFunctionMode):
-    """Gives Python the values of tensors that do not depend on inputs; raises ValueAsked for the others.
+class KnownValues(TorchFunctionMode):
+    """Gives Python the values of tensors that do not depend on inputs; raises ReadsInputValue for the others.
 
-    Indexing is Python's too, and is written out here (see `indexing`).
+    Indexing is Python's too, and is written out here (`basic_index`).
     """
 
     def __torch_function__(
@@ -143,7 +143,7 @@ def _real_value(tensor: torch.Tensor, func: Callable[..., Any]) -> torch.Tensor:
     nodes = [slot.proxy.node] if slot is not None else _mentions(tensor, tracer)
     wanted = _ancestors(nodes, list(tracer.graph.nodes))
     if any(node.op == "placeholder" for node in wanted):
-        raise ValueAsked(source_of_running_code(2), getattr(func, "__name__", "a value"))
+        raise ReadsInputValue(source_of_running_code(2), getattr(func, "__name__", "a value"))
     with _disable_current_modes():
         return _replay(wanted, nodes[0], tracer.root)
 
