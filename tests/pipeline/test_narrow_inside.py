@@ -102,3 +102,17 @@ def test_a_file_in_bfloat16_that_no_cpu_loads_has_a_warning() -> None:
     assert finding.code == "AS318"
     assert finding.severity.value == "warning"
     assert "Gemm, Tanh" in finding.what
+
+
+class Compared(torch.nn.Module):
+    def forward(self, x):
+        bound = torch.tensor(0.3)  # without axes: it takes the dtype of x, too
+        return x == 0.1, x > 0.3, x <= bound, bound != x, x >= 0.7
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_numbers_are_compared_in_the_dtype_of_the_tensor(tmp_path: Path, dtype: torch.dtype) -> None:
+    module, path = Compared(), tmp_path / "m.onnx"
+    anyshape.export(module, lambda n: (torch.randn(n).to(dtype),), path, where="n <= 50", verify="quick")
+    x = torch.tensor([0.1, 0.3, 0.7, 0.5]).to(dtype)
+    assert [each.tolist() for each in anyshape.load(path)(x)] == [each.tolist() for each in module(x)]

@@ -45,8 +45,8 @@ from anyshape.records.captured import Captured, OutputTensor, Region
 from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
+from anyshape.translate.exact_int64 import compute_exactly
 from anyshape.translate.floats import round_inside
-from anyshape.translate.int64_order import order_exactly
 from anyshape.translate.lacking_forms import widen_types
 from anyshape.translate.opsets import convert_opset
 from anyshape.translate.program import join_regions, translate
@@ -134,7 +134,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
         joined = join_regions(parts, [region.condition for region in captured.regions], declared)
         if options.optimize and not context.is_part:  # parts share weights, until they are put together
             fold_norms(joined.model)
-        written = order_exactly(widen_types(round_inside(joined, context.module)))
+        written = compute_exactly(widen_types(round_inside(joined, context.module)))
         return convert_opset(written, options.opset)
     except AnyshapeError:
         raise

@@ -15,7 +15,7 @@ Files, in the order in which data flows:
     floats            floats as torch computes them
     whole_numbers     sizes, exact in 64 bits
     lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
-    int64_order       the larger of two int64, which onnxruntime compares by their halves
+    exact_int64       64-bit integers that onnxruntime computes inexactly, with operators that are exact
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop
     names             names and source lines in the file

@@ -29,6 +29,9 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
             return super().run_node(n)
         if n.target is torch.ops.aten.clamp.default:
             n.args = _with_like_bounds(n.args)
+        if n.target in _COMPARISONS:
+            n.args = _rounded_like_eager(n, *n.args)
+            self.env.update({side: side.meta["val"] for side in n.all_input_nodes if side not in self.env})
         rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
         if rule is not None:
             with self._set_current_node(n):
@@ -41,6 +44,35 @@ def _with_like_bounds(args: tuple[Any, ...]) -> tuple[Any, ...]:
     if not any(isinstance(bound, float) for bound in args[1:]):
         return args
     return (args[0], *(float(bound) if isinstance(bound, int) else bound for bound in args[1:]))
+
+
+_COMPARISONS = frozenset(
+    getattr(getattr(torch.ops.aten, name), overload)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    for overload in ("Scalar", "Tensor")
+)
+
+
+def _rounded_like_eager(node: Node, *sides: Any) -> tuple[Any, ...]:
+    """x == 0.1  ->  x == 0.0999755859375 for x in float16: PyTorch compares in the dtype of x, torch's pass in float32."""
+    values = [side.meta["val"] if isinstance(side, Node) else side for side in sides]
+    if not all(isinstance(value, (torch.Tensor, int, float)) for value in values):  # symbols stay open
+        return sides
+    common = torch.result_type(*values)
+    if common not in (torch.float16, torch.bfloat16):
+        return sides
+    return tuple(_rounded(side, value, common, node) for side, value in zip(sides, values, strict=True))
+
+
+def _rounded(side: Any, value: Any, dtype: torch.dtype, before: Node) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return torch.tensor(value, dtype=dtype).item()
+    if value.dtype == dtype:
+        return side
+    with before.graph.inserting_before(before):
+        cast = before.graph.call_function(torch.ops.prims.convert_element_type.default, (side, dtype))
+    cast.meta = {**before.meta, "val": value.to(dtype)}
+    return cast
 
 
 @lru_cache(maxsize=1)

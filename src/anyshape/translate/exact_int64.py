@@ -1,16 +1,19 @@
-"""Which of two 64-bit integers is larger, as onnxruntime tells by comparisons alone.
+"""64-bit integers that onnxruntime computes inexactly, written with operators that are exact (seen to 1.31, on the CPU).
 
-Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin of int64 (to 1.31, on the CPU) compare the upper halves of the numbers,
-and where these are equal the lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater,
-Less and TopK are right, and so is each of them on a single number.
+Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin compare the upper halves of the numbers, and where these are equal the
+lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater, Less and TopK are right, and so
+is each of them on a single number. ReduceSum, Pow and Mod of the dividend's sign go by way of doubles, exact up to 2**53.
 
     Max(a, b)             ->   Where(Less(a, b), b, a)
     Clip(x, low, high)    ->   the larger of x and low, and the smaller of that and high
     Sign(x)               ->   Cast(Greater(x, 0)) - Cast(Less(x, 0))
     ReduceMax(x, axes)    ->   TopK of one, axis after axis
+    ReduceSum(x, axes)    ->   the sums of what is left by 2**31, and of how often it is in x
+    Pow(x, 5)             ->   products
+    Mod <fmod = 1> (x, y) ->   Mod of the divisor's sign, less the divisor where the signs differ
 
-Nodes stay as they are where they give one number, and where their numbers are sizes, or sums of sizes: these have less than
-32 bits. A product of sizes may have more.
+Nodes stay as they are where their numbers are sizes, or sums of sizes: these have less than 32 bits. A product of sizes may
+have more. So do those that compare single numbers, and sums of numbers that were cast from a type of fewer bits.
 """
 
 from __future__ import annotations
@@ -27,16 +30,22 @@ from anyshape.translate.lacking_forms import attribute_of
 
 _INT64 = ir.DataType.INT64
 _OF_SIZES = ("Shape", "Size")
+_OF_PAIRS = ("Max", "Min", "Clip", "Sign", "Relu")
+_MOVING = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Slice", "Gather", "Expand", "Identity", "Flatten")
+_FEWER_BITS = frozenset(
+    getattr(ir.DataType, name) for name in ("BOOL", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32")
+)
+_HALF = 2**31
 _PRODUCTS = ("Mul", "Pow", "ReduceProd", "MatMul", "Einsum", "BitShift")
 
 
-def order_exactly(exported: Exported) -> Exported:
+def compute_exactly(exported: Exported) -> Exported:
     """The model is changed in place, and given back."""
     of_sizes: dict[ir.Value, bool] = {}
     for node in list(exported.model.graph.all_nodes()):
         form = _FORMS.get(node.op_type) if node.domain == "" else None
         given = [value for value in node.inputs if value is not None]
-        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype) or _gives_one_number(node):
+        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype) or _is_exact(node):
             continue
         if not all(_is_of_sizes(value, of_sizes) for value in given):
             with suppress(_Unknown):
@@ -48,10 +57,21 @@ class _Unknown(Exception):
     """Over which axes a node goes is known only when it runs: it stays as it is."""
 
 
-def _gives_one_number(node: ir.Node) -> bool:
-    """A reduction may give one number of many: it does not count."""
+def _is_exact(node: ir.Node) -> bool:
+    """Whether onnxruntime's own kernel is, at these shapes and types."""
+    if node.op_type == "ReduceSum":
+        return _is_small(node.inputs[0])
     shape = node.outputs[0].shape
-    return shape is not None and all(size == 1 for size in shape) and not node.op_type.startswith("Reduce")
+    return node.op_type in _OF_PAIRS and shape is not None and all(size == 1 for size in shape)
+
+
+def _is_small(value: ir.Value | None) -> bool:
+    """Whether all numbers were cast from a type of fewer bits."""
+    node = value.producer() if value is not None else None
+    while node is not None and node.op_type in _MOVING and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    source = node.inputs[0] if node is not None and node.op_type == "Cast" else None
+    return source is not None and source.dtype in _FEWER_BITS
 
 
 def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
@@ -185,6 +205,59 @@ def _first_along(writer: _Writer, node: ir.Node, largest: int) -> ir.Value:
     return writer.add("Reshape", first, writer.constant(kept if keeps and kept is not None else []))
 
 
+def _sum(writer: _Writer, node: ir.Node) -> ir.Value:
+    value, half = node.inputs[0], writer.constant(_HALF)
+    assert value is not None
+    rest = writer.add("Mod", value, half)  # never negative
+    times = writer.add("Div", writer.add("Sub", value, rest), half)
+    low, high = (_summed(writer, node, each) for each in (rest, times))
+    return writer.add("Add", writer.add("Mul", high, half), low)
+
+
+def _summed(writer: _Writer, node: ir.Node, value: ir.Value) -> ir.Value:
+    result = writer.add("ReduceSum", value, *(axes for axes in node.inputs[1:] if axes is not None))
+    made = result.producer()
+    assert made is not None
+    made.attributes.update(node.attributes)
+    return result
+
+
+def _power(writer: _Writer, node: ir.Node) -> ir.Value:
+    value, by = node.inputs
+    known = ir.convenience.get_const_tensor(by) if by is not None else None
+    exponent = known.numpy() if known is not None else np.array([])
+    if value is None or exponent.size != 1 or exponent.ndim > len(value.shape or ()) or not 1 <= exponent.item() < 64:
+        raise _Unknown
+    if exponent.item() != int(exponent.item()):
+        raise _Unknown
+    return _multiplied(writer, value, int(exponent.item()))
+
+
+def _multiplied(writer: _Writer, value: ir.Value, times: int) -> ir.Value:
+    """The product of so many copies."""
+    if times == 1:
+        return value
+    root = _multiplied(writer, value, times // 2)
+    square = writer.add("Mul", root, root)
+    return writer.add("Mul", square, value) if times % 2 else square
+
+
+def _remainder(writer: _Writer, node: ir.Node) -> ir.Value:
+    value, divisor = node.inputs
+    if not attribute_of(node, "fmod"):
+        raise _Unknown
+    assert value is not None and divisor is not None
+    zero, one = writer.constant(0), writer.constant(1)
+    # An integer division by 0 ends the whole process.
+    divisor = writer.add("Where", writer.add("Equal", divisor, zero, dtype=ir.DataType.BOOL), one, divisor)
+    rest = writer.add("Mod", value, divisor)
+    signs = [writer.add("Less", each, zero, dtype=ir.DataType.BOOL) for each in (value, divisor)]
+    differ = writer.add("Xor", *signs, dtype=ir.DataType.BOOL)
+    is_left = writer.add("Not", writer.add("Equal", rest, zero, dtype=ir.DataType.BOOL), dtype=ir.DataType.BOOL)
+    away = writer.add("And", differ, is_left, dtype=ir.DataType.BOOL)
+    return writer.add("Where", away, writer.add("Sub", rest, divisor), rest)
+
+
 def _axes_of(node: ir.Node) -> list[int]:
     """Empty for all of them."""
     axes = node.inputs[1] if len(node.inputs) > 1 else None
@@ -205,4 +278,7 @@ _FORMS: dict[str, Callable[[_Writer, ir.Node], ir.Value]] = {
     "Relu": _not_negative,
     "ReduceMax": _largest_along,
     "ReduceMin": _smallest_along,
+    "ReduceSum": _sum,
+    "Pow": _power,
+    "Mod": _remainder,
 }

@@ -1,4 +1,4 @@
-"""Largest, smallest, clipped and signs of 64-bit integers, which onnxruntime compares by their halves."""
+"""64-bit integers that onnxruntime compares by their halves, or computes by way of doubles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 import anyshape
 from anyshape.records.export import Exported
-from anyshape.translate.int64_order import order_exactly
+from anyshape.translate.exact_int64 import compute_exactly
 
 X = np.array([2**31, -(2**31) - 1, 3 * 2**31, 5, -(2**40), 2**32 - 1, 0, 2**63 - 1], np.int64)
 Y = np.array([7, -(2**32), 2**32 + 5, 2**31, -(2**40) + 2**31, 0, 2**31, -(2**63)], np.int64)
@@ -28,13 +28,18 @@ ROWS: list[tuple[str, Callable[..., Any]]] = [
     ("Clip(x, low, high)", lambda x, y: x.clamp(3, 2**31)),
     ("Clip(x, low)", lambda x, y: x.clamp(min=3)),
     ("Clip(x, , high)", lambda x, y: x.clamp(max=2**31)),
+    ("Pow(x, five)", lambda x, y: x**5),
+    ("Pow(x, one)", lambda x, y: x),
+    ("Mod <fmod = 1> (x, y)", lambda x, y: torch.fmod(x, torch.where(y == 0, 1, y))),
+    ("Mod <fmod = 1> (y, five)", lambda x, y: torch.fmod(y, 5)),
 ]
 
 
 def written(node: str, dtype: str = "int64") -> ir.Model:
     text = f"""
         <ir_version: 10, opset_import: ["" : 18]>
-        g ({dtype}[8] x, {dtype}[8] y) => ({dtype}[8] z) <{dtype} low = {{3}}, {dtype} high = {{2147483648}}> {{ z = {node} }}
+        g ({dtype}[8] x, {dtype}[8] y) => ({dtype}[8] z)
+        <{dtype} low = {{3}}, {dtype} high = {{2147483648}}, {dtype} five = {{5}}, {dtype} one = {{1}}> {{ z = {node} }}
     """
     return ir.from_proto(onnx.parser.parse_model(text))
 
@@ -42,7 +47,7 @@ def written(node: str, dtype: str = "int64") -> ir.Model:
 @pytest.mark.parametrize(("node", "function"), ROWS, ids=[node for node, _ in ROWS])
 def test_the_answer_is_that_of_torch(node: str, function: Callable[..., Any]) -> None:
     model = written(node)
-    order_exactly(Exported(model, ("x", "y"), (), 18))
+    compute_exactly(Exported(model, ("x", "y"), (), 18))
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
     (answer,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X, "y": Y})
@@ -51,7 +56,7 @@ def test_the_answer_is_that_of_torch(node: str, function: Callable[..., Any]) ->
 
 def test_other_types_and_sizes_stay_as_they_are() -> None:
     model = written("Max(x, y)", "float")
-    order_exactly(Exported(model, ("x", "y"), (), 18))
+    compute_exactly(Exported(model, ("x", "y"), (), 18))
     assert [node.op_type for node in model.graph] == ["Max"]
     text = """
         <ir_version: 10, opset_import: ["" : 18]>
@@ -60,7 +65,7 @@ def test_other_types_and_sizes_stay_as_they_are() -> None:
     model = ir.from_proto(onnx.parser.parse_model(text))
     for node in model.graph:
         node.outputs[0].dtype = ir.DataType.INT64
-    order_exactly(Exported(model, ("x",), (), 18))
+    compute_exactly(Exported(model, ("x",), (), 18))
     assert [node.op_type for node in model.graph] == ["Shape", "Sub", "Max"]
 
 
@@ -74,7 +79,7 @@ def test_products_of_sizes_are_compared_whole() -> None:
     model = ir.from_proto(onnx.parser.parse_model(text))
     for node in model.graph:
         node.outputs[0].dtype = ir.DataType.INT64
-    order_exactly(Exported(model, ("x",), (), 18))
+    compute_exactly(Exported(model, ("x",), (), 18))
     assert [node.op_type for node in model.graph] == ["Shape", "Mul", "Concat", "Less", "Where", "Max"]
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
     answers = session.run(None, {"x": np.zeros(50_000, np.float32)})
@@ -87,7 +92,7 @@ def test_axes_are_no_numbers_that_are_compared() -> None:
         g (int32[n, 2] x) => (int32[n] z) <int64[1] last = {-1}> { z = ReduceMin <keepdims = 0> (x, last) }
     """
     model = ir.from_proto(onnx.parser.parse_model(text))
-    order_exactly(Exported(model, ("x",), (), 18))
+    compute_exactly(Exported(model, ("x",), (), 18))
     assert [node.op_type for node in model.graph] == ["ReduceMin"]
 
 
@@ -102,7 +107,7 @@ def test_what_a_branch_gives_is_no_size() -> None:
     model = ir.from_proto(onnx.parser.parse_model(text))
     for node in model.graph.all_nodes():
         node.outputs[0].dtype = ir.DataType.INT64
-    order_exactly(Exported(model, ("c", "x", "y"), (), 18))
+    compute_exactly(Exported(model, ("c", "x", "y"), (), 18))
     assert {node.op_type for node in model.graph.all_nodes()}.isdisjoint({"Max", "Sign"})
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
     (answer,) = session.run(None, {"c": np.array(True), "x": X, "y": Y})
@@ -130,7 +135,7 @@ def test_the_largest_along_axes_is_that_of_torch(node: str, options: dict[str, A
     """
     model = ir.from_proto(onnx.parser.parse_model(text))
     model.graph.outputs[0].shape = None
-    order_exactly(Exported(model, ("x",), (), 18))
+    compute_exactly(Exported(model, ("x",), (), 18))
     assert not any(each.op_type.startswith("Reduce") for each in model.graph)
     (answer,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": GRID})
     function = torch.amax if node.startswith("Max") else torch.amin
@@ -139,12 +144,47 @@ def test_the_largest_along_axes_is_that_of_torch(node: str, options: dict[str, A
     )
 
 
+SUMMED: list[tuple[str, dict[str, Any]]] = [
+    ("<keepdims = 0> (x, last)", {"dim": -1}),
+    ("<keepdims = 1> (x, two)", {"dim": (0, 2), "keepdim": True}),
+    ("<keepdims = 0> (x)", {"dim": (0, 1, 2)}),
+]
+
+
+@pytest.mark.parametrize(("node", "options"), SUMMED, ids=[node for node, _ in SUMMED])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 1, 1), (2, 3, 0), (0, 3, 2)], ids=str)
+def test_sums_are_those_of_torch(node: str, options: dict[str, Any], shape: tuple[int, ...]) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int64[a, b, c] x) => (int64 z) <int64[1] last = {{2}}, int64[2] two = {{0, 2}}> {{ z = ReduceSum{node} }}
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    model.graph.outputs[0].shape = None
+    compute_exactly(Exported(model, ("x",), (), 18))
+    numbers = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, shape)
+    (answer,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": numbers})
+    np.testing.assert_array_equal(answer, torch.from_numpy(numbers).sum(**options).numpy(), strict=True)
+
+
+def test_sums_of_truths_stay_as_they_are() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (bool[n, m] x) => (int64[n] z) <int64[1] last = {-1}> {
+            y = Cast <to = 7> (x)  z = ReduceSum <keepdims = 0> (y, last)
+        }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    next(iter(model.graph)).outputs[0].dtype = ir.DataType.INT64
+    compute_exactly(Exported(model, ("x",), (), 18))
+    assert [node.op_type for node in model.graph] == ["Cast", "ReduceSum"]
+
+
 def test_the_largest_of_nothing_is_what_onnx_says() -> None:
     text = """
         <ir_version: 10, opset_import: ["" : 18]> g (int64[a, b] x) => (int64 z) { z = ReduceMax <keepdims = 0> (x) }
     """
     model = ir.from_proto(onnx.parser.parse_model(text))
-    order_exactly(Exported(model, ("x",), (), 18))
+    compute_exactly(Exported(model, ("x",), (), 18))
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
     assert session.run(None, {"x": np.zeros((0, 3), np.int64)})[0] == -(2**63)
 
@@ -153,7 +193,8 @@ class Times(torch.nn.Module):
     def forward(self, x, y):
         both = torch.stack([x, y])
         pairs = torch.maximum(x, y), torch.minimum(x, y), x.clamp(0, 2**33), x.clamp(min=y), x.sign(), x.relu()
-        return *pairs, both.amax(1), both.amin(), both.max(1).values, both.min()
+        rest = both.sum(), both.sum(1), x**3, torch.fmod(x, 7), torch.fmod(x, y.abs() + 1)
+        return *pairs, both.amax(1), both.amin(), both.max(1).values, both.min(), *rest
 
 
 def test_an_exported_file_compares_64_bits() -> None:
