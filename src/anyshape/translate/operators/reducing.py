@@ -4,13 +4,13 @@ Reductions that ONNX has not for every dtype, value or number of elements: aten:
 argmin of bool and of NaN; norms of infinite order; var, std and var_mean with a correction as large as the axis; any and
 all of no elements.
 
-torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, divides by a negative number where torch
-gives NaN, and gives True for any of no elements.
+torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, divides by a negative number where torch gives
+NaN, and gives True for any of no elements.
 
-Prefix operators: aten::cumprod, cummax, cummin and logcumsumexp, along an axis of any length, 0 included.
+Prefix operators: aten::cumsum, cumprod, cummax, cummin and logcumsumexp, along an axis of any length, 0 included.
 
-torch.onnx (to 2.13) has none of the first three, and a logcumsumexp that overflows. cumprod of float32 runs in float64,
-as torch's own kernel does.
+torch.onnx (to 2.13) has none of cumprod, cummax and cummin, and a logcumsumexp that overflows. cumsum and cumprod of float32
+run in float64, as torch's own kernels do.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -185,6 +185,17 @@ def truth(name: str) -> Callable[..., Any]:
     return translate
 
 
+def translate_cumsum(x: ir.Value, dim: int, *, dtype: int | None = None) -> ir.Value:
+    wanted = ir.DataType(dtype) if dtype not in (None, -1) else _promoted(dtype_of(x))
+    values = op.Cast(x, to=wanted)
+    if rank(x) == 0:
+        return values
+    axis = constant(positive(dim, rank(x)), ir.DataType.INT64)
+    if not wanted.is_floating_point() or wanted == ir.DataType.DOUBLE:
+        return op.CumSum(values, axis)
+    return op.Cast(op.CumSum(op.Cast(values, to=ir.DataType.DOUBLE), axis), to=wanted)
+
+
 def translate_cumprod(x: ir.Value, dim: int, *, dtype: int | None = None) -> ir.Value:
     given = dtype_of(x)
     wanted = ir.DataType(dtype) if dtype not in (None, -1) else _promoted(given)
@@ -281,6 +292,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "var.correction": translate_var,
     "std.correction": translate_std,
     "var_mean.correction": translate_var_mean,
+    "cumsum": translate_cumsum,
     "cumprod": translate_cumprod,
     "cummax": running_extreme("GreaterOrEqual"),
     "cummin": running_extreme("LessOrEqual"),
