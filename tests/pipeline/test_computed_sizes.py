@@ -39,6 +39,9 @@ SIZES = {
     "digits": lambda n: int(math.log10(n)) + 1,
     "power of two above": lambda n: 2 ** math.ceil(math.log2(n)),
     "broken power": lambda n: int(math.pow(n, 0.7)),
+    "remainder of floats": lambda n: int((n % 0.7) * 10) + 1,
+    "quotient of floats": lambda n: int(n // 0.7 - n // 1.1) + 1,
+    "remainder below 0": lambda n: int((n % -7.5) // -0.5) + 1,
     "decay": lambda n: int(n * math.exp(-n / 100)),
 }
 

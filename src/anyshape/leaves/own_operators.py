@@ -120,6 +120,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sub": operator.sub,
     "mul": operator.mul,
     "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
     "neg": operator.neg,
     "pow": operator.pow,
     "max": torch.sym_max,

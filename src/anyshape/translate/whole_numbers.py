@@ -3,6 +3,7 @@
     operator.pow(n, 7)         ->  products; onnxruntime's Pow goes through doubles, which are exact to 2**53 only
     operator.floordiv(a, b)    ->  (a - a mod b) / b where a or b may be negative; torch.onnx truncates (seen to 2.13)
     operator.lshift, rshift    ->  a product or a floor division by a power of two, from a table
+    n % 0.7, n // 0.7          ->  in double precision, with the divisor's sign
     sym_float, mul 1.1, ceil   ->  whole("ceil of 1.1 times it"), written in double precision
     arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
 
@@ -26,6 +27,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from anyshape.leaves.own_operators import FUNCTIONS, counted, whole
+from anyshape.translate.operators.integers import floored_quotient, remainder_of
 from anyshape.translate.operators.ranges import write_steps
 from anyshape.translate.operators.size_values import constant
 
@@ -117,7 +119,17 @@ _DTYPES = {
     "float32": ir.DataType.FLOAT,
     "float64": ir.DataType.DOUBLE,
 }
-_WRITTEN = {"add": op.Add, "sub": op.Sub, "mul": op.Mul, "div": op.Div, "pow": op.Pow, "max": op.Max, "min": op.Min}
+_WRITTEN = {
+    "add": op.Add,
+    "sub": op.Sub,
+    "mul": op.Mul,
+    "div": op.Div,
+    "floordiv": lambda x, by: floored_quotient(x, by, ir.DataType.DOUBLE),
+    "mod": lambda x, by: remainder_of(x, by, ir.DataType.DOUBLE),
+    "pow": op.Pow,
+    "max": op.Max,
+    "min": op.Min,
+}
 _OF_ONE = {
     "floor": op.Floor,
     "ceil": op.Ceil,

@@ -37,10 +37,10 @@ def translate_floor_divide(x: Other, other: Other) -> ir.Value:
         return core.aten_floor_divide(_typed(x, dtype), _of_dtype(other, dtype))
     wide = _wide(dtype)
     one, two = _of_dtype(x, wide), _of_dtype(other, wide)
-    return _of_dtype(_floored(one, two, wide), dtype)
+    return _of_dtype(floored_quotient(one, two, wide), dtype)
 
 
-def _floored(x: ir.Value, other: ir.Value, dtype: ir.DataType) -> ir.Value:
+def floored_quotient(x: ir.Value, other: ir.Value, dtype: ir.DataType) -> ir.Value:
     zero, quotient, rest = constant(0, dtype), op.Div(x, other), op.Mod(x, other, fmod=1)
     whole = op.Sub(op.Div(op.Sub(x, rest), other), op.Cast(_points_away(rest, other, zero), to=dtype))
     floor = op.Floor(whole)
@@ -62,9 +62,12 @@ def translate_remainder(x: Other, other: Other) -> ir.Value:
     if not dtype.is_floating_point():
         return op.Mod(_of_dtype(x, dtype), _of_dtype(other, dtype))
     wide = _wide(dtype)
-    divisor, zero = _of_dtype(other, wide), constant(0, wide)
-    rest = op.Mod(_of_dtype(x, wide), divisor, fmod=1)
-    return _of_dtype(op.Where(_points_away(rest, divisor, zero), op.Add(rest, divisor), rest), dtype)
+    return _of_dtype(remainder_of(_of_dtype(x, wide), _of_dtype(other, wide), wide), dtype)
+
+
+def remainder_of(x: ir.Value, divisor: ir.Value, dtype: ir.DataType) -> ir.Value:
+    rest = op.Mod(x, divisor, fmod=1)
+    return op.Where(_points_away(rest, divisor, constant(0, dtype)), op.Add(rest, divisor), rest)
 
 
 def translate_div_mode(x: Other, other: Other, *, rounding_mode: str | None = None) -> ir.Value:
