@@ -29,6 +29,7 @@ from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
 from anyshape.intercept.quick_tracing import results_kept_when_repeated
+from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaves
@@ -129,7 +130,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
             raise
 
     try:
-        with _capturing(module, layout), noted_texts() as texts:
+        with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
             program = run_open(module, export)
             layout.note_writes(program)
             asserted = asserted_truths(program)

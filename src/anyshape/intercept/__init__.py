@@ -22,6 +22,7 @@ What is replaced, and when:
                                        the hash of tensors that are numbers                      python_numbers
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
+                                       `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
                                        the stack that torch records for a condition              capture/guards

@@ -8,12 +8,16 @@ axes, in double precision, and is promoted like a Python float:
     x / scale                        ->     of x's dtype, as with a float, and not of the wider one
 
 A comparison of such a number is recorded as a question, like any other.
+
+A size divided by a float is rounded down as Python does it: 11 // 1.1 is 9, since 1.1 is a bit more than a tenth of 11. torch
+(seen to 2.13) takes the floor of the quotient, which is 10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import torch
@@ -25,6 +29,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils._sympy.functions import make_opaque_unary_fn
 
 from anyshape.intercept.arguments import tensors_of
+from anyshape.intercept.patching import Patch, patched
 
 
 class OpenFunction(HigherOrderOperator):
@@ -195,3 +200,38 @@ def dtype_beside(tensors: list[torch.Tensor]) -> torch.dtype:
     for tensor in floats[1:]:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
+
+
+@contextmanager
+def floor_divisions_of_python() -> Iterator[None]:
+    """Within this, `//` of an open size by a float is what Python computes."""
+    with patched([_dividing(kind) for kind in (torch.SymInt, torch.SymFloat)]):
+        yield
+
+
+def _dividing(kind: type) -> Patch:
+    own: Callable[[Any, Any], Any] = vars(kind)["__floordiv__"]
+
+    def divide(number: Any, other: Any) -> Any:
+        if isinstance(other, float) and other and math.isfinite(other):
+            return _floor_divided(number, other)
+        return own(number, other)
+
+    return kind, "__floordiv__", divide
+
+
+def _floor_divided(number: Any, by: float) -> Any:
+    """The floor of the quotient, less one where the quotient was rounded up to a whole number."""
+    quotient = math.floor(torch.sym_float(number) / by)
+    high, low = _halves(by)
+    over = math.copysign(1.0, by) * (
+        (quotient * high - number) + quotient * low
+    )  # of the sign of quotient * by - number
+    return torch.sym_float(quotient - torch.sym_min(torch.sym_max(math.ceil(over), 0), 1))
+
+
+def _halves(number: float) -> tuple[float, float]:
+    """Two floats of 26 bits whose sum is the number: products with whole numbers below 2**26 are exact."""
+    scaled = (2.0**27 + 1) * number
+    high = scaled - (scaled - number)
+    return high, number - high
