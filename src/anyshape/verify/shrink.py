@@ -17,7 +17,7 @@ from anyshape.records.verdict import Failure
 from anyshape.verify.edge_values import edge_called
 from anyshape.verify.request import Contains
 from anyshape.verify.tally import HOPELESS
-from anyshape.verify.trial_runner import Trial, TrialRunner, Unanswered
+from anyshape.verify.trial_runner import Trial, TrialRunner, Unanswered, is_of_values
 
 _SMALLEST = 4
 _LOOKED_AT = 4096
@@ -146,8 +146,10 @@ def _fails_alike(trial_runner: TrialRunner, failure: Failure, sizes: Sizes) -> F
 
 
 def _with_simple_values(trial_runner: TrialRunner, failure: Failure) -> Failure:
+    """The failure at simpler values, if these change anything: integers stay as they are."""
     for name in _SIMPLE_VALUES:
         outcome = trial_runner.run(Trial(failure.sizes, failure.seed, edge_called(name)))
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:
-            return outcome
+            is_same = is_of_values(failure.difference) and outcome.difference == failure.difference
+            return failure if is_same else outcome
     return failure

@@ -166,7 +166,7 @@ class TrialRunner:
         expected = given.answer.arrays
         found = compare_in_full(expected, actual, tolerances)
         sensitivities: Sequence[Array] = [np.zeros(array.shape) for array in expected]
-        if _is_of_values(found.difference):
+        if is_of_values(found.difference):
             for sensitivities in self._sensitivities(trial, given, actual):
                 if not any(map(np.any, sensitivities)):  # nothing else is allowed than before
                     continue
@@ -174,7 +174,7 @@ class TrialRunner:
                 if found.difference is None:  # more answers of the module would only allow more
                     break
         rounded: tuple[float, ...] = ()
-        if _is_of_values(found.difference) and max(found.excess) < SLIGHT:
+        if is_of_values(found.difference) and max(found.excess) < SLIGHT:
             rounded = found.excess
             sensitivities = self._with_rounding(given, actual, tolerances, sensitivities)
             found = compare_in_full(expected, actual, tolerances, sensitivities)
@@ -186,7 +186,7 @@ class TrialRunner:
 
     def _why_no_evidence(self, trial: Trial, given: _Given, actual: list[Array], difference: Difference) -> str:
         """Why the module itself leaves open what differs; empty where it does not."""
-        if _is_of_values(difference) and self._has_choices:
+        if is_of_values(difference) and self._has_choices:
             tolerances = self._tolerances(given.answer, given.inputs)
             for other in other_orders(self.request.reference, given.inputs):
                 if compare_in_full(other.arrays, actual, tolerances).difference is None:
@@ -289,8 +289,8 @@ def _failure(trial: Trial, kind: FailureKind, difference: Difference | None = No
 
 def _is_slight(outcome: Outcome) -> bool:
     difference = outcome.difference if isinstance(outcome, Failure) else None
-    return difference is not None and _is_of_values(difference) and difference.excess < SLIGHT
+    return difference is not None and is_of_values(difference) and difference.excess < SLIGHT
 
 
-def _is_of_values(difference: Difference | None) -> bool:
+def is_of_values(difference: Difference | None) -> bool:
     return difference is not None and difference.mismatch is Mismatch.VALUE
