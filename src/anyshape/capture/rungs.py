@@ -50,6 +50,8 @@ class CaptureContext:
     suspects: Suspects = tuple
     paths: FindPaths = dict
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
+    is_dear: Callable[[Mapping[str, int]], bool] = lambda sizes: False
+    """Whether a call of the module takes long at given sizes."""
     opens_empty_sizes: bool = False
     programs: Traces = field(default_factory=dict, hash=False)
     """Programs that torch.export has made already. Those of other sizes are added."""
@@ -101,7 +103,7 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
         _stop_at_strided_loops(other, context)
     first = other
     _stop_at_loops(first, context, apart)
-    captured = cover_domain(first, context.declared, capture, context.answers, apart)
+    captured = cover_domain(first, context.declared, capture, context.answers, apart, context.is_dear)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 
