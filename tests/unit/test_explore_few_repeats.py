@@ -166,25 +166,27 @@ def fresh_reply(module: nn.Module, inputs: Any) -> Reply:
         return replay.fresh(lambda module: module(*inputs.args, **inputs.kwargs))
 
 
-def test_inputs_with_a_known_reply_are_called_twice_where_their_random_numbers_are_not_read() -> None:
+@pytest.mark.parametrize("few", [True, False])
+def test_inputs_with_a_known_reply_are_called_twice_where_their_random_numbers_are_not_read(few: bool) -> None:
     calls: list[int] = []
     module = DroppingTable(calls)
     declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
     noted = [declared.make({"n": 90}, 0)]
     known = {id(noted[0]): fresh_reply(module, noted[0])}
     calls.clear()
-    found = observe_calls(module, declared, noted, noted, known=known)
+    found = observe_calls(module, declared, noted, noted, few, known)
     assert not (found.has_memory or found.random or found.unsteady)
     assert calls.count(90) == 2
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("wrong", [{"keeps": True}, {"reads_seed": True}])
-def test_a_known_reply_hides_neither_state_nor_random_numbers(wrong: dict[str, bool]) -> None:
+def test_a_known_reply_hides_neither_state_nor_random_numbers(wrong: dict[str, bool], few: bool) -> None:
     module = DroppingTable([], **wrong)
     declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
     noted = [declared.make({"n": 90}, 0)]
     known = {id(noted[0]): fresh_reply(module, noted[0])}
-    usual, found = (observe_calls(module, declared, noted, noted, known=each) for each in ({}, known))
+    usual, found = (observe_calls(module, declared, noted, noted, few, each) for each in ({}, known))
     assert usual.random or usual.has_memory or usual.unsteady
     assert (found.random, found.has_memory, found.unsteady) == (usual.random, usual.has_memory, usual.unsteady)
 

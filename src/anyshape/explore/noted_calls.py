@@ -45,7 +45,9 @@ def observe_calls(
         observing = _Observing(
             replay, partial(call_again, declared, declared.example), tuple(calls.values()), drawn, bool(writing), few
         )
-        usual = known.get(id(noted[-1])) if noted and calls[id(noted[-1])] in drawn else None
+        last = next(reversed(noted), None)
+        wrote, drew = (any(last is each for each in inputs) for inputs in (writing, drawing))
+        usual = known.get(id(last)) if drew and (wrote or not few) else None
         found = observing.observe(usual)
         if usual is not None and (found.random or found.has_memory or found.unsteady):
             return observing.observe(None)  # the usual calls show what it is
@@ -70,9 +72,9 @@ class _Observing:
         first: dict[Call, Reply] = {example: replay.fresh(example)} if self.writes or not self.few else {}
         is_constant, without_draws = self.few, None
         for call in self.calls:
+            if usual is not None and call is self.calls[-1]:
+                is_constant, without_draws = False, self._call_without_draws(call, usual, before)
             is_constant = is_constant and is_constant_call(replay, call, first) is not False
-            if call not in first and usual is not None and call is self.calls[-1]:
-                without_draws = self._call_without_draws(call, usual, before)
             if call not in first:
                 first[call] = without_draws or replay.fresh(call)
         if is_constant:
