@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guards
 from anyshape.capture.symbolic import Stopped, Traces, trace_once
-from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.capture.trace_sizes import SparedCalls, choose_trace_sizes
 from anyshape.domain import (
     TRUE,
     Compare,
@@ -101,7 +101,7 @@ def cover_domain(
     capture: Capture,
     answers: Callable[[Sizes], bool],
     also: tuple[Guard, ...] = (),
-    is_dear: Callable[[Sizes], bool] = lambda sizes: False,
+    spared: SparedCalls | None = None,
 ) -> Captured:
     """Programs for all of the domain; the first one alone where there would be too many.
 
@@ -109,9 +109,9 @@ def cover_domain(
 
     `also` are conditions that verification has shown to separate answers. Without any, the file gets only few programs:
     many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
-    as that is affordable, since each may have conditions of its own. `is_dear`: whether a call takes long at given sizes.
+    as that is affordable, since each may have conditions of its own.
     """
-    parts = _Parts(first, declared, frozenset(guard.condition for guard in also), is_dear)
+    parts = _Parts(first, declared, frozenset(guard.condition for guard in also), spared or SparedCalls())
     is_whole = parts.find_all(capture, answers)
     refused = tuple(parts.refused)
     if len(parts.regions) == 1 and is_whole:
@@ -152,12 +152,12 @@ class _Parts:
         first: Captured,
         declared: Declared,
         extra: frozenset[Condition | None],
-        is_dear: Callable[[Sizes], bool],
+        spared: SparedCalls,
     ) -> None:
         self._outputs = _outputs(first)
         self._declared = declared
         self._extra = extra
-        self._is_dear = is_dear
+        self._spared = spared
         self._usual = _usual_conditions(first)
         self.regions = [_bounded(first.regions[0], extra)]
         self.refused: list[RaisingRegion] = []
@@ -171,19 +171,12 @@ class _Parts:
                 self._stop_at_loop()
                 if len(self.regions) + len(self.refused) >= most:
                     return False
-                sizes = self._choose_sizes(self._answers_beside(left, answers)) or left
+                sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
                 if not self._add(capture(sizes), sizes, answers):
                     return False
         except Undecided:
             return False
         return True
-
-    def _answers_beside(self, left: Sizes, answers: Callable[[Sizes], bool]) -> Callable[[Sizes], bool]:
-        """Whether the module answers; where a call is dear, whether it answers at the smallest sizes of the part.
-
-        Where it does, and yet not at the sizes of the capture, the capture fails or comparisons show it.
-        """
-        return lambda sizes: (self._is_dear(sizes) and answers(left)) or answers(sizes)
 
     def _choose_sizes(self, answers: Callable[[Sizes], bool]) -> dict[str, int] | None:
         """Sizes of a further part, with no accident that the first program avoids, where the part has such sizes."""

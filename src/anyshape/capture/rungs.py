@@ -17,9 +17,15 @@ from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.rerolled.rerolled_rung import find_stride
-from anyshape.capture.symbolic import Stopped, Traces, capture_symbolically
+from anyshape.capture.symbolic import Stopped, Traced, Traces, capture_symbolically, key_of_sizes
 from anyshape.capture.symbolic_sizes import Decompose
-from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
+from anyshape.capture.trace_sizes import (
+    SparedCalls,
+    choose_trace_sizes,
+    copy_program,
+    empty_sizes_open,
+    without_accidents,
+)
 from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
@@ -68,6 +74,11 @@ class CaptureContext:
         """The key of a symbolic capture at these sizes."""
         return self.opens_empty_sizes, tuple(sorted(sizes.items()))
 
+    def is_traced(self, sizes: Mapping[str, int]) -> bool:
+        """Whether torch.export has made a program of the module at these sizes."""
+        found = self.programs.get(key_of_sizes(sizes))
+        return isinstance(found, Traced) and found.module is self.module
+
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
         return Recorder(self.module, self.declared, self.traces)
@@ -103,7 +114,8 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
         _stop_at_strided_loops(other, context)
     first = other
     _stop_at_loops(first, context, apart)
-    captured = cover_domain(first, context.declared, capture, context.answers, apart, context.is_dear)
+    spared = SparedCalls(context.is_dear, context.is_traced)
+    captured = cover_domain(first, context.declared, capture, context.answers, apart, spared)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 
