@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from anyshape.explore import observe_calls, observe_repeats
-from anyshape.inputs import declare
+from anyshape.inputs import declare, flatten_outputs
+from anyshape.intercept.replay import Replay, Reply
 from anyshape.modules.slots import changed_slots, read_slots
 
 
@@ -141,6 +142,53 @@ def test_state_that_large_inputs_leave_and_that_changes_answers_is_memory(few: b
     declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
     found = observe_calls(module, declared, [declared.make({"n": n}, 0) for n in sizes], (), few=few)
     assert [kept.slot.path for kept in found.state] == ["rows"]
+
+
+class DroppingTable(GrowingTable):
+    """Draws a number that nothing reads; with `keeps`, it fills new rows of its table with it."""
+
+    def __init__(self, calls: list[int], keeps: bool = False, reads_seed: bool = False) -> None:
+        super().__init__(calls)
+        self.keeps, self.reads_seed = keeps, reads_seed
+
+    def forward(self, x: torch.Tensor) -> Any:
+        chance, is_larger = torch.rand(()), len(x) > len(self.rows)
+        answer = super().forward(x)
+        if is_larger and self.keeps:
+            self.rows = self.rows + chance
+        if is_larger and self.reads_seed:
+            self.rows = self.rows + torch.initial_seed() % 7
+        return answer + self.rows[0]
+
+
+def fresh_reply(module: nn.Module, inputs: Any) -> Reply:
+    with Replay(module, flatten_outputs) as replay:
+        return replay.fresh(lambda module: module(*inputs.args, **inputs.kwargs))
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_inputs_with_a_known_reply_are_called_twice_where_their_random_numbers_are_not_read(few: bool) -> None:
+    calls: list[int] = []
+    module = DroppingTable(calls)
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
+    noted = [declared.make({"n": 90}, 0)]
+    known = {id(noted[0]): fresh_reply(module, noted[0])}
+    calls.clear()
+    found = observe_calls(module, declared, noted, noted, few, known)
+    assert not (found.has_memory or found.random or found.unsteady)
+    assert calls.count(90) == 2
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("wrong", [{"keeps": True}, {"reads_seed": True}])
+def test_a_known_reply_hides_neither_state_nor_random_numbers(wrong: dict[str, bool], few: bool) -> None:
+    module = DroppingTable([], **wrong)
+    declared = declare(module, lambda n=3: {"x": torch.randn(n, 4)})
+    noted = [declared.make({"n": 90}, 0)]
+    known = {id(noted[0]): fresh_reply(module, noted[0])}
+    usual, found = (observe_calls(module, declared, noted, noted, few, each) for each in ({}, known))
+    assert usual.random or usual.has_memory or usual.unsteady
+    assert (found.random, found.has_memory, found.unsteady) == (usual.random, usual.has_memory, usual.unsteady)
 
 
 class WritesTheSame(Plain):

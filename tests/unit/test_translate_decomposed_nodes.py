@@ -10,8 +10,10 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+from anyshape.capture.symbolic_sizes import symbolic_sizes
 from anyshape.translate import registry
 from anyshape.translate.decomposed_nodes import decompose_nodes
+from anyshape.translate.private_writes import is_same_size
 
 Forward = Callable[[nn.Module, torch.Tensor], Any]
 
@@ -365,3 +367,15 @@ def test_equal_operators_of_several_layers_are_traced_once(monkeypatch: pytest.M
     assert is_decomposed(program)
     assert operators(program).count("aten.minimum.default") == 6
     assert len(traced) == 1
+
+
+@pytest.mark.parametrize(("size", "is_same"), [(1, True), (3, False)])
+def test_a_write_keeps_a_size_that_torch_takes_for_1_only_where_it_was_traced_at_1(size: int, is_same: bool) -> None:
+    with symbolic_sizes():
+        program = torch.export.export(
+            _Model(lambda model, x: x * 2), (torch.randn(size, 4),), dynamic_shapes=({0: Dim.AUTO},)
+        )
+    (made,) = [node.meta["val"] for node in program.graph.nodes if node.op == "call_function"]
+    assert is_same_size(1, made.shape[0]) == is_same
+    assert is_same_size(made.shape[0], made.shape[0])
+    assert not is_same_size(2, made.shape[0])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guards
 from anyshape.capture.symbolic import Stopped, Traces, trace_once
-from anyshape.capture.trace_sizes import choose_trace_sizes
+from anyshape.capture.trace_sizes import SparedCalls, choose_trace_sizes
 from anyshape.domain import (
     TRUE,
     Compare,
@@ -101,6 +101,7 @@ def cover_domain(
     capture: Capture,
     answers: Callable[[Sizes], bool],
     also: tuple[Guard, ...] = (),
+    spared: SparedCalls | None = None,
 ) -> Captured:
     """Programs for all of the domain; the first one alone where there would be too many.
 
@@ -110,7 +111,7 @@ def cover_domain(
     many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
     as that is affordable, since each may have conditions of its own.
     """
-    parts = _Parts(first, declared, frozenset(guard.condition for guard in also))
+    parts = _Parts(first, declared, frozenset(guard.condition for guard in also), spared or SparedCalls())
     is_whole = parts.find_all(capture, answers)
     refused = tuple(parts.refused)
     if len(parts.regions) == 1 and is_whole:
@@ -146,10 +147,17 @@ def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion]
 class _Parts:
     """The parts of a domain that captures have shown: regions with a program, and those in which the module raises."""
 
-    def __init__(self, first: Captured, declared: Declared, extra: frozenset[Condition | None]) -> None:
+    def __init__(
+        self,
+        first: Captured,
+        declared: Declared,
+        extra: frozenset[Condition | None],
+        spared: SparedCalls,
+    ) -> None:
         self._outputs = _outputs(first)
         self._declared = declared
         self._extra = extra
+        self._spared = spared
         self._usual = _usual_conditions(first)
         self.regions = [_bounded(first.regions[0], extra)]
         self.refused: list[RaisingRegion] = []
@@ -163,7 +171,7 @@ class _Parts:
                 self._stop_at_loop()
                 if len(self.regions) + len(self.refused) >= most:
                     return False
-                sizes = self._choose_sizes(answers) or left
+                sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
                 if not self._add(capture(sizes), sizes, answers):
                     return False
         except Undecided:

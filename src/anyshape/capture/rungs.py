@@ -17,9 +17,15 @@ from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.rerolled.rerolled_rung import find_stride
-from anyshape.capture.symbolic import Stopped, Traces, capture_symbolically
+from anyshape.capture.symbolic import Stopped, Traced, Traces, capture_symbolically, key_of_sizes
 from anyshape.capture.symbolic_sizes import Decompose
-from anyshape.capture.trace_sizes import choose_trace_sizes, copy_program, empty_sizes_open, without_accidents
+from anyshape.capture.trace_sizes import (
+    SparedCalls,
+    choose_trace_sizes,
+    copy_program,
+    empty_sizes_open,
+    without_accidents,
+)
 from anyshape.domain import Compare, Condition, Expr, Number, Op, Ref, dims_of, negate
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, Guard
@@ -50,6 +56,8 @@ class CaptureContext:
     suspects: Suspects = tuple
     paths: FindPaths = dict
     traces: dict[TraceKey, Trace] = field(default_factory=dict, hash=False)
+    is_dear: Callable[[Mapping[str, int]], bool] = lambda sizes: False
+    """Whether a call of the module takes long at given sizes."""
     opens_empty_sizes: bool = False
     programs: Traces = field(default_factory=dict, hash=False)
     """Programs that torch.export has made already. Those of other sizes are added."""
@@ -65,6 +73,11 @@ class CaptureContext:
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
         return self.opens_empty_sizes, tuple(sorted(sizes.items()))
+
+    def is_traced(self, sizes: Mapping[str, int]) -> bool:
+        """Whether torch.export has made a program of the module at these sizes."""
+        found = self.programs.get(key_of_sizes(sizes))
+        return isinstance(found, Traced) and found.module is self.module
 
     def recorder(self) -> Recorder:
         """Traces the module; all rungs share what was traced."""
@@ -101,7 +114,8 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
         _stop_at_strided_loops(other, context)
     first = other
     _stop_at_loops(first, context, apart)
-    captured = cover_domain(first, context.declared, capture, context.answers, apart)
+    spared = SparedCalls(context.is_dear, context.is_traced)
+    captured = cover_domain(first, context.declared, capture, context.answers, apart, spared)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 

@@ -94,9 +94,9 @@ def capture_symbolically(
             with _capturing(module, found.layout):
                 found = replace(found, decomposed=decompose(found.program))
         except Exception as error:
-            del traces[_key(trace_sizes)]
+            del traces[key_of_sizes(trace_sizes)]
             return Stopped(error)
-        traces[_key(trace_sizes)] = found
+        traces[key_of_sizes(trace_sizes)] = found
     assert found.decomposed is not None
     return read_capture(found, found.decomposed, declared, trace_sizes)
 
@@ -105,13 +105,14 @@ def trace_once(
     module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int], traces: Traces
 ) -> Traced | Stopped:
     """What `traces` has of this module at these sizes, or else what torch.export gives, which is added to it."""
-    found = traces.get(_key(trace_sizes))
+    found = traces.get(key_of_sizes(trace_sizes))
     if found is None or found.module is not module:
-        found = traces[_key(trace_sizes)] = trace_symbolically(module, declared, trace_sizes)
+        found = traces[key_of_sizes(trace_sizes)] = trace_symbolically(module, declared, trace_sizes)
     return found
 
 
-def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def key_of_sizes(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """The key of these sizes in `Traces`."""
     return tuple(sorted(sizes.items()))
 
 

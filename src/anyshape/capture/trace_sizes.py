@@ -9,6 +9,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule
@@ -55,6 +56,27 @@ def choose_trace_sizes(
     if declared.domain.contains(example) and all(holds(part, example) for part in conditions):
         return example
     return next((sizes for sizes in _solved(declared, candidates, conditions) if answers(sizes)), None)
+
+
+@dataclass(frozen=True)
+class SparedCalls:
+    """Sizes at which the module is not called before they are traced. `is_dear`: a call takes long there; `is_traced`: there
+    is a trace of them."""
+
+    is_dear: Callable[[Sizes], bool] = lambda sizes: False
+    is_traced: Callable[[Sizes], bool] = lambda sizes: False
+
+    def answers_near(self, smallest: Sizes, answers: Callable[[Sizes], bool]) -> Callable[[Sizes], bool]:
+        """Whether the module answers; where a call is dear, whether it was traced, or answers at the smallest sizes of a part.
+
+        Where it does not answer at the sizes of a trace nevertheless, the trace fails, or comparisons show it.
+        """
+
+        def answers_there(sizes: Sizes) -> bool:
+            is_spared = self.is_dear(sizes) and (self.is_traced(sizes) or answers(smallest))
+            return is_spared or answers(sizes)
+
+        return answers_there
 
 
 def _solved(

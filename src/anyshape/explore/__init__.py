@@ -14,6 +14,7 @@ Files, in the order in which data flows:
     legal_floats       which floats the module takes
     carried            repeat calls with equal inputs; the state of a model as inputs of its file
     repeats            find state and randomness from repeated calls
+    noted_calls        the same for calls that wrote or drew something far out
     empty_sizes        dims without a declared range that may be 0
     comparison_extent  how far comparisons go for a capture without proof
     each_size          dims that the user's code uses as a text or a key (`str(n) in names`): each of their sizes is compared
@@ -26,7 +27,8 @@ from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.each_size import EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
-from anyshape.explore.repeats import observe_calls, observe_repeats
+from anyshape.explore.noted_calls import observe_calls
+from anyshape.explore.repeats import observe_repeats
 from anyshape.explore.switches import find_switches
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Sizes
-from anyshape.explore.carried import call_again, calling, find_constant_call, is_constant_call, own, smallest_first
+from anyshape.explore.carried import calling, find_constant_call, own
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
@@ -36,7 +36,7 @@ _MORE_CALLS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class CallPoint:
     """One call: its sizes, the call itself, and the reply of a fresh module.
 
     `is_legal`: its integers are the user's; ours, drawn beside an example, may be none that the module defines.
@@ -69,10 +69,11 @@ def observe_repeats(
         for point in made:
             if point not in steady and (point.is_legal or not is_proved):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        return _observe(_Memory(replay, steady, numbers, few), steady)
+        return observe_points(Memory(replay, steady, numbers, few), steady)
 
 
-def _observe(memory: _Memory, may_be_random: Sequence[_Point], before: Slots | None = None) -> Repeated:
+def observe_points(memory: Memory, may_be_random: Sequence[CallPoint], before: Slots | None = None) -> Repeated:
+    """What calls in a row, and calls under other random numbers show. `before`: see `Memory.observe`."""
     if not memory.points:
         return Repeated()
     found = memory.observe(before)
@@ -80,38 +81,7 @@ def _observe(memory: _Memory, may_be_random: Sequence[_Point], before: Slots | N
     return replace(found, sizes=found.sizes or random.sizes, random=random.random, drawn=random.drawn)
 
 
-def observe_calls(
-    module: torch.nn.Module, declared: Declared, writing: Sequence[Any], drawing: Sequence[Any], few: bool = False
-) -> Repeated:
-    """What repeated calls with these inputs and the example show.
-
-    `writing` are inputs of calls that wrote something, `drawing` of calls that drew random numbers; some may be in both.
-    Calls that drew none are not made again without random numbers. With `few`, two or three of each come before, as above.
-    The largest inputs come last: their first call is also the first one of the calls in a row.
-    """
-    with Replay(module, flatten_outputs) as replay:
-        before = read_slots(replay.module)
-        noted = smallest_first(declared, (*drawing, *writing))
-        calls: dict[int, Call] = {id(each): partial(call_again, declared, each) for each in noted}
-        example: Call = partial(call_again, declared, declared.example)
-        first = {example: replay.fresh(example)} if writing or not few else {}
-        is_constant = few
-        for call in calls.values():
-            is_constant = is_constant and is_constant_call(replay, call, first) is not False
-            if call not in first:
-                first[call] = replay.fresh(call)
-        if is_constant:
-            return Repeated()
-        is_begun = example in first and len(first) > 1 and first[call].raised is None
-        if example not in first:
-            first = {example: replay.fresh(example), **first}
-        answered = [_Point({}, call, reply) for call, reply in first.items() if reply.raised is None]
-        may_draw = [example, *(calls[id(each)] for each in drawing)]
-        drew = [point for point in answered if point.call in may_draw]
-        return _observe(_Memory(replay, answered, (), few), drew, before if is_begun else None)
-
-
-def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[_Point]:
+def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[CallPoint]:
     """The calls at these sizes which the module answers: two of different values at the first sizes, one at others."""
     for index, sizes in enumerate(points):
         for seed in (0, 1) if index == 0 else (index,):
@@ -119,10 +89,10 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
             fresh = replay.fresh(call)
             if fresh.raised is None:
                 is_example = seed == 0 and dict(sizes) == dict(declared.example_sizes)
-                yield _Point(sizes, call, fresh, is_example or not has_drawn_integers(declared))
+                yield CallPoint(sizes, call, fresh, is_example or not has_drawn_integers(declared))
 
 
-def _line_of_difference(replay: Replay, point: _Point) -> Source | None:
+def _line_of_difference(replay: Replay, point: CallPoint) -> Source | None:
     return find_difference(lambda: replay.fresh(point.call), lambda: replay.fresh(point.call))
 
 
@@ -132,7 +102,7 @@ class _Randomness:
 
     replay: Replay
 
-    def observe(self, points: Sequence[_Point]) -> Repeated:
+    def observe(self, points: Sequence[CallPoint]) -> Repeated:
         for point in points:
             if self.replay.ignores_draws(point.call, point.fresh):
                 continue
@@ -145,12 +115,12 @@ class _Randomness:
                 return Repeated(random=found, drawn=drawn, sizes=point.sizes)
         return Repeated()
 
-    def _line_of_draw(self, point: _Point, source: str, seed: int) -> Source | None:
+    def _line_of_draw(self, point: CallPoint, source: str, seed: int) -> Source | None:
         return find_difference(
             lambda: self.replay.fresh(point.call), lambda: self.replay.fresh(point.call, seed, (source,))
         )
 
-    def _seed_that_matters(self, point: _Point, source: str, draws: int) -> int | None:
+    def _seed_that_matters(self, point: CallPoint, source: str, draws: int) -> int | None:
         """A seed under which the answer is another one."""
         for seed in range(1, draws + 1):
             if not self.replay.fresh(point.call, seed, (source,)).is_like(point.fresh):
@@ -159,11 +129,11 @@ class _Randomness:
 
 
 @dataclass(frozen=True)
-class _Memory:
+class Memory:
     """Calls in a row beside calls of a fresh module."""
 
     replay: Replay
-    points: Sequence[_Point]
+    points: Sequence[CallPoint]
     numbers: Sequence[int]
     few: bool = False
 
@@ -174,7 +144,7 @@ class _Memory:
             self.replay.reset()
             before = read_slots(self.replay.module)
         seen = [read_slots(self.replay.module, before) if is_begun else before]
-        different: _Point | None = None
+        different: CallPoint | None = None
         for point in self._row(is_begun):
             reply = self.replay.onward(point.call)
             seen.append(read_slots(self.replay.module, seen[-1]))
@@ -218,12 +188,12 @@ class _Memory:
         self.replay.reset()
         return is_alike
 
-    def _row(self, is_begun: bool) -> Iterator[_Point]:
+    def _row(self, is_begun: bool) -> Iterator[CallPoint]:
         first, *others = self.points
         yield from (first, first, *(others[:-1] if is_begun else others), first, first)
         yield from reversed(others)
 
-    def _repeated(self, slots: Sequence[Slot], initial: Mapping[str, Any], point: _Point) -> Repeated:
+    def _repeated(self, slots: Sequence[Slot], initial: Mapping[str, Any], point: CallPoint) -> Repeated:
         self.replay.reset()
         written = None
         for each in (point, *self.points):

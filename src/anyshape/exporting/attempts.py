@@ -45,6 +45,7 @@ from anyshape.records.captured import Captured, OutputTensor, Region
 from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
+from anyshape.translate.alike_programs import merge_alike
 from anyshape.translate.exact_int64 import compute_exactly
 from anyshape.translate.floats import round_inside
 from anyshape.translate.lacking_forms import widen_types
@@ -116,6 +117,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
     declared, options = context.declared, context.options
     output_names = declared.name_outputs([output.path for output in captured.outputs])
     inputs = {leaf.name: leaf.axes for leaf in declared.open_leaves}
+    regions = merge_alike(captured.regions, captured.outputs)
     try:
         parts = [
             translate(
@@ -126,12 +128,12 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
                 output_names,
                 domain=declared.domain,
             )
-            for region in captured.regions
+            for region in regions
         ]
         if options.optimize:
             never_empty = frozenset(dim.name for dim in declared.domain.dims if dim.min > 0)
             parts = [optimize(part, never_empty) for part in parts]
-        joined = join_regions(parts, [region.condition for region in captured.regions], declared)
+        joined = join_regions(parts, [region.condition for region in regions], declared)
         if options.optimize and not context.is_part:  # parts share weights, until they are put together
             fold_norms(joined.model)
         written = compute_exactly(widen_types(round_inside(joined, context.module)))

@@ -27,6 +27,7 @@ from anyshape.explore import (
 from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, state_parameter, with_state
+from anyshape.intercept.replay import Reply
 from anyshape.modules.module_forms import StatefulModule
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
@@ -35,7 +36,7 @@ from anyshape.records.export import Attempt
 from anyshape.saving import save_model
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
-from anyshape.verify.reference import NotedCall
+from anyshape.verify.reference import Answer, NotedCall
 
 if TYPE_CHECKING:
     import torch
@@ -80,11 +81,26 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
         return ()
     drawing = [call.inputs for call in noted if call.has_drawn]
     writing = [call.inputs for call in noted if call.has_written]
-    repeated = observe_calls(constant.module, constant.declared, writing, drawing, few=constant.is_dear)
+    replies = {id(call.inputs): _reply_of(call.answer) for call in noted}
+    known = {key: reply for key, reply in replies.items() if reply is not None}
+    repeated = observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
     return (
         *diagnose_memory(repeated, constant.options.state),
         *diagnose_randomness(repeated, constant.options.random),
     )
+
+
+def _reply_of(answer: Answer | None) -> Reply | None:
+    """The answer as tensors; None where there is none, or an array has a dtype that torch does not read."""
+    import torch
+
+    if answer is None or any(answer.python_floats):
+        return None
+    try:
+        tensors = [torch.from_numpy(array) for array in answer.arrays]
+    except TypeError:
+        return None
+    return Reply(tuple(zip(answer.paths, tensors, strict=True)))
 
 
 def make_constant(module: torch.nn.Module, declared: Declared, options: Options) -> Constant:

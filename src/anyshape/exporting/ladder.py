@@ -147,6 +147,7 @@ def _turn(context: ExportContext) -> Turn:
         context.translator.decompose,
         context.traceable,
         paths=lambda: context.census.paths,
+        is_dear=lambda sizes: not context.cost.is_thorough and context.cost(sizes) > context.cost.cheap,
         programs=context.programs,
     )
     return Turn(context, captures, _try_first_rungs)

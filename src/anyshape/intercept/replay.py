@@ -14,7 +14,7 @@ import random
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -49,6 +49,10 @@ class Reply:
         if [path for path, _ in self.leaves] != [path for path, _ in other.leaves]:
             return False
         return all(_is_close(one, two) for (_, one), (_, two) in zip(self.leaves, other.leaves, strict=True))
+
+    def without_none(self) -> Reply:
+        """The same, with the leaves that are None left out."""
+        return replace(self, leaves=tuple((path, leaf) for path, leaf in self.leaves if leaf is not None))
 
 
 class Replay:
@@ -95,7 +99,15 @@ class Replay:
     def ignores_draws(self, call: Call, usual: Reply) -> bool:
         """Whether a call from the first state, from which the random numbers of torch are withheld, replies as usual.
 
-        It must read no other source. All sources are seeded anew, for a call that looks at the state of a generator.
+        It must read no other source.
+        """
+        reply = self.fresh_without_draws(call)
+        return reply is not None and reply.is_like(usual)
+
+    def fresh_without_draws(self, call: Call) -> Reply | None:
+        """The reply from the first state, with the random numbers of torch withheld; None where the call reads random numbers.
+
+        All sources are seeded anew, for a call that looks at the state of a generator.
         """
         self.reset()
         self._vary(1, SOURCES)
@@ -104,7 +116,7 @@ class Replay:
         reply = self._run(call, 1, SOURCES, draws)
         end = self._positions()
         is_same = all(start[source] == end[source] for source in SOURCES if source != TORCH)
-        return is_same and not draws.is_read and reply.is_like(usual)
+        return reply if is_same and not draws.is_read else None
 
     def _positions_around(self, call: Call, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         self.reset()

@@ -10,6 +10,7 @@ Files, in the order in which data flows:
     new_memory        operators whose results share memory with nothing
     private_writes    operators that write in place -> operators that return
     decomposed_nodes  decompose single operators, in place
+    alike_programs    regions whose programs are alike as one
     program           translate one region; join regions under If, weights stored once
     operators/        translations of ATen operators
     floats            floats as torch computes them

@@ -12,7 +12,6 @@ before the change that is read afterwards is made again from the result of the c
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
@@ -247,8 +246,17 @@ def _check_same_result(node: Node) -> None:
     with own.fake_mode:
         found = _functional(node)(*args, **kwargs)
     is_same = isinstance(found, torch.Tensor) and found.dtype == own.dtype and found.dim() == own.dim()
-    if not is_same or not all(map(operator.eq, map(str, found.shape), map(str, own.shape))):
+    if not is_same or not all(map(is_same_size, found.shape, own.shape)):
         raise Unsuited(node)
+
+
+def is_same_size(found: Any, own: Any) -> bool:
+    """Whether a size of the result is that of the changed tensor, which a write in place cannot change.
+
+    Where a condition says that a size is 1, torch takes that of a new result for the number, and the tensor keeps its symbol.
+    """
+    is_one = isinstance(found, int) and found == 1 and isinstance(own, torch.SymInt) and own.node.hint == 1
+    return is_one or str(found) == str(own)
 
 
 def _redirect(changed: Node, node: Node, order: dict[Node, int]) -> None:

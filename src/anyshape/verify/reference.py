@@ -101,11 +101,15 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class NotedCall:
-    """The inputs of a call that wrote into the module or drew random numbers, and which of both it did."""
+    """The inputs of a call that wrote into the module or drew random numbers, and which of both it did.
+
+    `answer` is that of a call that took long; None for others.
+    """
 
     inputs: CallInputs
     has_drawn: bool
     has_written: bool
+    answer: Answer | None = None
 
 
 class Reference:
@@ -184,7 +188,7 @@ class Reference:
     def noted(self) -> list[NotedCall]:
         """One call of each kind; none that drew nothing and wrote only what several others wrote between them."""
         return [
-            NotedCall(inputs, has_drawn=drawn, has_written=bool(written))
+            NotedCall(inputs, has_drawn=drawn, has_written=bool(written), answer=self._answers.find(inputs))
             for (drawn, written), (_, inputs) in self._noted.items()
             if drawn or not self._is_union(written)
         ]
