@@ -143,3 +143,14 @@ def test_a_condition_fails_at_few_sizes_where_it_fails_only_together_with_one_th
 def test_a_condition_that_holds_nowhere_shows_nothing_about_others() -> None:
     asked = [Guard(each, "", None, by_user=False) for each in (ONE_WINDOW, Compare("==", Ref("n"), Number(11)))]
     assert not decide_guards(asked, Domain((Dim("n", max=20),)))[1].has_few_failures
+
+
+def test_a_condition_fails_at_few_sizes_where_it_fails_only_at_sizes_that_broadcast() -> None:
+    quarters, windows = (Ref("n") + Number(3)) // 4, (Ref("n") + Number(31)) // 32
+    as_wide = Compare("==", quarters, 8 * windows)
+    halves = Compare("==", (Ref("n") + Number(15)) // 16, 2 * windows)
+    for apart, is_few in ((Number(1), True), (Number(6), False)):
+        domain = Domain((Dim("n"),), (AnyOf((as_wide, Compare("==", quarters, apart))),))
+        found = decide_guards([Guard(each, "", None, by_user=False) for each in (as_wide, halves)], domain)
+        assert found[0].status == "refuted" and found[0].has_few_failures is is_few
+        assert not is_few or (found[1].status == "refuted" and found[1].has_few_failures)

@@ -3,6 +3,7 @@
     n >= 3                          fails where a dim is 1 or 2
     (w - 1)//32 + 1 >= 2            fails at one value of an expression: it is never below 1, so this is `(w - 1)//32 + 1 != 1`
     w >= 33                         fails only where the condition before fails
+    a == b                          fails only where `b == 1`, if the module answers where `a == b or b == 1`
 
 torch writes one question about a size in several such forms: as a guard, and as the range of the symbol behind it.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from anyshape.domain import Compare, Condition, Domain, Number, Ref, decide, dims_of, find_point
+from anyshape.domain import AnyOf, Compare, Condition, Domain, Number, Ref, decide, dims_of, find_point, negate
 from anyshape.records.captured import Guard, fails_at_few, hides_no_branch
 
 _NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
@@ -29,6 +30,7 @@ def note_few_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, .
     """
     unproved = [guard for guard in guards if guard.status != "proved"]
     known = [guard.condition for guard in unproved if guard.condition is not None and fails_at_few(guard)]
+    known += _set_apart(domain)
     noted: dict[int, Guard] = {}
     for guard in sorted((guard for guard in unproved if not hides_no_branch(guard)), key=_order):
         if guard.condition is None or not _fails_at_few(guard.condition, known, domain):
@@ -36,6 +38,16 @@ def note_few_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, .
         known.append(guard.condition)
         noted[id(guard)] = replace(guard, has_few_failures=True)
     return tuple(noted.get(id(guard), guard) for guard in guards)
+
+
+def _set_apart(domain: Domain) -> list[Condition]:
+    """`b != 1` for a rule `a == b or b == 1`: sizes that broadcast are one value, at which the file is compared."""
+    alternatives = [part for rule in domain.relations if isinstance(rule, AnyOf) for part in rule.parts]
+    return [
+        negate(part)
+        for part in alternatives
+        if isinstance(part, Compare) and part.op == "==" and part.right in map(Number, _OF_ITS_OWN)
+    ]
 
 
 def _order(guard: Guard) -> tuple[bool, bool, int]:
