@@ -46,7 +46,7 @@ def _set_apart(domain: Domain) -> list[Condition]:
     return [
         negate(part)
         for part in alternatives
-        if isinstance(part, Compare) and part.op == "==" and part.right in map(Number, _OF_ITS_OWN)
+        if isinstance(part, Compare) and part.op == "==" and part.right in [Number(size) for size in _OF_ITS_OWN]
     ]
 
 
