@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.capture import guards
+from anyshape.capture import few_failures
 from anyshape.capture.guards import decide_guards
 from anyshape.domain import All, AnyOf, Compare, Dim, Domain, Number, Ref
 from anyshape.leaves import open_splits
@@ -92,6 +92,10 @@ def test_no_output_axis_has_a_frozen_size(torchs_own_pooling) -> None:
         (Compare("==", Ref("n"), Ref("past") + Number(9)), False),
         (Compare("<=", Ref("n"), Number(512)), False),
         (Compare(">=", Ref("n"), Number(16)), False),
+        (Compare(">=", Ref("n") // 32 + Number(1), Number(2)), True),
+        (Compare(">", Ref("n") // 32 + Number(1), Number(1)), True),
+        (Compare(">=", Ref("n") // 32 + Number(1), Number(3)), False),
+        (Compare(">=", Ref("n") - Number(40), Number(1)), False),
     ],
     ids=str,
 )
@@ -105,10 +109,48 @@ def test_a_capture_has_no_hidden_branch_where_its_conditions_fail_at_few_sizes(c
 
 def test_where_a_condition_fails_at_many_sizes_the_others_need_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    fails_small = guards._fails_small
-    monkeypatch.setattr(guards, "_fails_small", lambda *each: asked.append(each) or fails_small(*each))
+    fails_small = few_failures._fails_small
+    monkeypatch.setattr(few_failures, "_fails_small", lambda *each: asked.append(each) or fails_small(*each))
     conditions = [Compare("==", Ref("n"), Number(size)) for size in (11, 12, 13)]
     found = decide_guards([Guard(each, "", None, by_user=False) for each in conditions], Domain((Dim("n"),)))
     assert [guard.status for guard in found] == ["refuted"] * 3
-    assert not any(guard.fails_small for guard in found)
+    assert not any(guard.has_few_failures for guard in found)
     assert len(asked) == 1
+
+
+ONE_WINDOW = Compare(">=", Ref("n") // 32 + Number(1), Number(2))
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_few"),
+    [
+        (Compare(">=", Ref("n"), Number(32)), True),
+        (Compare("==", (Ref("n") + Number(7)) // 8, 4 * ((Ref("n") + Number(31)) // 32)), True),
+        (Compare(">=", Ref("n"), Number(33)), False),
+        (Compare("==", Ref("n") % Number(32), Number(0)), False),
+    ],
+    ids=str,
+)
+def test_a_condition_fails_at_few_sizes_where_it_fails_only_together_with_one_that_does(condition, is_few) -> None:
+    eighths, windows = (Ref("n") + Number(7)) // 8, (Ref("n") + Number(31)) // 32
+    fused = AnyOf((Compare("==", eighths, 4 * windows), Compare("==", eighths, Number(1))))
+    asked = [Guard(each, "", None, by_user=False) for each in (condition, ONE_WINDOW)]
+    found, known = decide_guards(asked, Domain((Dim("n"),), (fused,)))
+    assert found.status == known.status == "refuted"
+    assert known.has_few_failures and found.has_few_failures is is_few
+
+
+def test_a_condition_that_holds_nowhere_shows_nothing_about_others() -> None:
+    asked = [Guard(each, "", None, by_user=False) for each in (ONE_WINDOW, Compare("==", Ref("n"), Number(11)))]
+    assert not decide_guards(asked, Domain((Dim("n", max=20),)))[1].has_few_failures
+
+
+def test_a_condition_fails_at_few_sizes_where_it_fails_only_at_sizes_that_broadcast() -> None:
+    quarters, windows = (Ref("n") + Number(3)) // 4, (Ref("n") + Number(31)) // 32
+    as_wide = Compare("==", quarters, 8 * windows)
+    halves = Compare("==", (Ref("n") + Number(15)) // 16, 2 * windows)
+    for apart, is_few in ((Number(1), True), (Number(6), False)):
+        domain = Domain((Dim("n"),), (AnyOf((as_wide, Compare("==", quarters, apart))),))
+        found = decide_guards([Guard(each, "", None, by_user=False) for each in (as_wide, halves)], domain)
+        assert found[0].status == "refuted" and found[0].has_few_failures is is_few
+        assert not is_few or (found[1].status == "refuted" and found[1].has_few_failures)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.explore import call_counter, costing, explore
 from anyshape.explore.limits import is_doubling_dear
@@ -130,6 +131,32 @@ class Caught(nn.Module):
 @pytest.mark.parametrize("most", [1, 10**12])
 def test_a_call_that_is_stopped_early_does_not_raise(most: int) -> None:
     assert not raises_early(lambda: Caught()(torch.ones(8, 8)), most, 75)
+
+
+class Noting(TorchDispatchMode):
+    """Notes the sizes of real results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[torch.Size] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        given = func(*args, **(kwargs or {}))
+        self.made += [given.shape] if given.device.type == "cpu" else []
+        return given
+
+
+def test_a_call_is_stopped_before_a_product_that_takes_more_than_is_left() -> None:
+    one, other = torch.ones(300, 300), torch.ones(300, 70)
+    for most, is_made in ((1_000_000, False), (1_000_000_000, True)):
+        with Noting() as noting:
+            assert not raises_early(lambda: one @ other, most, 75)
+        assert (torch.Size([300, 70]) in noting.made) is is_made
+
+
+def test_a_product_of_sizes_that_do_not_fit_raises_although_it_would_take_more_than_is_left() -> None:
+    x = torch.ones(300, 300)
+    assert raises_early(lambda: x @ x[:299], 1_000_000, 75)
 
 
 def test_a_call_that_raises_early_does() -> None:

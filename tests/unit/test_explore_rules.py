@@ -188,14 +188,17 @@ def test_a_condition_of_a_capture_is_tried_where_no_point_has_shown_it() -> None
 def test_a_condition_of_a_capture_may_leave_out_sizes_that_broadcast() -> None:
     """Maps that are added up have equal widths, or one of them is 1 wide."""
     condition = parse_condition("4*((w + 31)//32) == (w + 7)//8")
+    tried: set[int] = set()
 
     def try_sizes(sizes: Any) -> Refusal | None:
+        tried.add(sizes["w"])
         answers = holds(condition, sizes) or sizes["w"] <= 8
         return None if answers else Refusal(dict(sizes), "refused")
 
     declared: Any = SimpleNamespace(domain=Domain((Dim("b"), Dim("w"))), example_sizes={"b": 2, "w": 96})
     explored = explore(declared, try_sizes, Cheap(), candidates=lambda _: [[condition]])  # type: ignore[arg-type]
     assert [str(rule.condition) for rule in explored.rules] == ["4*((w + 31)//32) == (w + 7)//8 or (w + 7)//8 == 1"]
+    assert not tried >= set(range(1, 131))  # which are tried of a list of single sizes
 
 
 def test_a_product_that_is_not_1_leaves_no_hole_in_a_dim() -> None:

@@ -221,9 +221,21 @@ def dropped(model: Any, x: torch.Tensor) -> Any:
     return model.drop(model.linear(model.drop(x))) + 1
 
 
+def returned_as_it_is(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    return y.to(x.dtype), model.drop(y * 2), y.sum()
+
+
+def returned_twice(model: Any, x: torch.Tensor) -> Any:
+    y = model.linear(x)
+    return y, y.to(x.dtype)
+
+
 @pytest.mark.parametrize(
     "forward",
     [
+        returned_as_it_is,
+        returned_twice,
         changed_after_reading,
         views_read_before_changing,
         changed_twice,
@@ -297,9 +309,14 @@ def change_of_narrower_numbers(model: Any, x: torch.Tensor) -> Any:
     return y
 
 
+def input_returned(model: Any, x: torch.Tensor) -> Any:
+    return x.to(torch.float32), x + 1
+
+
 @pytest.mark.parametrize(
     "forward",
     [
+        input_returned,
         change_of_the_input,
         change_of_narrower_numbers,
         change_of_a_conversion_that_copies,

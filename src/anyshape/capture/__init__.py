@@ -7,6 +7,7 @@ Files, in the order in which data flows:
     symbolic_sizes     torch.export with symbols for sizes: its settings, and the symbols in the user's dims
     symbolic           the rung that calls torch.export with symbolic sizes
     guards             every condition that torch recorded -> Guard, in the user's dims, proved or not by z3
+    few_failures       which of these fail at few sizes only
     sympy_terms        torch's sympy expressions -> ours
     layout_conditions  conditions by which torch chooses a view or a copy: dropped
     regions            a guard cuts the domain -> capture the other side, too

@@ -14,8 +14,9 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from anyshape.capture.few_failures import note_few_failures
 from anyshape.capture.sympy_terms import condition_of, sizes_against
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Ref, decide, dims_of, find_bound, find_point
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.domain.dims import filled
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
@@ -26,7 +27,7 @@ from anyshape.modules.user_code import (
     source_of_running_code,
     source_of_stack_text,
 )
-from anyshape.records.captured import Guard, hides_no_branch
+from anyshape.records.captured import Guard
 
 __only_passes_on__ = True
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.fx import Node
 
-_NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
 _NO_SIZE = sys.maxsize // 2  # torch's bound of what follows from values; no memory holds so many elements
 
 
@@ -195,7 +195,7 @@ def decide_pins(conditions: Iterable[Condition], domain: Domain) -> tuple[Guard,
 
 def decide_guards(guards: Iterable[Guard], domain: Domain) -> tuple[Guard, ...]:
     """The guards of one program with their status in the domain."""
-    return _with_small_failures([_decided(guard, domain) for guard in guards], domain)
+    return note_few_failures([_decided(guard, domain) for guard in guards], domain)
 
 
 def _decided(guard: Guard, domain: Domain) -> Guard:
@@ -204,39 +204,14 @@ def _decided(guard: Guard, domain: Domain) -> Guard:
     decision = decide(domain, guard.condition)
     filled_in = None if decision.status == "proved" else _filled_counterexample(guard.condition, domain)
     against = [sizes for sizes in (filled_in, decision.counterexample) if sizes]
-    decided = replace(guard, status=decision.status, counterexample=None, further=(), fails_small=False)
+    decided = replace(guard, status=decision.status, counterexample=None, further=(), has_few_failures=False)
     return replace(decided, counterexample=against[0], further=tuple(against[1:])) if against else decided
-
-
-def _with_small_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:
-    """The guards, with those noted that fail at small sizes only, as far as that decides anything.
-
-    A capture is promised on its whole domain only if all that is not proved fails at few sizes. So the solver is asked no
-    further where one of the guards fails at others. Guards that it could not decide take longest, and come last.
-    """
-    beyond = [guard for guard in guards if guard.status != "proved" and not hides_no_branch(guard)]
-    noted: dict[int, Guard] = {}
-    for guard in sorted(beyond, key=lambda guard: (guard.condition is not None, guard.status == "unknown")):
-        if guard.condition is None or not _fails_small(guard.condition, domain):
-            break
-        noted[id(guard)] = replace(guard, fails_small=True)
-    return tuple(noted.get(id(guard), guard) for guard in guards)
 
 
 def _filled_counterexample(condition: Condition, domain: Domain) -> Mapping[str, int] | None:
     """The smallest one without an empty dim, if dims may be empty: at a size of 0 programs are equal whatever they compute."""
     not_empty = filled(domain)
     return decide(domain.with_relations(*not_empty), condition).counterexample if not_empty else None
-
-
-def _fails_small(condition: Condition, domain: Domain) -> bool:
-    """Whether a condition holds wherever none of its dims is small, among those that can be larger."""
-    dims = [domain.dim(name) for name in dims_of(condition) if name in domain.names]
-    large = [
-        Compare(">=", Ref(dim.name), Number(_NOT_SMALL)) for dim in dims if dim.max is None or dim.max >= _NOT_SMALL
-    ]
-    beyond = domain.with_relations(*large)
-    return isinstance(find_point(beyond), Mapping) and decide(beyond, condition).status == "proved"
 
 
 def _terms(environment: Any) -> Iterator[tuple[Any, Any]]:

@@ -67,6 +67,14 @@ def find_form_that_holds(rule: Condition, answered: Sequence[Sizes]) -> Conditio
     return next((form for form in forms if all(holds(form, sizes) for sizes in answered)), None)
 
 
+def _is_for_broadcast(rule: AnyOf) -> bool:
+    """Whether a rule is `a == b or b == 1`, as `find_form_that_holds` makes it: no list of single sizes."""
+    equal, *others = rule.parts
+    if not isinstance(equal, Compare) or equal.op != "==" or not (dims_of(equal.left) and dims_of(equal.right)):
+        return False
+    return others in [[Compare("==", side, Number(1))] for side in (equal.left, equal.right)]
+
+
 def _cover(candidates: Sequence[Condition], refused: Sequence[Sizes]) -> Rules | None:
     """Few candidates that together fail at every refused point: the most telling first, then without the needless."""
     broken = {rule: frozenset(i for i, sizes in enumerate(refused) if not holds(rule, sizes)) for rule in candidates}
@@ -138,7 +146,8 @@ def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, 
                 yield {**answered[0], **dict.fromkeys(others, size), name: number}
             yield {**answered[0], name: number}
         yield from _boundary_points(rule, answered)
-        if isinstance(rule, AnyOf) and len(names) == 1:  # a list of single sizes may be the beginning of a series
+        if isinstance(rule, AnyOf) and len(names) == 1 and not _is_for_broadcast(rule):
+            # a list of single sizes may be the beginning of a series
             yield from ({**answered[0], names[0]: size} for size in range(1, _SERIES + 1))
         if (hole := find_hole(rule)) is not None:
             near = range(max(1, hole - _SERIES), hole + _SERIES + 1)

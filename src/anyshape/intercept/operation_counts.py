@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
+from torch.utils._pytree import tree_iter, tree_map
 from torch.utils.flop_counter import flop_registry
 
 from anyshape.intercept.control_flow import eager_under_modes
@@ -78,7 +78,7 @@ class _Enough(BaseException):
 
 
 class _Limited(_Counting):
-    """Stops a call after a number of operations."""
+    """Stops a call after a number of operations, and before a product of matrices that alone takes more than are left."""
 
     def __init__(self, most_operations: int, per_element: int) -> None:
         super().__init__(1 << 40)
@@ -86,10 +86,16 @@ class _Limited(_Counting):
         self._per_element = per_element
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._left < _foreseen(func, args, kwargs or {}):
+            raise _Enough
         given = super().__torch_dispatch__(func, types, args, kwargs)
-        if self.multiplied + self._per_element * (self.elements - self.viewed) > self._most_operations:
+        if self._left < 0:
             raise _Enough
         return given
+
+    @property
+    def _left(self) -> int:
+        return self._most_operations - self.multiplied - self._per_element * (self.elements - self.viewed)
 
 
 def raises_early(call: Callable[[], Any], most_operations: int, per_element: int) -> bool:
@@ -166,6 +172,22 @@ def _multiplied_by(func: Any, args: Any, kwargs: Any, given: Any) -> int:
         return 0
 
 
+def _foreseen(func: Any, args: Any, kwargs: Any) -> int:
+    """The multiplications and additions of a product of large matrices before it runs; 0 where it may raise, and for others."""
+    packet = getattr(func, "_overloadpacket", None)
+    if (packet not in _OWN_FORMULAS and packet not in flop_registry) or _elements_of(args) < _LARGE:
+        return 0
+    try:
+        given = func(*tree_map(_without_memory, args), **tree_map(_without_memory, kwargs))
+    except Exception:  # the sizes do not fit, or the operator cannot be foreseen: the real one shows which
+        return 0
+    return _multiplied_by(func, args, kwargs, given)
+
+
+def _without_memory(value: Any) -> Any:
+    return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value
+
+
 def _is_half(given: Any) -> bool:
     return any(isinstance(item, torch.Tensor) and item.dtype == torch.float16 for item in tree_iter(given))
 
@@ -188,6 +210,7 @@ def _scores_of(func: Any, args: Any) -> int:
 
 
 _PER_STEP = 750_000
+_LARGE = 1 << 16  # elements
 _HALF = 4  # processors without arithmetic of 16 bits take so many times as long as with float32, or longer
 _ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _OWN_FORMULAS: dict[Any, Callable[..., int]] = {

@@ -22,7 +22,7 @@ class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
-    `fails_small`: it is known to fail only where one of its dims is 1 or 2.
+    `has_few_failures`: it is known to fail at few sizes only (see `capture/few_failures.py`).
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
@@ -33,7 +33,7 @@ class Guard:
     by_user: bool
     status: Status = "unknown"
     counterexample: Mapping[str, int] | None = field(default=None, hash=False)
-    fails_small: bool = False
+    has_few_failures: bool = False
     further: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
 
 
@@ -172,16 +172,21 @@ class Captured:
 def hides_no_branch(guard: Guard) -> bool:
     """Whether no further branch is possible where a guard fails: the other side was captured, or these sizes are compared."""
     is_branch = guard.by_user and guard.source is not None
-    return guard.condition is not None and (is_branch or guard.fails_small or _fails_at_few(guard.condition))
+    return guard.condition is not None and (is_branch or fails_at_few(guard))
 
 
-def _fails_at_few(condition: Condition) -> bool:
+def fails_at_few(guard: Guard) -> bool:
+    """Whether a guard is known to fail at few sizes only: so few that they are compared."""
+    return guard.condition is not None and (guard.has_few_failures or _leaves_out_one_value(guard.condition))
+
+
+def _leaves_out_one_value(condition: Condition) -> bool:
     """Whether a condition leaves out one value of an expression: `n != 7`.
 
     `a or b` fails only where both fail, so it fails at few sizes if one part does.
     """
     if isinstance(condition, AnyOf):
-        return any(map(_fails_at_few, condition.parts))
+        return any(map(_leaves_out_one_value, condition.parts))
     if isinstance(condition, All):
-        return all(map(_fails_at_few, condition.parts))
+        return all(map(_leaves_out_one_value, condition.parts))
     return isinstance(condition, Compare) and condition.op == "!=" and isinstance(condition.right, Number)

@@ -171,16 +171,15 @@ def _is_write(node: Node) -> bool:
 
 def _is_idle_dropout(node: Node) -> bool:
     is_dropout = node.target is torch.ops.aten.dropout.default
-    return is_dropout and len(node.args) > 2 and node.args[2] is False and not _is_answered(node)
+    return is_dropout and len(node.args) > 2 and node.args[2] is False and _can_be_left_out(node)
 
 
 def _is_idle_conversion(node: Node) -> bool:
     """Whether `to` returns its input itself: same dtype, device and layout, and no copy asked for."""
     target = node.target
-    if not isinstance(target, OpOverload) or target not in _CONVERSIONS or _is_answered(node):
+    if not isinstance(target, OpOverload) or target not in _CONVERSIONS or not _can_be_left_out(node):
         return False
-    if not isinstance(node.args[0], Node):
-        return False
+    assert isinstance(node.args[0], Node)
     names = [argument.name for argument in target._schema.arguments]
     given = dict(zip(names, node.args, strict=False)) | node.kwargs
     source, result = node.args[0].meta.get("val"), node.meta.get("val")
@@ -191,6 +190,14 @@ def _is_idle_conversion(node: Node) -> bool:
 
 def _stored_as(tensor: torch.Tensor) -> tuple[torch.dtype, torch.device, torch.layout]:
     return tensor.dtype, tensor.device, tensor.layout
+
+
+def _can_be_left_out(node: Node) -> bool:
+    """Whether what a node takes can be in its place: as an output only the result of an operator, and each once."""
+    taken = node.args[0]
+    if not isinstance(taken, Node):
+        return False
+    return not _is_answered(node) or (taken.op == "call_function" and not _is_answered(taken))
 
 
 def _is_answered(node: Node) -> bool:
