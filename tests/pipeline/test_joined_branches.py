@@ -82,3 +82,61 @@ def test_conditions_on_remainders_in_several_layers_give_one_proved_program(mode
         for width in (1, 5, 6, 23, 48):
             example = inputs(1, height, width)
             torch.testing.assert_close(torch.as_tensor(loaded(**example)), model(**example), rtol=1e-4, atol=1e-5)
+
+
+class Rows(nn.Module):
+    """Returns as many rows as a method computes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.new_ones(self.count(x.shape[0])).cumsum(0)
+
+
+class KeepsTheSize(Rows):
+    def count(self, n: int) -> int:
+        if n % 2 == 0:
+            rows = 5
+        else:
+            rows = n
+        return rows
+
+
+class DividesByTheSize(Rows):
+    def count(self, n: int) -> int:
+        rows = 1 if n % 3 == 0 else 40 // (n % 3)  # a statement of its own: it is joined
+        return rows  # noqa: RET504
+
+
+class SetsOnOneSide(Rows):
+    def count(self, n: int) -> int:
+        rows, added = 3, 2
+        if n % 4 != 3:
+            added = n % 4
+            rows = rows + added
+        return rows * 10 + added
+
+
+class UsesAnotherPad(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pad = lambda x, amounts: x[amounts[1] :] * 2  # noqa: E731
+        if x.shape[0] % 2 == 1:
+            x = pad(x, (0, x.shape[0] % 2))
+        return x
+
+
+class Trims(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[0]
+        if n % 4 != 0 and n > 4:
+            x = x[: n - n % 4]
+        if n % 2 == 1:
+            x = x[1:].contiguous()
+        return x
+
+
+@pytest.mark.parametrize("model", [KeepsTheSize(), DividesByTheSize(), SetsOnOneSide(), UsesAnotherPad(), Trims()])
+def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Module, tmp_path: Path) -> None:
+    anyshape.export(model, lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for n in range(2, 14):
+        x = torch.randn(n)
+        torch.testing.assert_close(torch.as_tensor(loaded(x=x)), model(x))

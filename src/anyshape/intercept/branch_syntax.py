@@ -18,6 +18,7 @@ CHOICE, EITHER, IS_OPEN, PADDED, SLICED, COPIED = (
 )
 _CALLS = ("min", "max", "abs", "int", "len")
 _EXPRESSIONS = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Compare)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _LOOPS = (ast.For, ast.While)
 
 
@@ -149,7 +150,9 @@ def _is_plain(expression: ast.expr) -> bool:
 def _is_test(test: ast.expr) -> bool:
     if isinstance(test, ast.BoolOp):
         return all(map(_is_test, test.values))
-    return isinstance(test, ast.Name) or (isinstance(test, ast.Compare) and len(test.ops) == 1 and _is_plain(test))
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(test.ops[0], _COMPARISONS) and _is_plain(test)
+    return isinstance(test, ast.Name)
 
 
 def _as_test(test: ast.expr) -> ast.expr:

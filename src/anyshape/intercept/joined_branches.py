@@ -32,6 +32,9 @@ from anyshape.intercept.size_choices import NotJoined, choose, missing_to_multip
 __only_passes_on__ = True
 
 _COMPARE = dis.opmap["COMPARE_OP"]
+_BINARY = dis.opmap["BINARY_OP"]
+_REMAINDERS = (6, 19)  # `%` and `%=` among Python's binary operators
+_SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name in dis.opmap]
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
@@ -87,14 +90,24 @@ def _listing(code: CodeType) -> list[tuple[str, str]]:
 
 
 def _parsed(code: CodeType) -> ast.FunctionDef | None:
-    """The syntax of a function with a comparison in it, under the lines of its file; None for any other."""
-    if code.co_name == "<lambda>" or _COMPARE not in code.co_code[::2]:
+    """The syntax of a function under the lines of its file; None where its bytecode shows no branch that could be joined."""
+    if code.co_name == "<lambda>" or not _may_have_branches(code):
         return None
     lines, first = inspect.getsourcelines(code)
     tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         return None
     return ast.increment_lineno(tree, first - 1)
+
+
+def _may_have_branches(code: CodeType) -> bool:
+    """Whether there is a comparison, and a remainder, a pad or a slice: reading the source of each function takes long."""
+    units = code.co_code
+    if _COMPARE not in units[::2]:
+        return False
+    has_slices = any(each in units[::2] for each in _SLICING)
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "pad" in code.co_names or has_slices or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
 
 
 def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:
