@@ -9,6 +9,8 @@ What is replaced, and when:
     ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
     while it is captured with symbols  `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
     or its decisions are looked for    `torch`, where numpy is used: functions that take arrays  open_numbers
+                                       code objects: both sides of branches that choose numbers  joined_branches
+                                       `%` of sizes: what is missing to a multiple               joined_branches
     while a module is captured         functions behind `lru_cache`                              patching
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
@@ -48,6 +50,9 @@ Files, in the order in which data flows:
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
+    size_choices         one expression for a number that remainders of sizes choose
+    branch_syntax        the syntax of branches whose sides only compute numbers, pad or slice
+    joined_branches      functions that run both sides of such branches
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes

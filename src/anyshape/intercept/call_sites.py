@@ -54,10 +54,10 @@ def redirected_calls(functions: Iterable[FunctionType], calls: Calls) -> Iterato
 
 def redirect(code: CodeType, calls: Calls) -> CodeType:
     """The code with these calls redirected, nested functions included; the same object where there are none."""
-    return _redirected(_Same(code), tuple(calls.items()))
+    return _redirected(SameCode(code), tuple(calls.items()))
 
 
-class _Same:
+class SameCode:
     """A code object, compared by identity: Python compares code objects by content, and leaves out their file."""
 
     __slots__ = ("code",)
@@ -66,14 +66,14 @@ class _Same:
         self.code = code
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.code is self.code
+        return isinstance(other, SameCode) and other.code is self.code
 
     def __hash__(self) -> int:
         return id(self.code)
 
 
 @lru_cache(maxsize=4096)
-def _redirected(same: _Same, calls: tuple[tuple[str, Callable[..., Any]], ...]) -> CodeType:
+def _redirected(same: SameCode, calls: tuple[tuple[str, Callable[..., Any]], ...]) -> CodeType:
     code = same.code
     wanted = dict(calls)
     constants = [redirect(each, wanted) if isinstance(each, CodeType) else each for each in code.co_consts]

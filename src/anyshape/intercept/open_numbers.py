@@ -21,6 +21,7 @@ import torch
 from torch import SymFloat, SymInt
 
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
+from anyshape.intercept.joined_branches import joined_branches
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.patching import (
     Patch,
@@ -59,6 +60,7 @@ def open_numbers(module: torch.nn.Module) -> Iterator[None]:
     with (
         capturing(),
         patched(found),
+        joined_branches(functions),
         redirected_calls(functions, _CALLS),
         ArraysAsTensors() if arrays else nullcontext(),
     ):

@@ -1,0 +1,268 @@
+"""The syntax of branches whose two sides may both run: they set variables to numbers, pad a tensor or slice it.
+
+if TEST:            test = TEST, with `or` and `and` of open conditions as one open condition
+    a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
+else:                                except:   joined = False
+    a = Y           if not joined:   the statement as it was, with `test`
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+CHOICE, EITHER, IS_OPEN, PADDED, SLICED, COPIED = (
+    f"__anyshape_{each}__" for each in ("choice", "either", "is_open", "padded", "sliced", "copied")
+)
+_CALLS = ("min", "max", "abs", "int", "len")
+_EXPRESSIONS = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Compare)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_LOOPS = (ast.For, ast.While)
+
+
+def join_branches(function: ast.FunctionDef) -> ast.FunctionDef | None:
+    """A copy of the function with its branches joined; None where it has none that can be."""
+    copied = copy.deepcopy(function)
+    writer = _Writer(copied)
+    copied.body = writer.write(copied.body, ())
+    return copied if writer.count else None
+
+
+class _Writer:
+    """Writes the statements of one function."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self.count = 0
+        self._tested = _only_tested(function)
+
+    def write(self, block: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements of a block, after which those of `after` may run."""
+        written: list[ast.stmt] = []
+        for at, statement in enumerate(block):
+            later = [*block[at + 1 :], *after]
+            branch = _as_branch(statement)
+            if branch is not None and _can_join(branch):
+                written += self._join(branch, statement, later)
+            else:
+                written.append(self._inside(statement, later))
+        return written
+
+    def _inside(self, statement: ast.stmt, later: Sequence[ast.stmt]) -> ast.stmt:
+        if isinstance(statement, _LOOPS):
+            later = [statement, *later]
+        if isinstance(statement, (ast.If, ast.With, *_LOOPS)):
+            statement.body = self.write(statement.body, later)
+        if isinstance(statement, (ast.If, *_LOOPS)):
+            statement.orelse = self.write(statement.orelse, later)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BoolOp):
+            names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+            if names & self._tested and _is_test(statement.value):
+                statement.value = _as_test(statement.value)
+        return statement
+
+    def _join(self, branch: ast.If, own: ast.stmt, later: Sequence[ast.stmt]) -> list[ast.stmt]:
+        self.count += 1
+        test, joined = (f"__anyshape_{each}_{self.count}__" for each in ("test", "joined"))
+        fallback = ast.If(_load(test), own.body, own.orelse) if isinstance(own, ast.If) else None
+        if isinstance(own, ast.Assign) and isinstance(own.value, ast.IfExp):
+            fallback = ast.Assign(own.targets, ast.IfExp(_load(test), own.value.body, own.value.orelse))  # type: ignore[assignment]
+        assert fallback is not None
+        both = [*_both_sides(branch, test, later), _set(joined, ast.Constant(True))]
+        failed = ast.ExceptHandler(_load("Exception"), None, [ast.Pass()])
+        written: list[ast.stmt] = [
+            _set(test, _as_test(branch.test)),
+            _set(joined, ast.Constant(False)),
+            ast.If(_call(IS_OPEN, _load(test)), [ast.Try(both, [failed], [], [])], []),
+            ast.If(ast.UnaryOp(ast.Not(), _load(joined)), [fallback], []),
+        ]
+        return [_placed(each, own) for each in written]
+
+
+def _only_tested(function: ast.FunctionDef) -> set[str]:
+    """The variables that are read nowhere but as the test of branches that can be joined."""
+    read = Counter(
+        each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    )
+    tested = Counter(
+        each.test.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.If) and isinstance(each.test, ast.Name) and _can_join(each)
+    )
+    return {name for name, count in tested.items() if read[name] == count}
+
+
+def _placed(statement: ast.stmt, like: ast.stmt) -> ast.stmt:
+    """The statement, whose new parts have the line of the branch."""
+    for node in ast.walk(statement):
+        if not hasattr(node, "lineno") and isinstance(node, (ast.stmt, ast.expr, ast.excepthandler)):
+            ast.copy_location(node, like)
+    return statement
+
+
+def _as_branch(statement: ast.stmt) -> ast.If | None:
+    """An `if`, or `a = X if TEST else Y` as one."""
+    if isinstance(statement, ast.If):
+        return statement
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.IfExp):
+        return None
+    chosen = statement.value
+    one, other = (ast.Assign(statement.targets, value) for value in (chosen.body, chosen.orelse))
+    return ast.If(chosen.test, [ast.copy_location(one, statement)], [ast.copy_location(other, statement)])
+
+
+def _can_join(branch: ast.If) -> bool:
+    changed = [each for each in (*branch.body, *branch.orelse) if _changed_tensor(each) is not None]
+    if not _is_test(branch.test) or (changed and branch.orelse):
+        return False
+    names = [_target(each) for each in branch.body] + [_target(each) for each in branch.orelse]
+    once = len(set(names[: len(branch.body)])) == len(branch.body)
+    return (
+        once
+        and None not in names
+        and all(each in changed or _is_number(each) for each in (*branch.body, *branch.orelse))
+    )
+
+
+def _target(statement: ast.stmt) -> str | None:
+    """The one variable that a statement sets."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return None
+
+
+def _is_number(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and _is_plain(statement.value)
+
+
+def _is_plain(expression: ast.expr) -> bool:
+    """Whether evaluating it does nothing else: arithmetic of variables, attributes and numbers."""
+    if isinstance(expression, ast.Subscript):
+        return _is_plain(expression.value) and _is_plain(expression.slice)
+    if isinstance(expression, ast.Call):
+        is_known = isinstance(expression.func, ast.Name) and expression.func.id in _CALLS and not expression.keywords
+        return is_known and all(map(_is_plain, expression.args))
+    parts = [each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)]
+    return isinstance(expression, _EXPRESSIONS) and all(map(_is_plain, parts))
+
+
+def _is_test(test: ast.expr) -> bool:
+    if isinstance(test, ast.BoolOp):
+        return all(map(_is_test, test.values))
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(test.ops[0], _COMPARISONS) and _is_plain(test)
+    return isinstance(test, ast.Name)
+
+
+def _as_test(test: ast.expr) -> ast.expr:
+    if not isinstance(test, ast.BoolOp):
+        return test
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    operands = [ast.Lambda(nothing, _as_test(each)) for each in test.values]
+    return _call(EITHER, ast.Constant(isinstance(test.op, ast.Or)), *operands)
+
+
+def _changed_tensor(statement: ast.stmt) -> ast.expr | None:
+    """`pad(x, ...)` or `x[...]`, where the statement sets x to it, without a call of `contiguous`; None for any other."""
+    if not isinstance(statement, ast.Assign):
+        return None
+    value, name = statement.value, _target(statement)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "contiguous":
+        value = value.func.value
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", getattr(value.func, "id", "")) == "pad":
+        given = [*value.args[1:], *(each.value for each in value.keywords)]
+        taken = value.args[0] if len(value.args) > 1 else None
+        is_known = _is_plain(value.func) and all(map(_is_plain, given)) and all(each.arg for each in value.keywords)
+    elif isinstance(value, ast.Subscript):
+        taken, is_known = value.value, all(map(_is_range, _slices(value)))
+    else:
+        return None
+    return value if is_known and isinstance(taken, ast.Name) and taken.id == name else None
+
+
+def _slices(value: ast.Subscript) -> list[ast.expr]:
+    return list(value.slice.elts) if isinstance(value.slice, ast.Tuple) else [value.slice]
+
+
+def _is_range(each: ast.expr) -> bool:
+    is_slice = isinstance(each, ast.Slice) and each.step is None
+    return is_slice and all(part is None or _is_plain(part) for part in (each.lower, each.upper))  # type: ignore[attr-defined]
+
+
+def _both_sides(branch: ast.If, test: str, later: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Both sides with variables of their own, then each variable with what was chosen."""
+    sides: list[dict[str, str]] = []
+    for ending, block in (("one", branch.body), ("other", branch.orelse)):
+        sides.append({})
+        for statement in copy.deepcopy(block):
+            assert isinstance(statement, ast.Assign)
+            name, changed = _target(statement), _changed_tensor(statement)
+            assert name is not None
+            value = statement.value if changed is None else _under(changed, test)
+            if changed is not None and changed is not statement.value:
+                value = _call(COPIED, value)
+            renamed = _Renamed(sides[-1]).visit(value)
+            sides[-1][name] = f"__anyshape_{name}_{ending}__"
+            yield _set(sides[-1][name], renamed)
+    kept = {name for each in branch.body if _changed_tensor(each) is not None and (name := _target(each))}
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        one, other = (_load(side.get(name, name)) for side in sides)
+        if name in kept:
+            yield _set(name, one)
+        elif _is_read(name, later):
+            yield _set(name, _call(CHOICE, _load(test), one, other))
+
+
+def _under(changed: ast.expr, test: str) -> ast.expr:
+    """The call that pads or slices under a condition."""
+    if isinstance(changed, ast.Call):
+        return ast.Call(_load(PADDED), [_load(test), changed.func, *changed.args], changed.keywords)
+    assert isinstance(changed, ast.Subscript)
+    limits = [each for each in _slices(changed) if isinstance(each, ast.Slice)]
+    ends = [[each.lower or ast.Constant(None), each.upper or ast.Constant(None)] for each in limits]
+    return _call(SLICED, _load(test), changed.value, *(ast.Tuple(each, ast.Load()) for each in ends))
+
+
+class _Renamed(ast.NodeTransformer):
+    """Reads variables of one side under their names there."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = dict(names)
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.copy_location(_load(self._names.get(node.id, node.id)), node)
+
+
+def _is_read(name: str, later: Sequence[ast.stmt]) -> bool:
+    """Whether a variable may be read by these statements before they set it."""
+    for statement in later:
+        sides = [statement.body, statement.orelse] if isinstance(statement, ast.If) else []
+        if sides and isinstance(statement, ast.If):
+            if _loads(name, statement.test) or any(_is_read(name, side) for side in sides):
+                return True
+            continue
+        value = statement.value if isinstance(statement, ast.Assign) else statement
+        if _loads(name, value):
+            return True
+        if _target(statement) == name:
+            return False
+    return False
+
+
+def _loads(name: str, node: ast.AST) -> bool:
+    return any(
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load) for each in ast.walk(node)
+    )
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _set(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(_load(name), list(args), [])

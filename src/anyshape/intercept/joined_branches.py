@@ -1,0 +1,203 @@
+"""Join both sides of a branch on sizes, where they only compute numbers, pad or slice, so that it decides nothing.
+
+    if width % 4 != 0:                                ->     x = pad(x, (0, <4 - width % 4, or 0 where width % 4 == 0>))
+        x = pad(x, (0, 4 - width % 4))
+
+A model with such a branch in each of five layers, on two sizes, has a thousand ways through its code. The functions get other
+code objects, made of their source: both sides run, and each number that they set is chosen by `size_choices`. Where a number
+cannot be chosen so, the branch is taken as it was written. To pad by 0, and to slice to the size that an axis has, changes
+nothing: that replaces the other side. Sides that do anything else are not joined.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import SymBool, SymInt
+
+from anyshape.intercept.branch_syntax import CHOICE, COPIED, EITHER, IS_OPEN, PADDED, SLICED, join_branches
+from anyshape.intercept.call_sites import SameCode, redirect
+from anyshape.intercept.patching import is_capturing, patched
+from anyshape.intercept.size_choices import NotJoined, choose, missing_to_multiple, reaches
+
+__only_passes_on__ = True
+
+_COMPARE = dis.opmap["COMPARE_OP"]
+_BINARY = dis.opmap["BINARY_OP"]
+_REMAINDERS = (6, 19)  # `%` and `%=` among Python's binary operators
+_SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name in dis.opmap]
+_JUMPS = {*dis.hasjrel, *dis.hasjabs}
+
+
+@contextmanager
+def joined_branches(functions: Iterable[FunctionType]) -> Iterator[None]:
+    """Within this, these functions run both sides of such branches. Afterwards their code is as before."""
+    before: list[tuple[FunctionType, CodeType]] = []
+    try:
+        for function in functions:
+            code = _joined(SameCode(function.__code__))
+            if code is not None:
+                before.append((function, function.__code__))
+                function.__code__ = code
+        with patched([(SymInt, "__mod__", _remainder(SymInt.__mod__))]):
+            yield
+    finally:
+        for function, code in before:
+            function.__code__ = code
+
+
+def _remainder(own: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def remainder(number: SymInt, divisor: Any) -> Any:
+        missing = missing_to_multiple(number, divisor)
+        return own(number, divisor) if missing is None else missing
+
+    return remainder
+
+
+@lru_cache(maxsize=4096)
+def _joined(of: SameCode) -> CodeType | None:
+    """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
+    try:
+        tree = _parsed(of.code)
+        joined = None if tree is None else join_branches(tree)
+        if tree is None or joined is None:
+            return None
+        unchanged, code = (_compiled(each, of.code) for each in (tree, joined))
+    except (OSError, SyntaxError, TypeError, ValueError):
+        return None
+    if unchanged is None or code is None or _listing(unchanged) != _listing(of.code):
+        return None
+    return redirect(code, _HELPERS)
+
+
+def _listing(code: CodeType) -> list[tuple[str, str]]:
+    """What a code does. How a function of an imported module is loaded depends on the rest of its file, and is left out."""
+    found = []
+    for each in dis.get_instructions(code):
+        name = "LOAD_ATTR" if each.opname == "LOAD_METHOD" else each.opname
+        shown = "" if each.opcode in _JUMPS or isinstance(each.argval, CodeType) else each.argrepr.rpartition(" + ")[2]
+        found += [(name, shown)] if name not in ("PUSH_NULL", "NOP", "EXTENDED_ARG") else []
+    return found
+
+
+def _parsed(code: CodeType) -> ast.FunctionDef | None:
+    """The syntax of a function under the lines of its file; None where its bytecode shows no branch that could be joined."""
+    if code.co_name == "<lambda>" or not _may_have_branches(code):
+        return None
+    lines, first = inspect.getsourcelines(code)
+    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    return ast.increment_lineno(tree, first - 1)
+
+
+def _may_have_branches(code: CodeType) -> bool:
+    """Whether there is a comparison, and a remainder, a pad or a slice: reading the source of each function takes long."""
+    units = code.co_code
+    if _COMPARE not in units[::2]:
+        return False
+    has_slices = any(each in units[::2] for each in _SLICING)
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "pad" in code.co_names or has_slices or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
+
+
+def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:
+    """The code of the function, which has the same free variables as its own code."""
+    inner = ast.FunctionDef(tree.name, _without_defaults(tree.args), tree.body, [], None)
+    free = ast.arguments([], [ast.arg(name) for name in own.co_freevars], None, [], [], None, [])
+    outer = ast.FunctionDef("outer", free, [inner], [], None)
+    for each in (inner, outer):
+        each.type_params = []  # type: ignore[attr-defined]
+        ast.copy_location(each, tree)
+    whole = ast.fix_missing_locations(ast.Module([outer], []))
+    made = compile(whole, own.co_filename, "exec", dont_inherit=True)
+    outer_code = next(each for each in made.co_consts if isinstance(each, CodeType))
+    code = next(
+        (each for each in outer_code.co_consts if isinstance(each, CodeType) and each.co_name == tree.name), None
+    )
+    if code is None or code.co_freevars != own.co_freevars:
+        return None
+    return code.replace(co_firstlineno=own.co_firstlineno, co_qualname=own.co_qualname)
+
+
+def _without_defaults(given: ast.arguments) -> ast.arguments:
+    def bare(each: ast.arg | None) -> Any:
+        return None if each is None else ast.arg(each.arg)
+
+    lists = [[bare(each) for each in group] for group in (given.posonlyargs, given.args, given.kwonlyargs)]
+    return ast.arguments(
+        lists[0], lists[1], bare(given.vararg), lists[2], [None for _ in lists[2]], bare(given.kwarg), []
+    )
+
+
+def _is_open(condition: Any) -> bool:
+    """Whether a condition is one on open sizes that is not known."""
+    if not isinstance(condition, SymBool) or not is_capturing():
+        return False
+    return condition.node.shape_env is not None and condition.node.constant is None
+
+
+def _known(value: Any) -> Any:
+    """A condition that is true or false whatever the sizes are, as a bool."""
+    if isinstance(value, SymBool) and not value.node.expr.free_symbols:
+        return bool(value)
+    return value
+
+
+def _either(is_any: bool, *operands: Callable[[], Any]) -> Any:
+    """`a or b`, and `a and b` where `is_any` is false: of open conditions one open condition."""
+    value: Any = not is_any
+    for at, operand in enumerate(operands):
+        one = operand()
+        if at and isinstance(value, SymBool) and isinstance(one, (SymBool, bool)):
+            one = value | one if is_any else value & one
+        value = _known(one)
+        if not isinstance(value, SymBool) and bool(value) == is_any:
+            return value
+    return value
+
+
+def _padded(condition: Any, function: Any, x: torch.Tensor, pad: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The padded tensor where the condition holds, the same tensor elsewhere."""
+    if function is not torch.nn.functional.pad or type(pad) not in (tuple, list):
+        raise NotJoined
+    amounts = [choose(condition, each, 0) for each in pad]
+    return function(x, amounts, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def _sliced(condition: Any, x: torch.Tensor, *limits: tuple[Any, Any]) -> torch.Tensor:
+    """The slice where the condition holds, the whole tensor elsewhere. `limits` has the two ends for each axis."""
+    if not isinstance(x, torch.Tensor) or len(limits) > x.ndim:
+        raise NotJoined
+    for axis, (size, (start, stop)) in enumerate(zip(x.shape, limits, strict=False)):
+        first = 0 if start is None else choose(condition, start, 0)
+        last = size if stop is None else choose(condition, stop, size)
+        if start is None and last is not size and reaches(size, last):
+            x = x.narrow(axis, 0, last)  # of that length, and not of the smaller of two
+        elif start is not None or stop is not None:
+            x = x[(*[slice(None)] * axis, slice(first, last))]
+    return x
+
+
+def _copied(x: torch.Tensor) -> torch.Tensor:
+    """x.contiguous(), without the question whether it is contiguous already."""
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+_HELPERS: dict[str, Callable[..., Any]] = {
+    CHOICE: choose,
+    COPIED: _copied,
+    EITHER: _either,
+    IS_OPEN: _is_open,
+    PADDED: _padded,
+    SLICED: _sliced,
+}

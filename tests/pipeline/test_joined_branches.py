@@ -1,0 +1,142 @@
+"""Branches on remainders of sizes that only choose numbers, pad or slice become one program, whatever their number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import anyshape
+
+
+class SamePadding(nn.Module):
+    """Padding in the way of TensorFlow, in several layers: each has a condition on each of two sizes."""
+
+    def __init__(self, layers: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(2, 2, 3, stride=2 + at % 2) for at in range(layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(self.pad(x, layer))
+        return x
+
+    def pad(self, x: torch.Tensor, layer: nn.Conv2d) -> torch.Tensor:
+        height = int(x.shape[-2])
+        width = int(x.shape[-1])
+        if height % layer.stride[0] == 0:
+            down = max(layer.kernel_size[0] - layer.stride[0], 0)
+        else:
+            down = max(layer.kernel_size[0] - (height % layer.stride[0]), 0)
+        across = 3 - layer.stride[1] if width % layer.stride[1] == 0 else 3 - width % layer.stride[1]
+        return functional.pad(x, (across // 2, across - across // 2, down // 2, down - down // 2))
+
+
+class PadsWhereNeeded(nn.Module):
+    """Pads to whole patches, merges, pads to whole windows and slices what it added, each under a condition."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        height, width = x.shape[-2:]
+        if width % 3 != 0:
+            padding = (0, 3 - width % 3)
+            x = functional.pad(x, padding)
+        if height % 3 != 0:
+            padding = (0, 0, 0, 3 - height % 3)
+            x = functional.pad(x, padding)
+        x = functional.max_pool2d(x, 3)
+        for _ in range(2):
+            height, width = x.shape[-2:]
+            is_odd = (height % 2 == 1) or (width % 2 == 1)
+            if is_odd:
+                x = functional.pad(x, (0, width % 2, 0, height % 2))
+            x = functional.avg_pool2d(x, 2)
+            x = self.in_windows(x)
+        return x
+
+    def in_windows(self, x: torch.Tensor) -> torch.Tensor:
+        batch, height, width = x.shape
+        right, below = (4 - width % 4) % 4, (4 - height % 4) % 4
+        x = functional.pad(x, (0, right, 0, below))
+        rows, columns = x.shape[1:]
+        x = x.view(batch, rows // 4, 4, columns // 4, 4).softmax(-1).view(batch, rows, columns)
+        if right > 0 or below > 0:
+            x = x[:, :height, :width].contiguous()
+        return x
+
+
+@pytest.mark.parametrize("model", [SamePadding(), PadsWhereNeeded()])
+def test_conditions_on_remainders_in_several_layers_give_one_proved_program(model: nn.Module, tmp_path: Path) -> None:
+    def inputs(batch: int = 2, height: int = 53, width: int = 94) -> dict[str, torch.Tensor]:
+        shape = (batch, height, width) if isinstance(model, PadsWhereNeeded) else (batch, 2, height, width)
+        return {"x": torch.randn(shape)}
+
+    result = anyshape.export(model, inputs, tmp_path / "m.onnx")
+    assert result.contract.status == "kept"
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules  # proved: endless ranges, no rule `compared`
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for height in (1, 2, 3, 7, 12, 24, 25):
+        for width in (1, 5, 6, 23, 48):
+            example = inputs(1, height, width)
+            torch.testing.assert_close(torch.as_tensor(loaded(**example)), model(**example), rtol=1e-4, atol=1e-5)
+
+
+class Rows(nn.Module):
+    """Returns as many rows as a method computes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.new_ones(self.count(x.shape[0])).cumsum(0)
+
+
+class KeepsTheSize(Rows):
+    def count(self, n: int) -> int:
+        if n % 2 == 0:
+            rows = 5
+        else:
+            rows = n
+        return rows
+
+
+class DividesByTheSize(Rows):
+    def count(self, n: int) -> int:
+        rows = 1 if n % 3 == 0 else 40 // (n % 3)  # a statement of its own: it is joined
+        return rows  # noqa: RET504
+
+
+class SetsOnOneSide(Rows):
+    def count(self, n: int) -> int:
+        rows, added = 3, 2
+        if n % 4 != 3:
+            added = n % 4
+            rows = rows + added
+        return rows * 10 + added
+
+
+class UsesAnotherPad(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pad = lambda x, amounts: x[amounts[1] :] * 2  # noqa: E731
+        if x.shape[0] % 2 == 1:
+            x = pad(x, (0, x.shape[0] % 2))
+        return x
+
+
+class Trims(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[0]
+        if n % 4 != 0 and n > 4:
+            x = x[: n - n % 4]
+        if n % 2 == 1:
+            x = x[1:].contiguous()
+        return x
+
+
+@pytest.mark.parametrize("model", [KeepsTheSize(), DividesByTheSize(), SetsOnOneSide(), UsesAnotherPad(), Trims()])
+def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Module, tmp_path: Path) -> None:
+    anyshape.export(model, lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for n in range(2, 14):
+        x = torch.randn(n)
+        torch.testing.assert_close(torch.as_tensor(loaded(x=x)), model(x))
