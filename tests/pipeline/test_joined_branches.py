@@ -115,6 +115,18 @@ class SetsOnOneSide(Rows):
         return rows * 10 + added
 
 
+class IsReadByAnInnerFunction(Rows):
+    def count(self, n: int) -> int:
+        rows = 1
+
+        def added() -> int:
+            return rows + n
+
+        if n % 3 == 1:
+            rows = 4
+        return added()
+
+
 class UsesAnotherPad(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         pad = lambda x, amounts: x[amounts[1] :] * 2  # noqa: E731
@@ -133,7 +145,10 @@ class Trims(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("model", [KeepsTheSize(), DividesByTheSize(), SetsOnOneSide(), UsesAnotherPad(), Trims()])
+@pytest.mark.parametrize(
+    "model",
+    [KeepsTheSize(), DividesByTheSize(), SetsOnOneSide(), IsReadByAnInnerFunction(), UsesAnotherPad(), Trims()],
+)
 def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Module, tmp_path: Path) -> None:
     anyshape.export(model, lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
     loaded = anyshape.load(tmp_path / "m.onnx")

@@ -36,6 +36,7 @@ class _Writer:
     def __init__(self, function: ast.FunctionDef) -> None:
         self.count = 0
         self._tested = _only_tested(function)
+        self._shared = _shared_with_others(function)
 
     def write(self, block: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> list[ast.stmt]:
         """The statements of a block, after which those of `after` may run."""
@@ -43,7 +44,7 @@ class _Writer:
         for at, statement in enumerate(block):
             later = [*block[at + 1 :], *after]
             branch = _as_branch(statement)
-            if branch is not None and _can_join(branch):
+            if branch is not None and _can_join(branch) and not self._shared.intersection(_targets(branch)):
                 written += self._join(branch, statement, later)
             else:
                 written.append(self._inside(statement, later))
@@ -93,6 +94,21 @@ def _only_tested(function: ast.FunctionDef) -> set[str]:
     return {name for name, count in tested.items() if read[name] == count}
 
 
+def _shared_with_others(function: ast.FunctionDef) -> set[str]:
+    """The variables that other functions may read whenever they run: globals, and those of the functions inside of this one."""
+    found: set[str] = set()
+    for each in ast.walk(function):
+        if isinstance(each, (ast.Global, ast.Nonlocal)):
+            found.update(each.names)
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)) and each is not function:
+            found.update(name.id for name in ast.walk(each) if isinstance(name, ast.Name))
+    return found
+
+
+def _targets(branch: ast.If) -> list[str]:
+    return [name for each in (*branch.body, *branch.orelse) if (name := _target(each)) is not None]
+
+
 def _placed(statement: ast.stmt, like: ast.stmt) -> ast.stmt:
     """The statement, whose new parts have the line of the branch."""
     for node in ast.walk(statement):
@@ -116,13 +132,10 @@ def _can_join(branch: ast.If) -> bool:
     changed = [each for each in (*branch.body, *branch.orelse) if _changed_tensor(each) is not None]
     if not _is_test(branch.test) or (changed and branch.orelse):
         return False
-    names = [_target(each) for each in branch.body] + [_target(each) for each in branch.orelse]
+    sides = (*branch.body, *branch.orelse)
+    names = [_target(each) for each in sides]
     once = len(set(names[: len(branch.body)])) == len(branch.body)
-    return (
-        once
-        and None not in names
-        and all(each in changed or _is_number(each) for each in (*branch.body, *branch.orelse))
-    )
+    return once and None not in names and all(each in changed or _is_number(each) for each in sides)
 
 
 def _target(statement: ast.stmt) -> str | None:
