@@ -3,7 +3,7 @@
 if TEST:            test = TEST, with `or` and `and` of open conditions as one open condition
     a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
 else:                                except:   joined = False
-    a = Y           if not joined:   the statement as it was, with `test`
+    a = Y           if not joined:   the statement as it was
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ class _Writer:
     def _join(self, branch: ast.If, own: ast.stmt, later: Sequence[ast.stmt]) -> list[ast.stmt]:
         self.count += 1
         test, joined = (f"__anyshape_{each}_{self.count}__" for each in ("test", "joined"))
-        fallback = ast.If(_load(test), own.body, own.orelse) if isinstance(own, ast.If) else None
+        # One operand after the other where it is not joined: each is a condition of its own.
+        asked = copy.deepcopy(branch.test) if isinstance(branch.test, ast.BoolOp) else _load(test)
+        fallback = ast.If(asked, own.body, own.orelse) if isinstance(own, ast.If) else None
         if isinstance(own, ast.Assign) and isinstance(own.value, ast.IfExp):
-            fallback = ast.Assign(own.targets, ast.IfExp(_load(test), own.value.body, own.value.orelse))  # type: ignore[assignment]
+            fallback = ast.Assign(own.targets, ast.IfExp(asked, own.value.body, own.value.orelse))  # type: ignore[assignment]
         assert fallback is not None
         both = [*_both_sides(branch, test, later), _set(joined, ast.Constant(True))]
         failed = ast.ExceptHandler(_load("Exception"), None, [ast.Pass()])
