@@ -74,13 +74,13 @@ def test_rules_that_are_learned_again_need_no_further_capture_and_no_file_that_w
     captured: Counter[tuple[tuple[str, int], ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[int] = []
-    judge = capture_attempts.judge_capture
+    judge = capture_attempts.verify_capture
 
     def counted(capture: Any, context: Any) -> Any:
         judged.append(len(capture.regions))
         return judge(capture, context)
 
-    monkeypatch.setattr(capture_attempts, "judge_capture", counted)
+    monkeypatch.setattr(capture_attempts, "verify_capture", counted)
     monkeypatch.setattr(pipeline._TriedRungs, "lessons", property(lambda self: [Lesson({"batch": 5, "seq": 7})]))
     result = anyshape.export(FourWays(), lambda batch=3, seq=4: torch.randn(batch, seq))
     assert result.is_kept

@@ -66,14 +66,14 @@ def test_the_file_is_refused_until_it_is_compared_and_signed(
 
 
 def test_a_wrong_file_is_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = attempts.finish
+    add_checks = attempts.add_checks
 
     def sabotaged(*given: object) -> object:
-        exported = finish(*given)  # type: ignore[arg-type]
+        exported = add_checks(*given)  # type: ignore[arg-type]
         next(node for node in exported.model.graph if node.op_type == "Relu").op_type = "Sigmoid"
         return exported
 
-    monkeypatch.setattr(attempts, "finish", sabotaged)
+    monkeypatch.setattr(attempts, "add_checks", sabotaged)
     assert anyshape.export(nn.ReLU(), inputs, tmp_path / "m.onnx", verify="none").contract.status == "unverified"
     with pytest.raises(anyshape.PromiseBroken):
         anyshape.check(tmp_path / "m.onnx", nn.ReLU(), inputs, sign=True)

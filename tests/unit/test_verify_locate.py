@@ -18,7 +18,7 @@ from tests.verify_calls import Call, request_of
 from anyshape.records.verdict import Failure, Fault, Located
 from anyshape.verify import Answer, Reference, VerifyOptions, annotate_sizes, verify
 from anyshape.verify.file_copies import Given, Stopped, load_named, show
-from anyshape.verify.locate.find import judge
+from anyshape.verify.locate.find import find_fault
 from anyshape.verify.locate.module_values import KnownValues, Step, watch
 from anyshape.verify.locate.opened import FileNode
 from anyshape.verify.tensors import to_array
@@ -203,10 +203,10 @@ def test_the_referee_tells_the_files_fault_from_the_runtimes() -> None:
     text = "g (float[b, 2] x) => (float[b, 2] y) { y = Exp(x) }"
     known = known_of(torch.exp, x)
     right, wrong = np.exp(x), np.exp(x) + 1
-    assert judge(*node_and_values(text, {"x": x, "y": right}), known) is Fault.FILE
-    assert judge(*node_and_values(text, {"x": x, "y": wrong}), known) is Fault.RUNTIME
-    assert judge(*node_and_values(text, {"x": x, "y": wrong}), known_of(torch.sin, x)) is Fault.UNKNOWN
-    assert judge(*node_and_values(text, {"y": wrong}), known) is Fault.UNKNOWN
+    assert find_fault(*node_and_values(text, {"x": x, "y": right}), known) is Fault.FILE
+    assert find_fault(*node_and_values(text, {"x": x, "y": wrong}), known) is Fault.RUNTIME
+    assert find_fault(*node_and_values(text, {"x": x, "y": wrong}), known_of(torch.sin, x)) is Fault.UNKNOWN
+    assert find_fault(*node_and_values(text, {"y": wrong}), known) is Fault.UNKNOWN
 
 
 def test_every_step_of_the_module_is_seen_and_its_answer_unchanged() -> None:

@@ -2,7 +2,7 @@
 
 captured -> translated -> finished -> verified
 
-What every file gets, whichever rung made it, is in `finish` and `judge`.
+What every file gets, whichever rung made it, is in `add_checks` and `verify_exported`.
 
     a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
 
@@ -60,7 +60,7 @@ from anyshape.verify.run import verify_from_lowest
 _MOST_FAILURES = 4
 
 
-def judge_capture(captured: Captured, context: ExportContext) -> Attempt:
+def verify_capture(captured: Captured, context: ExportContext) -> Attempt:
     """A capture, translated and verified where a file computes its sizes exactly."""
     options = context.options
     if captured.has_texts and not context.census.unfollowed:
@@ -76,7 +76,7 @@ def judge_capture(captured: Captured, context: ExportContext) -> Attempt:
     context = context.within(promised)
     captured = leave_false_axes_open(captured, context)
     try:
-        exported = finish(_translate(captured, context), captured, context)
+        exported = add_checks(_translate(captured, context), captured, context)
     except AnyshapeError as error:
         return Attempt(captured.strategy, error.findings, captured)
     attempt = _verify_for_target(captured, exported, context, promised, captured.regions)
@@ -84,14 +84,14 @@ def judge_capture(captured: Captured, context: ExportContext) -> Attempt:
     return replace(attempt, findings=findings, rules=(*exact.rules, *attempt.rules))
 
 
-def judge(captured: Captured, exported: Exported, context: ExportContext) -> Attempt:
+def verify_exported(captured: Captured, exported: Exported, context: ExportContext) -> Attempt:
     """A file that is no translation of one capture, finished and verified. Raises PromiseBroken."""
     promised = context.promised(captured)
     context = context.within(promised)
-    return _verify_for_target(captured, finish(exported, captured, context), context, promised)
+    return _verify_for_target(captured, add_checks(exported, captured, context), context, promised)
 
 
-def finish(exported: Exported, captured: Captured, context: ExportContext) -> Exported:
+def add_checks(exported: Exported, captured: Captured, context: ExportContext) -> Exported:
     """What the file of every rung gets: refusals outside the contract, and the expressions of its sizes.
 
     Raises PromiseBroken where an operator of the file cannot be run.

@@ -15,7 +15,7 @@ from anyshape.diagnose.captures import (
     find_scripted,
     name_unfollowed,
 )
-from anyshape.exporting.attempts import judge, judge_capture
+from anyshape.exporting.attempts import verify_capture, verify_exported
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import AnyshapeError, Reason, Severity
 from anyshape.optimize import optimize
@@ -70,7 +70,7 @@ def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: Expo
         captured = _capture(method, replace(captures, opens_empty_sizes=way.opens_empty_sizes), way)
         if isinstance(captured, Attempt):
             return captured
-        attempt = judge_capture(captured, context)
+        attempt = verify_capture(captured, context)
         way = _next_way(way, attempt, len(captured.regions), method)
         if (
             way is not None and not context.is_part
@@ -133,7 +133,7 @@ def attempt_legacy(context: ExportContext) -> Attempt:
         exported = optimize(exported) if context.options.optimize else exported
         exported = convert_opset(exported, context.options.opset)
         captured = Captured(LEGACY, (), tuple(output for _, output in exported.outputs))
-        return judge(captured, exported, context)
+        return verify_exported(captured, exported, context)
     except AnyshapeError as error:
         return Attempt(LEGACY, error.findings)
     except Exception as error:  # a rung that crashes is a note, not the end

@@ -21,7 +21,7 @@ from anyshape.diagnose.captures import diagnose_translation_error
 from anyshape.diagnose.value_findings import refuses_somewhere, too_many_questions
 from anyshape.domain import is_about
 from anyshape.explore import costing, explore
-from anyshape.exporting.attempts import judge
+from anyshape.exporting.attempts import verify_exported
 from anyshape.exporting.bounded import narrowed
 from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.context import ExportContext
@@ -93,7 +93,7 @@ def _decide(context: ExportContext, tree: _Tree) -> Attempt:
         outputs = tuple(output for _, output in exported.outputs)
         captured = Captured(STRATEGY, regions, outputs, tuple(tree.decisions))
         declared, explored = narrowed(context.declared, context.explored, tree.rules)
-        attempt = judge(captured, exported, replace(context, declared=declared, explored=explored))
+        attempt = verify_exported(captured, exported, replace(context, declared=declared, explored=explored))
         return replace(attempt, findings=(*tree.findings, *attempt.findings), rules=tuple(tree.rules))
     except AnyshapeError as error:
         return Attempt(STRATEGY, error.findings)

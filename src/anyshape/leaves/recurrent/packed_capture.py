@@ -107,7 +107,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class PackedSequence:
+class PaddedSource:
     """What stands behind packed data: the padded tensor, time-major. `version` is the data's when it was made."""
 
     padded: Tensor
@@ -137,7 +137,7 @@ class PackedSequences:
             **dict.fromkeys(_FACTORIES, self._create),
         }
 
-    def find(self, data: Tensor, batch_sizes: Tensor) -> PackedSequence:
+    def find(self, data: Tensor, batch_sizes: Tensor) -> PaddedSource:
         """The padded tensor behind packed data. Data that the user made or changed is padded anew."""
         batch = self._by_batch_sizes.get(batch_sizes)
         if batch is None:
@@ -145,12 +145,12 @@ class PackedSequences:
         known = self._by_data.get(data)
         if known is not None and known.batch is batch and known.version == _version(data) is not None:
             return known  # type: ignore[no-any-return]
-        return PackedSequence(unpack(data, batch.lengths, batch.steps), batch)
+        return PaddedSource(unpack(data, batch.lengths, batch.steps), batch)
 
     def make_packed(self, padded: Tensor, like: Tensor, batch: Batch) -> Tensor:
         """`padded` in packed form, with as many rows as `like`."""
         data: Tensor = repack(padded, batch.lengths, like.shape[0])
-        self._by_data[data] = PackedSequence(padded, batch, _version(data))
+        self._by_data[data] = PaddedSource(padded, batch, _version(data))
         return data
 
     def _pack(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -163,7 +163,7 @@ class PackedSequences:
         torch._check(batch_sizes.shape[0] <= steps)
         batch = Batch(lengths, steps)
         self._by_batch_sizes[batch_sizes] = batch
-        self._by_data[data] = PackedSequence(padded, batch, _version(data))
+        self._by_data[data] = PaddedSource(padded, batch, _version(data))
         return data, batch_sizes
 
     def _pad(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from anyshape.verify.locate.opened import LOOPS, FileNode
 from anyshape.verify.locate.size_facts import Roles, Told
 
 
-def judge(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
+def find_fault(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
     """FILE if the reference gives for this node what onnxruntime gave, or stops there as it did.
 
     UNDEFINED if ONNX has no such operator for the types that the node was given, whatever the reference gives for them.

@@ -20,12 +20,12 @@ from anyshape.verify.edge_values import edge_called, with_values
 from anyshape.verify.file_copies import Given, Stopped, every_node, gives_tensors, load_named, show
 from anyshape.verify.locate.find import (
     Seen,
+    find_fault,
     first_out_of_shape,
     first_told_wrong,
     first_with_wrong_weight,
     first_wrong,
     first_wrong_constant,
-    judge,
 )
 from anyshape.verify.locate.module_values import KnownValues, watch
 from anyshape.verify.locate.opened import (
@@ -260,7 +260,7 @@ def _described(scene: _Scene, model: Any, seen: Seen, node: FileNode, is_origin:
         op_type=origin.op_type,
         source=line_in_file(node.proto) or line_in_file(origin.proto) or line_in_run(node, seen.values, seen.known),
         constant=_constant(scene, seen, node),
-        fault=judge(model, node, seen.values, seen.known),
+        fault=find_fault(model, node, seen.values, seen.known),
     )
 
 
