@@ -227,7 +227,12 @@ def _floor_divided(number: Any, by: float) -> Any:
     over = math.copysign(1.0, by) * (
         (quotient * high - number) + quotient * low
     )  # of the sign of quotient * by - number
-    return torch.sym_float(quotient - torch.sym_min(torch.sym_max(math.ceil(over), 0), 1))
+    return torch.sym_float(quotient - one_if_positive(math.ceil(over)))
+
+
+def one_if_positive(number: Any) -> Any:
+    """1 for a positive whole number, 0 for others, without a condition on sizes."""
+    return torch.sym_min(torch.sym_max(number, 0), 1)
 
 
 def _halves(number: float) -> tuple[float, float]:

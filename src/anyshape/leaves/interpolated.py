@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import SymFloat, Tensor
 from torch._decomp import decompositions
 
+from anyshape.intercept.real_numbers import one_if_positive
 from anyshape.leaves.sized import adaptive_avg_pool1d, arguments, is_open
 
 Function = Callable[..., Any]
@@ -57,7 +58,7 @@ def _pool_areas(x: Tensor, size: Any, factor: Any) -> Any:
 def _nearest(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:
     """torch's kernel for small images takes each place once, or twice, where the sizes say so, whatever the factor is."""
     if len(size) == 2:
-        is_small = 1 - _at_most_1(size[0] * size[1] - _SMALL_IMAGE)
+        is_small = 1 - one_if_positive(size[0] * size[1] - _SMALL_IMAGE)
         sizes = zip(x.shape[2:], size, factors, strict=True)
         factors = [_by_sizes(old, new, factor, (1, 2), is_small) for old, new, factor in sizes]
     return decompositions._upsample_nearest(x, size, factors)
@@ -77,14 +78,9 @@ def _linear(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -
 def _by_sizes(old: Any, new: Any, factor: Any, whole: tuple[int, ...], is_due: Any) -> Any:
     """The factor; where it is due, the whole factor by which one size is the other. Without a condition on sizes."""
     for each in whole:
-        is_equal = is_due * (1 - _at_most_1(new - each * old) - _at_most_1(each * old - new))
+        is_equal = is_due * (1 - one_if_positive(new - each * old) - one_if_positive(each * old - new))
         factor = factor * (1 - is_equal) + each * is_equal
     return factor
-
-
-def _at_most_1(number: Any) -> Any:
-    """1 of a positive number, 0 of others."""
-    return torch.sym_min(torch.sym_max(number, 0), 1)
 
 
 def _cubic(x: Tensor, size: list[Any], align_corners: bool, factors: Factors) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ from anyshape.findings import Source
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+    from torch.fx import Graph, Node
 
 Status = Literal["proved", "refuted", "unknown"]
 SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for sizes
@@ -190,3 +191,12 @@ def _leaves_out_one_value(condition: Condition) -> bool:
     if isinstance(condition, All):
         return all(map(_leaves_out_one_value, condition.parts))
     return isinstance(condition, Compare) and condition.op == "!=" and isinstance(condition.right, Number)
+
+
+def live_nodes(graph: Graph, counts: Callable[[Node], bool] = lambda node: False) -> set[Node]:
+    """The nodes that the output of a captured program depends on, or a node that counts as well."""
+    live: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op == "output" or counts(node) or not live.isdisjoint(node.users):
+            live.add(node)
+    return live

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from anyshape.domain import Condition, all_of, any_of, negate
-from anyshape.records.captured import OutputTensor, Region
+from anyshape.records.captured import OutputTensor, Region, live_nodes
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -71,38 +72,20 @@ def _held_key(program: ExportedProgram, target: str | None) -> Any:
 
 def _graph_key(module: GraphModule) -> tuple[Any, ...]:
     """The nodes that the outputs depend on, in order; assertions are no part of a file."""
-    live = _live_nodes(module)
+    live = live_nodes(module.graph)
     nodes = [node for node in module.graph.nodes if node.op == "placeholder" or node in live]
     numbers = {node: number for number, node in enumerate(nodes)}
     return tuple(_node_key(node, numbers, module) for node in nodes)
 
 
-def _live_nodes(module: GraphModule) -> set[Node]:
-    live: set[Node] = set()
-    pending = [node for node in module.graph.nodes if node.op == "output"]
-    while pending:
-        node = pending.pop()
-        if node not in live:
-            live.add(node)
-            pending.extend(node.all_input_nodes)
-    return live
-
-
 def _node_key(node: Node, numbers: Mapping[Node, int], module: GraphModule) -> tuple[Any, ...]:
     target: Any = node.target
     if node.op == "get_attr":
-        held = _attribute(module, target)
+        held = attrgetter(target)(module)
         target = _graph_key(held) if isinstance(held, GraphModule) else _tensor_key(held)
     elif node.op == "placeholder":
         target = None  # its name, which changes nothing
     return node.op, target, _value_key((node.args, node.kwargs), numbers), _value_key(node.meta.get("val"), {})
-
-
-def _attribute(module: GraphModule, path: str) -> Any:
-    held: Any = module
-    for name in path.split("."):
-        held = getattr(held, name)
-    return held
 
 
 def _value_key(value: Any, numbers: Mapping[Node, int]) -> Any:

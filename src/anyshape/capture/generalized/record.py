@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import Node
 from torch.utils._pytree import tree_flatten
 
 from anyshape.capture.generalized.called_operators import CallGraph, Shaped, record_call
@@ -28,6 +28,7 @@ from anyshape.intercept.quick_tracing import small_cache_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.modules.state import kept
+from anyshape.records.captured import live_nodes
 
 _aten = torch.ops.aten
 _SAME = {_aten.detach.default, _aten.detach_.default, _aten.lift_fresh.default, _aten.alias.default}
@@ -69,7 +70,7 @@ class _Lowering:
         self._weights = weights
         self._values: dict[Node, Any] = {}
         self._steps: list[Step] = []
-        self._live = _live_nodes(called.graph)
+        self._live = live_nodes(called.graph, counts=_changes_something)
 
     def run(self) -> tuple[Step, ...]:
         for node in self._called.graph.nodes:
@@ -168,17 +169,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _live_nodes(graph: Graph) -> set[Node]:
-    """What the answer depends on, and what writes into something."""
-    live: set[Node] = set()
-    todo = [node for node in graph.nodes if node.op == "output" or writes(node.target)]
-    todo = [node for node in todo if node.target is not _aten.detach_.default]
-    while todo:
-        node = todo.pop()
-        if node not in live:
-            live.add(node)
-            todo.extend(node.all_input_nodes)
-    return live
+def _changes_something(node: Node) -> bool:
+    return writes(node.target) and node.target is not _aten.detach_.default
 
 
 TraceKey = tuple[tuple[str, int], ...]
