@@ -81,6 +81,53 @@ def test_the_logarithm_of_a_small_sigmoid(log, dtype, tmp_path):
     _compare(Function(lambda x: log(torch.sigmoid(x))), torch.rand(4, dtype=dtype), x, tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 1 / torch.sigmoid(x),
+        lambda x: torch.sigmoid(x) / torch.sigmoid(x).sum(),
+        lambda x: x / torch.sigmoid(x).amax().view(1),
+    ],
+    ids=["reciprocal", "shares", "behind a view"],
+)
+def test_quotients_by_a_small_sigmoid(function, tmp_path):
+    x = torch.tensor([-20.0, -25, -30, -41, -60])
+    _compare(Function(function), torch.rand(4), x, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("function", [torch.log1p, torch.expm1, torch.erfc], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_small_values_have_all_their_digits(function, dtype, tmp_path):
+    """1 + x, exp(x) and erf(x) have few digits of x left, or none."""
+    numbers = [
+        0.0,
+        -0.0,
+        1e-8,
+        -1e-8,
+        3e-5,
+        -2e-3,
+        0.3,
+        -0.7,
+        1.0,
+        2.9,
+        4.5,
+        8.0,
+        -60,
+        -1,
+        100,
+        INFINITY,
+        -INFINITY,
+        NAN,
+    ]
+    x = torch.tensor(numbers, dtype=dtype)
+    example = torch.rand(4).to(dtype)
+    anyshape.export(Function(function), (example,), tmp_path / "m.onnx", dynamic={"x": "n"})
+    (actual,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
+    relative = 4 * torch.finfo(dtype).eps if dtype is torch.float16 else 1e-5
+    np.testing.assert_allclose(actual, function(x).numpy(), rtol=relative)
+    assert (np.signbit(actual) == np.signbit(function(x).numpy()))[x.numpy() == 0].all()
+
+
 def test_the_logarithm_of_the_sigmoid_in_one_function(tmp_path):
     x = torch.tensor([-1000.0, -100, -30, -18, 0, 30, 100])
     anyshape.export(Function(nn.functional.logsigmoid), (torch.rand(4),), tmp_path / "m.onnx", dynamic={"x": "n"})

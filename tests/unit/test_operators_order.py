@@ -86,6 +86,17 @@ ROWS = [
     Row("searchsorted-right", lambda s, x: torch.searchsorted(s, x, side="right", out_int32=True), ordered(*COUNTS)),
     Row("searchsorted-by-rows", torch.searchsorted, batched((2, 5, 4), (1, 1, 1), (3, 70, 2), (2, 0, 3))),
     Row("searchsorted-sorter", lambda s, x: torch.searchsorted(-s, x, sorter=(-s).argsort()), ordered(*COUNTS[:3])),
+    Row(
+        "bucketize-narrower-numbers",
+        lambda x: torch.bucketize((x * 9).int(), torch.tensor([-4, 0, 4])),
+        sizes(*WITH_NONE),
+    ),
+    Row(
+        "bucketize-wider-boundaries",
+        lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.1, 1.0], dtype=torch.float64)),
+        sizes(*WITH_NONE),
+    ),
+    Row("bucketize-whole-boundaries", lambda x: torch.bucketize(x, torch.tensor([-1, 0, 1])), sizes(*WITH_NONE)),
     Row("bucketize-constants", lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), sizes(*WITH_NONE)),
     Row("median", lambda x: (x.median(1), x.median()), sizes(*SHAPES)),
     Row("median-with-nan", lambda x: (x.median(1).values, x.nanmedian(1).values), sizes(*SHAPES, make=sprinkle)),

@@ -16,19 +16,21 @@ bfloat16 inside of a model that takes and gives other types, or that takes other
 That is what hardware does with bfloat16, and what a runtime can do that has no kernels of that type, as onnxruntime has
 not on the CPU (to 1.31). A model that is in bfloat16 from input to output stays so: its users have such kernels.
 
-Logarithms of a sigmoid in a captured program, written so that onnxruntime computes the small values, too.
+Sigmoids in a captured program whose small values matter, written so that onnxruntime computes these, too.
 
-    log(sigmoid(x))  ->  log(1 / (1 + exp(-x)))    also log2 and log10, in float32 and float64
+    log(sigmoid(x))      ->  log(1 / (1 + exp(-x)))    also log2 and log10, in float32 and float64
+    s / s.sum(-1)        ->  the same for s = sigmoid(x), and behind further sums, products and views
 
 onnxruntime (to 1.31) computes Sigmoid of float32 by a formula that ends near -18, where the sigmoid is 1.5e-8: the logarithm
-is -inf from there on. torch computes 1 / (1 + exp(-x)), whose logarithm is right down to -88, and -inf below in torch as
-well; for this reason it is not replaced by log_sigmoid. Other uses of the sigmoid keep the Sigmoid node: an error of
-1.5e-8 has no effect on them.
+is -inf from there on, and a quotient by it inf or NaN. torch computes 1 / (1 + exp(-x)), whose logarithm is right down to
+-88, and -inf below in torch as well; for this reason it is not replaced by log_sigmoid. Other uses of the sigmoid keep the
+Sigmoid node: an error of 1.5e-8 has no effect on them.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -184,39 +186,77 @@ def _round(node: ir.Node) -> None:
 
 
 _aten = torch.ops.aten
-_LOGARITHMS = (_aten.log.default, _aten.log2.default, _aten.log10.default)
 _TYPES = (torch.float32, torch.float64)
+_MAGNIFY = {_aten.log.default, _aten.log2.default, _aten.log10.default, _aten.reciprocal.default, _aten.rsqrt.default}
+_DIVIDE = {_aten.div.Tensor, _aten.div.Tensor_mode}
+_STAY_SMALL = {operator.getitem} | {
+    getattr(_aten, name)
+    for name in (
+        *("sum", "mean", "cumsum", "prod", "amax", "amin", "max", "min", "topk", "sort", "mul", "sqrt"),
+        *(
+            "view",
+            "reshape",
+            "_unsafe_view",
+            "unsqueeze",
+            "squeeze",
+            "expand",
+            "permute",
+            "transpose",
+            "clone",
+            "flatten",
+        ),
+        *("slice", "select", "gather", "index", "index_select", "cat", "stack"),
+    )
+}
+"""Operators whose results are small where what they take is."""
 
 
-def write_sigmoids_of_logarithms(program: ExportedProgram) -> None:
+def write_out_small_sigmoids(program: ExportedProgram) -> None:
     """Rewrite the program in place."""
     graph = program.graph_module.graph
-    found = [node for node in graph.nodes if node.target in _LOGARITHMS and _is_sigmoid(node.args[0])]
+    sigmoids = [node for node in graph.nodes if _is_sigmoid(node)]
+    magnified = {node.args[0] for node in sigmoids if _is_magnified(node)}
+    found = [node for node in sigmoids if node.args[0] in magnified]
     for node in found:
-        node.replace_input_with(node.args[0], _write_out(node, node.args[0]))
+        node.replace_all_uses_with(_write_out(node))
     if found:
         graph.eliminate_dead_code()
         program.graph_module.recompile()
 
 
-def _is_sigmoid(given: object) -> bool:
-    if not isinstance(given, Node) or given.target is not _aten.sigmoid.default:
+def _is_magnified(node: Node) -> bool:
+    """Whether the logarithm of a node's value is taken, or something divided by it, also behind operators of `_STAY_SMALL`."""
+    waiting, seen = [node], {node}
+    while waiting:
+        small = waiting.pop()
+        for user in small.users:
+            if user.target in _MAGNIFY or (user.target in _DIVIDE and user.args[1] is small):
+                return True
+            stays_small = getattr(user.target, "overloadpacket", user.target) in _STAY_SMALL
+            if stays_small and user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+def _is_sigmoid(given: Node) -> bool:
+    if given.target is not _aten.sigmoid.default:
         return False
     before, after = value_of(given.args[0]), value_of(given)
     return before is not None and after is not None and before.dtype == after.dtype and after.dtype in _TYPES
 
 
-def _write_out(before: Node, sigmoid: Node) -> Node:
-    """1 / (1 + exp(-x)), in front of a node."""
+def _write_out(sigmoid: Node) -> Node:
+    """1 / (1 + exp(-x)), in front of the sigmoid of x."""
     value = sigmoid.args[0]
-    for operator, more in (
+    for function, more in (
         (_aten.neg.default, ()),
         (_aten.exp.default, ()),
         (_aten.add.Tensor, (1.0,)),
         (_aten.reciprocal.default, ()),
     ):
-        with before.graph.inserting_before(before):
-            made = before.graph.call_function(operator, (value, *more))
+        with sigmoid.graph.inserting_before(sigmoid):
+            made = sigmoid.graph.call_function(function, (value, *more))
         made.meta = dict(sigmoid.meta)
         value = made
     return made

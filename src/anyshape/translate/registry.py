@@ -35,7 +35,7 @@ from anyshape.translate.floats import (
     constants_in_double,
     has_doubles,
     write_floats,
-    write_sigmoids_of_logarithms,
+    write_out_small_sigmoids,
 )
 from anyshape.translate.loops import loop_translations
 from anyshape.translate.operators import (
@@ -135,7 +135,7 @@ class Translator:
         from torch.onnx._internal.exporter import _building, _core, _fx_passes
 
         take_out_idle_nodes(program, names or {})
-        write_sigmoids_of_logarithms(program)
+        write_out_small_sigmoids(program)
         _view_as_reshape(program)
         gather_whole_numbers(program)
         mark_floors(program)

@@ -7,6 +7,8 @@ which is what float32 needs.
 aten::logaddexp, logaddexp2, log_sigmoid, log2 and log10: torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from
 89 on, and log(sigmoid(x)), which is -inf from -104 on; it divides a logarithm in float64 by log(2) in float32.
 
+aten::log1p and expm1: torch.onnx (to 2.13) writes log(1 + x) and exp(x) - 1, which are 0 from 3e-8 down.
+
 aten::gelu and rsqrt, in the forms that onnxruntime fuses: torch.onnx (to 2.13) writes x * (0.5 * (1 + erf(x / sqrt 2))) and
 Reciprocal(Sqrt(x)), which stay five nodes, and keep a root mean square norm from becoming one.
 """
@@ -214,12 +216,44 @@ def _add(x: ir.Value, other: ir.Value, log_base: float) -> ir.Value:
     )
 
 
+def translate_log1p(x: ir.Value) -> ir.Value:
+    value = log1p_in(*_at_least_float32(x))
+    return op.CastLike(value, x) if dtype_of(x) in NARROW else value
+
+
+def log1p_in(x: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """x * log(u) / (u - 1) with u = 1 + x rounded; x where u is 1. A product keeps the sign of 0, as Where does not."""
+    one = constant(1, dtype)
+    moved = op.Add(one, x)
+    rounded = op.Sub(moved, one)
+    is_end = op.Or(op.Equal(rounded, constant(0, dtype)), op.IsInf(rounded, detect_negative=0))
+    return op.Mul(x, op.Where(is_end, one, op.Div(op.Log(moved), rounded)))
+
+
+def translate_expm1(x: ir.Value) -> ir.Value:
+    """x * (u - 1) / log(u) with u = exp(x) rounded; x where u is 1. It is -1 from -50 down."""
+    wide, dtype = _at_least_float32(x)
+    one = constant(1, dtype)
+    raised = op.Max(wide, constant(-50, dtype))
+    power = op.Exp(raised)
+    ratio = op.Where(op.IsInf(power), power, op.Div(op.Sub(power, one), op.Log(power)))
+    value = op.Mul(raised, op.Where(op.Equal(power, one), one, ratio))
+    return op.CastLike(value, x) if dtype_of(x) in NARROW else value
+
+
+def _at_least_float32(x: ir.Value) -> tuple[ir.Value, ir.DataType]:
+    """A number of any dtype in one that has enough digits, and that dtype."""
+    dtype = dtype_of(x)
+    if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        return x, dtype
+    return op.Cast(x, to=ir.DataType.FLOAT), ir.DataType.FLOAT
+
+
 def translate_log_sigmoid(x: ir.Value) -> ir.Value:
-    """min(x, 0) - log(1 + exp(-|x|)), in float64, where 1 + exp(-20) is not 1."""
-    wide = op.Cast(x, to=ir.DataType.DOUBLE)
-    zero, one = constant(0, ir.DataType.DOUBLE), constant(1, ir.DataType.DOUBLE)
-    rest = op.Log(op.Add(one, op.Exp(op.Neg(op.Abs(wide)))))
-    return op.Cast(op.Sub(op.Min(wide, zero), rest), to=dtype_of(x))
+    """min(x, 0) - log1p(exp(-|x|)), in float64."""
+    wide = op.Cast(x, to=_DOUBLE)
+    rest = log1p_in(op.Exp(op.Neg(op.Abs(wide))), _DOUBLE)
+    return op.Cast(op.Sub(op.Min(wide, constant(0, _DOUBLE)), rest), to=dtype_of(x))
 
 
 def translate_log_sigmoid_forward(x: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -246,6 +280,8 @@ def translate_rsqrt(x: ir.Value) -> ir.Value:
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "gelu": translate_gelu,
     "rsqrt": translate_rsqrt,
+    "log1p": translate_log1p,
+    "expm1": translate_expm1,
     "log_sigmoid": translate_log_sigmoid,
     "log_sigmoid_forward": translate_log_sigmoid_forward,
     "log2": logarithm(2),

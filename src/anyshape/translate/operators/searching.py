@@ -22,6 +22,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.size_values import (
+    NARROW,
     POWERS_OF_TWO,
     Size,
     Values,
@@ -78,14 +79,30 @@ def _search(sequence: ir.Value, wanted: ir.Value | float, *, is_right: bool, out
         wanted.type, wanted.shape = ir.TensorType(dtype), ir.Shape([])
         sequence_key = comparable(op.Cast(sequence, to=dtype), dtype)
     else:
-        sequence_key = comparable(sequence, dtype)
-    wanted_key = comparable(wanted, dtype)
+        dtype = _common_dtype(dtype, dtype_of(wanted))
+        sequence_key = _comparable_in(sequence, dtype)
+    wanted_key = _comparable_in(wanted, dtype)
     count = static_size(sequence, -1)
     if count is not None and count <= _FEW and rank(sequence) == 1:
         found = _count_below(sequence_key, wanted_key, rank(wanted), is_right=is_right)
     else:
         found = bisect(sequence_key, wanted_key, rank(sequence), count, is_right=is_right)
     return op.Cast(found, to=ir.DataType.INT32) if out_int32 else found
+
+
+def _common_dtype(one: ir.DataType, other: ir.DataType) -> ir.DataType:
+    """The dtype in which boundaries and numbers of two types are compared, as in torch: that of the floats if there are any."""
+    if one == other:
+        return one
+    floats = [dtype for dtype in (one, other) if dtype.is_floating_point()]
+    if set(floats) == set(NARROW):
+        return ir.DataType.FLOAT
+    return max(floats, key=lambda dtype: dtype.itemsize, default=ir.DataType.INT64)
+
+
+def _comparable_in(value: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """A value of any dtype in this one, or in the nearest that onnxruntime compares."""
+    return comparable(value if dtype_of(value) == dtype else op.Cast(value, to=dtype), dtype)
 
 
 def _is_before(boundary: ir.Value, wanted: ir.Value, *, is_right: bool) -> ir.Value:

@@ -6,10 +6,10 @@ hermite_polynomial_{h,he}, laguerre_polynomial_l and legendre_polynomial_p.
 All follow p[k + 1] = (a x + b) p[k] - c p[k - 1]; one round of an ONNX `Loop` an order, and each element keeps the one it asks
 for. torch.onnx (to 2.13) has none of these.
 
-aten::special_zeta (Hurwitz), polygamma, special_erfcx, special_log_ndtr and special_ndtri, in float64.
+aten::special_zeta (Hurwitz), polygamma, erfc, special_erfcx, special_log_ndtr and special_ndtri, in float64.
 
 zeta(x, q) is the sum of (q + k)^-x: terms until q + k is above 10, then Euler and Maclaurin's series for the rest.
-torch.onnx (to 2.13) has none of these.
+torch.onnx (to 2.13) has none of these but erfc, which it writes as 1 - erf(x): 0 from 4 on.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -27,7 +27,7 @@ import torch
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.bessel import DOUBLE, fit, number
-from anyshape.translate.operators.elementwise import translate_digamma, translate_erfinv
+from anyshape.translate.operators.elementwise import log1p_in, translate_digamma, translate_erfinv
 from anyshape.translate.operators.size_values import Values, as_scalar, constant, dtype_of, repeat
 
 Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
@@ -226,12 +226,21 @@ def translate_erfcx(x: ir.Value) -> ir.Value:
     return op.Cast(_erfcx(_wide(x)), to=dtype_of(x))
 
 
+def translate_erfc(x: ir.Value) -> ir.Value:
+    """erfcx(|x|) exp(-x^2), for negative numbers subtracted from 2."""
+    wide = _wide(x)
+    size = op.Abs(wide)
+    upper = op.Mul(_erfcx(size), op.Exp(op.Neg(op.Mul(size, size))))
+    value = op.Where(op.Less(wide, number(0)), op.Sub(number(2), upper), upper)
+    return op.Cast(value, to=dtype_of(x) if dtype_of(x).is_floating_point() else ir.DataType.FLOAT)
+
+
 def translate_log_ndtr(x: ir.Value) -> ir.Value:
-    """log(erfcx(-t) / 2) - t^2 below -1, else log(1 - erfcx(t) exp(-t^2) / 2), with t = x / sqrt(2)."""
+    """log(erfcx(-t) / 2) - t^2 below -1, else log1p(-erfcx(t) exp(-t^2) / 2), with t = x / sqrt(2)."""
     t = op.Div(_wide(x), number(math.sqrt(2)))
     square = op.Mul(t, t)
     low = op.Sub(op.Log(op.Mul(number(0.5), _erfcx(op.Neg(t)))), square)
-    high = op.Log(op.Sub(number(1), op.Mul(number(0.5), op.Mul(_erfcx(t), op.Exp(op.Neg(square))))))
+    high = log1p_in(op.Mul(number(-0.5), op.Mul(_erfcx(t), op.Exp(op.Neg(square)))), DOUBLE)
     value = op.Where(op.Less(_wide(x), number(-1)), low, high)
     value = op.Where(op.Greater(_wide(x), number(30)), number(0), value)
     return op.Cast(value, to=dtype_of(x))
@@ -249,6 +258,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "special_zeta.self_scalar": translate_zeta,
     "special_zeta.other_scalar": translate_zeta,
     "polygamma": translate_polygamma,
+    "erfc": translate_erfc,
     "special_erfcx": translate_erfcx,
     "special_log_ndtr": translate_log_ndtr,
     "special_ndtri": translate_ndtri,
