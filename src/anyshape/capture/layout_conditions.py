@@ -4,7 +4,8 @@
 
 Inside the operators below, torch compares sizes with numbers in order to find strides. Where the answer is "not equal",
 the node holds at the other sizes as well, and the condition is not recorded. The answer "equal" always is: it may fix the
-shape of a result. A later operator that compares the same size records its own condition.
+shape of a result. A later operator that compares the same size records its own condition. `contiguous` also compares
+strides, expressions of several sizes, with one another.
 
 On torch 2.11, `scaled_dot_product_attention` compares sizes of its mask as well, in order to choose a kernel: they all
 compute the same.
@@ -24,6 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from anyshape.intercept.patching import patched
+from anyshape.leaves.define import LeafMode
 
 __only_passes_on__ = True
 
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 _OPERATORS = frozenset(
     f"aten::{name}" for name in ("reshape", "linear", "matmul", "contiguous", "flatten", "scaled_dot_product_attention")
 )
-_MAY_COPY = frozenset({"aten::reshape", "aten::contiguous", "aten::flatten"})
+_CONTIGUOUS = "aten::contiguous"
+_MAY_COPY = frozenset({"aten::reshape", _CONTIGUOUS, "aten::flatten"})
 _READS_LAYOUT = frozenset({"aten::as_strided", "aten::as_strided_copy", "aten::sym_stride", "aten::sym_storage_offset"})
 
 Term = tuple[Any, Any]
@@ -80,13 +83,11 @@ def layout_conditions_apart(found: LayoutConditions) -> Iterator[None]:
     original = ShapeEnv.evaluate_expr
 
     def evaluate(self: Any, expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
-        is_comparison = isinstance(expr, sympy.core.relational.Relational) and (
-            expr.rhs.is_number or expr.lhs.is_number
-        )
-        caller = _find_caller(sys._getframe(1)) if is_comparison and hint is not None else None
+        is_comparison = isinstance(expr, sympy.core.relational.Relational) and hint is not None
+        caller = _find_caller(sys._getframe(1)) if is_comparison else None
         is_convolution = _is_convolution(caller) and 1 in expr.args
         is_equality = isinstance(expr, (sympy.Eq, sympy.Ne))
-        if not is_convolution and not (is_equality and _compares_for_strides(caller)):
+        if not is_convolution and not (is_equality and _compares_for_strides(caller, expr)):
             return original(self, expr, hint, *args, **kwargs)
         with self.suppress_guards():
             answer = original(self, expr, hint, *args, **kwargs)
@@ -109,16 +110,31 @@ def _find_caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _compares_for_strides(frame: FrameType | None) -> bool:
-    """Whether torch's C++ code of one of these operators compares sizes: no Python code runs between the two."""
+def _compares_for_strides(frame: FrameType | None, comparison: Any) -> bool:
+    """Whether torch's C++ code of one of these operators makes this comparison: no Python code runs between the two.
+
+    One of two expressions of sizes counts for `contiguous` alone, whose result has the shape of its argument.
+    """
+    name = _operator_that_compares(frame)
+    is_with_number = any(side.is_number for side in comparison.args)
+    return name in _OPERATORS if is_with_number else name == _CONTIGUOUS
+
+
+def _operator_that_compares(frame: FrameType | None) -> str | None:
+    """The operator of torch whose C++ code a frame called; None where it called something else."""
     from torch import Tensor, _ops
+    from torch._decomp import decompositions
 
     if frame is None:
-        return False
+        return None
     if frame.f_code is _ops.OpOverload.__call__.__code__:
-        return frame.f_locals["self"]._schema.name in _OPERATORS
+        name: str = frame.f_locals["self"]._schema.name
+        return name
+    if (frame.f_code.co_filename, frame.f_code.co_name) == (decompositions.__file__, "matmul"):
+        return "aten::matmul"  # its Python form, which expands and reshapes both tensors
     # This method asks whether its tensor is contiguous before it calls the operator; a mode for functions called it.
-    return frame.f_code.co_name == "__torch_function__" and frame.f_locals.get("func") is Tensor.contiguous
+    is_mode = frame.f_code.co_name == "__torch_function__" or frame.f_code is LeafMode._run.__code__
+    return _CONTIGUOUS if is_mode and frame.f_locals.get("func") is Tensor.contiguous else None
 
 
 def _is_convolution(frame: FrameType | None) -> bool:
