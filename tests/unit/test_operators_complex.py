@@ -71,6 +71,7 @@ ROWS = [
     Row("moved", lambda x: numbers(x)[:, 0].unsqueeze(1).expand(-1, x.shape[1], -1), sizes(*SHAPES)),
     Row("shifted", lambda x: torch.fft.fftshift(numbers(x)), sizes(*SHAPES)),
     Row("rolled", lambda x: (numbers(x).roll(3), numbers(x).roll((2, 1), (-1, 0))), sizes(*SHAPES)),
+    Row("shifted-and-measured", lambda x: torch.fft.fftshift(torch.fft.fft2(x), dim=(-2, -1)).abs(), sizes(*SHAPES)),
     Row("chosen", lambda x: torch.where(x > 0, numbers(x), numbers(-x)), sizes(*SHAPES)),
     Row("parts", lambda x: (numbers(x).real, numbers(x).imag, numbers(x).conj().resolve_conj()), sizes(*SHAPES)),
     Row("widened", lambda x: x.to(torch.complex64).to(torch.complex128), sizes(*SHAPES)),

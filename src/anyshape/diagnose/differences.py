@@ -198,7 +198,7 @@ def _other_values(verdict: Verdict) -> str:
     """For failures at edge values alone, which inputs may never have."""
     if any(failure.values == "random" for failure in verdict.failures):
         return ""
-    return 'if inputs never have such values, declare those they have: values={"x": "0 <= x <= 1"}, or values="given".'
+    return 'if an input NAME never has such values, declare those it has: values={"NAME": "-10 <= NAME <= 10"}, or values="given".'
 
 
 def _nothing_compared(verdict: Verdict) -> Finding:

@@ -194,13 +194,11 @@ def translate_roll(x: ir.Value, shifts: Sequence[Size], dims: Sequence[int] = ()
     if not dims:
         flat = _roll_axis(op.Reshape(x, ints(-1)), shifts[0], 0, None, op.Size(x))
         return op.Reshape(flat, op.Shape(x))
+    rolled = x  # of complex numbers, torch.onnx finds the shape of a result only where it has none yet
     for shift, dim in zip(shifts, dims, strict=True):
         axis = positive(dim, rank(x))
-        x_size = static_size(x, axis)
-        rolled = _roll_axis(x, shift, axis, x_size, size_vector(x, axis))
-        rolled.shape, rolled.type = x.shape, x.type
-        x = rolled
-    return x
+        rolled = _roll_axis(rolled, shift, axis, static_size(x, axis), size_vector(x, axis))
+    return rolled
 
 
 def _roll_axis(x: ir.Value, shift: Size, axis: int, known_size: int | None, size: ir.Value) -> ir.Value:
