@@ -198,7 +198,10 @@ def _other_values(verdict: Verdict) -> str:
     """For failures at edge values alone, which inputs may never have."""
     if any(failure.values == "random" for failure in verdict.failures):
         return ""
-    return 'if an input NAME never has such values, declare those it has: values={"NAME": "-10 <= NAME <= 10"}, or values="given".'
+    return (
+        'if an input NAME never has such values, declare those it has: values={"NAME": "-10 <= NAME <= 10"}, '
+        'or values="given".'
+    )
 
 
 def _nothing_compared(verdict: Verdict) -> Finding:
