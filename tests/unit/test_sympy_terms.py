@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 import sympy
-from torch.utils._sympy.functions import CeilToInt, FloatTrueDiv, FloorToInt, IntTrueDiv, ToFloat, TruncToInt
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    FloatTrueDiv,
+    FloorToInt,
+    IntTrueDiv,
+    RoundToInt,
+    ToFloat,
+    TruncToInt,
+)
 
 from anyshape.capture.sympy_terms import condition_of, expression_of
 from anyshape.domain import Ref, evaluate
@@ -35,9 +46,28 @@ def test_exact_floats_are_integer_arithmetic(term: sympy.Expr) -> None:
         assert evaluate(found, {"n": size}) == int(term.xreplace({N: sympy.Integer(size)}))
 
 
-@pytest.mark.parametrize("divisor", [3, 10])
-def test_a_quotient_that_is_rounded_is_not_translated(divisor: int) -> None:
-    assert expression_of(CeilToInt(IntTrueDiv(N, divisor)), DIMS) is None
+@pytest.mark.parametrize("divisor", [3, 4, 6, 10])
+@pytest.mark.parametrize(
+    ("rounding", "expected"),
+    [(CeilToInt, math.ceil), (FloorToInt, math.floor), (TruncToInt, int), (RoundToInt, round)],
+    ids=lambda each: each.__name__,
+)
+def test_a_quotient_of_integers_is_rounded_as_python_does_it(
+    rounding: type, expected: Callable[[float], int], divisor: int
+) -> None:
+    found = expression_of(rounding(IntTrueDiv(N - 9, divisor)), DIMS)
+    assert found is not None
+    far = [2**power + step for power in (31, 40, 52) for step in range(-7, 8)]
+    for size in (*range(1, 100), *far):
+        assert evaluate(found, {"n": size}) == expected((size - 9) / divisor)
+
+
+def test_a_quotient_by_a_size_is_rounded_as_python_does_it() -> None:
+    found = expression_of(RoundToInt(IntTrueDiv(N, M)), DIMS)
+    assert found is not None
+    for above in range(1, 60):
+        for below in range(1, 30):
+            assert evaluate(found, {"n": above, "m": below}) == round(above / below)
 
 
 def test_a_step_that_is_rounded_is_not_translated() -> None:

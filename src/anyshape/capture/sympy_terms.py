@@ -47,7 +47,7 @@ _COMPARISONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
-_ROUNDINGS = ("CeilToInt", "FloorToInt", "TruncToInt")
+_ROUNDINGS = ("CeilToInt", "FloorToInt", "TruncToInt", "RoundToInt")
 _LARGEST_DENOMINATOR = 2**20  # with it, numerators that float64 has exactly go up to 2**33: more than any size
 _DIVISIONS = {"FloorDiv": "//", "CleanDiv": "//", "Mod": "%", "PythonMod": "%"}
 
@@ -81,7 +81,7 @@ def _expression(term: Any, symbols: Mapping[str, Expr]) -> Expr:
         return symbols[term.name]
     name = type(term).__name__
     if name in _ROUNDINGS:
-        return _rounded(name, *_fraction(term.args[0], symbols))
+        return _rounded(name, *_ratio(term.args[0], symbols))
     if term.is_Pow and term.exp.is_Integer and int(term.exp) > 0:
         base = _expression(term.base, symbols)
         return reduce(lambda product, _: product * base, range(int(term.exp) - 1), base)
@@ -146,7 +146,7 @@ def _integer(term: Any) -> Any:
 
 
 def _ratio(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, Expr]:
-    """What is above and below the fraction bar of one side of a comparison."""
+    """What is above and below the fraction bar of a term."""
     if _is_quotient(term):
         above, below = (_expression(_integer(part), symbols) for part in term.args)
         return above, below
@@ -188,11 +188,17 @@ def _checked(denominator: int) -> int:
     return denominator
 
 
-def _rounded(name: str, above: Expr, below: int) -> Expr:
-    """CeilToInt, FloorToInt or TruncToInt of a fraction."""
-    floor, ceiling = above // below, -(-above // below)
-    if below == 1:
+def _rounded(name: str, above: Expr, below: Expr) -> Expr:
+    """CeilToInt, FloorToInt, TruncToInt or RoundToInt of a fraction.
+
+    A quotient of integers below 2**53, rounded to float64, is on the same side of every integer as before.
+    """
+    if below == Number(1):
         return above
+    if name == "RoundToInt":  # a half goes to the even neighbour: to the lower one where the upper one is odd
+        upper, rest = (above * 2 + below) // (below * 2), (above * 2 + below) % (below * 2)
+        return upper - Op("max", (Number(1) - rest, Number(0))) * (upper % 2)
+    floor, ceiling = above // below, -(-above // below)
     if name == "TruncToInt":  # towards zero: of the two, the ceiling where it is not positive
         return Op("max", (floor, Op("min", (ceiling, Number(0)))))
     return floor if name == "FloorToInt" else ceiling
