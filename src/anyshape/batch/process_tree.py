@@ -153,15 +153,19 @@ def kill_tree(root: int) -> None:
     if sys.platform == "win32":
         subprocess.run(["taskkill", "/T", "/F", "/PID", str(root)], capture_output=True, check=False)
         return
+    members = find_tree(root, list_processes())
     with contextlib.suppress(OSError):
-        members = find_tree(root, list_processes())
         os.killpg(root, signal.SIGKILL)
-        _kill_all(members)
     for _ in range(_ROUNDS):
-        members = find_tree(root, list_processes())
+        _kill_all(members)
+        found = list_processes()
+        # A process whose parent has ended gets another one, and is no longer found below the root.
+        left = [each for each in members if each.pid in found and found[each.pid].started == each.started]
+        members = list(
+            {each.pid: each for each in (*left, *find_tree(root, found)) if not found[each.pid].is_dead}.values()
+        )
         if not members:
             return
-        _kill_all(members)
         sleep(_PAUSE_S)
 
 
