@@ -7,7 +7,7 @@ The excess of a rule is by how much sizes break it, 0 where it holds.
 
 A rule's Gather looks up its excess in a table of one entry, so it fails where the excess is 1 or more, and onnxruntime prints
 its name. Its output is the entry, 0: a table of one entry again, from which the Gather of the next rule takes its 0. The last
-output, repeated to the rank, is the shape by which every input is reshaped; a 0 in it means "as it is". So no optimizer can
+output, repeated to the rank, is the shape by which inputs are reshaped; a 0 in it means "as it is". So no optimizer can
 leave a check out, all checks run before the model, and nothing is copied.
 """
 

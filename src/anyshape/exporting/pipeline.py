@@ -1,4 +1,4 @@
-"""The stages of an export in order, on one screen.
+"""The stages of an export in order.
 
 declared -> explored -> [ captured -> exported -> verified ] for each rung, until one is right -> contract
 """

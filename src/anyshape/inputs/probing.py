@@ -1,8 +1,8 @@
 """Call a function of sizes at several sizes to find which axis of which input is which expression of its
 parameters.
 
-An observation is the size of a tensor's axis, or the value of a Python int. The second probe shares no size with the first,
-and an expression must give both, the example's, and every other observation.
+An observation is the size of a tensor's axis, or the value of a Python int. Where that can be, the second probe shares no size
+with the first, and an expression must give both, the example's, and every other observation.
 """
 
 from __future__ import annotations

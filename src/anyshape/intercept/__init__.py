@@ -5,7 +5,7 @@ What is replaced, and when:
     while any export runs              warnings, logging and stderr of libraries                 turns
                                        thresholds of the garbage collector (for all threads)     turns
                                        `min`, `max`, `math.pow`: torch.export replaces them
-                                       for all threads, here for ours alone                      patching
+                                       everywhere, here for our thread alone                     patching
     ... of a module on a GPU           devices that its code names: they mean the CPU            accelerators
     while it is captured with symbols  `int`, `len`, `min`, `math`, numpy in the user's code     open_numbers, open_arrays
     or its decisions are looked for    `torch`, where numpy is used: functions that take arrays  open_numbers

@@ -1,7 +1,7 @@
 """Whether a call keeps the contract, checked before any runtime sees it.
 
 Every rule is asked in an order in which the first answer is the most helpful one: names, then each input by itself,
-then the dims that inputs share, then the rules on dims.
+then the dims that inputs share, then the rules on dims, then values.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Ours go before torch's, and an operator that has a translation is not decomposed. Each file has what was wrong with
 torch's and up to which version it was seen, so that it can go when torch's own is right.
 
-A file has up to three tables, each from a key `"name.overload"` to a function; the tuple FILES has the files with a table:
+A file has up to three tables, each from a key `"name"` or `"name.overload"` to a function; the tuple FILES has these files:
 
     TRANSLATIONS          on real numbers
     COMPLEX_TRANSLATIONS  on complex numbers, which are pairs: a last axis of size 2
