@@ -132,7 +132,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
 
     try:
         with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
-            program = run_open(module, export)
+            program = run_open(module, export, texts)
             layout.note_writes(program)
             asserted = asserted_truths(program)
             return Traced(module, program, flat.seen.paths, layout, asserted, texts=tuple(texts))

@@ -11,6 +11,7 @@ What is replaced, and when:
     or its decisions are looked for    `torch`, where numpy is used: functions that take arrays  open_numbers
                                        code objects: both sides of branches that choose numbers  joined_branches
                                        `%` of sizes: what is missing to a multiple               joined_branches
+                                       numbers that Python reads from tensors made of sizes      size_tensors
     while a module is captured         functions behind `lru_cache`                              patching
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
@@ -56,6 +57,8 @@ Files, in the order in which data flows:
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes
+    tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
+    size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
     older_torch          what later versions of torch do with slices, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
