@@ -30,6 +30,7 @@ What is replaced, and when:
                                        torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
+                                       torch.func's transforms, torch.autograd.grad: noted       capture/below_autograd
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
     in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
