@@ -53,6 +53,11 @@ def slice_end(x):
     return x[: (n + 1) // 2]
 
 
+def least_of_two(x):
+    h, w = torch.tensor(x.shape)
+    return x.flatten()[: min(h, w).item()]
+
+
 def asked(x):
     return x * 2 if torch.tensor(x.shape[0]) > 4 else x + 1
 
@@ -63,7 +68,7 @@ def rounded_share(x):
 
 
 @pytest.mark.parametrize(
-    "function", [root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, asked]
+    "function", [root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked]
 )
 def test_is_captured_with_symbols_and_without_an_end_by_comparison(function, tmp_path) -> None:
     result = _export(function, tmp_path)

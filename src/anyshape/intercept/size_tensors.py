@@ -161,12 +161,14 @@ class SizeTensors(TorchFunctionMode):
     def _extreme(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """min() or max(): of numbers and tensors a number, of tensors a tensor."""
         elements = [self._of(arg) for arg in args]
-        if all(isinstance(arg, torch.Tensor) for arg in args):
+        if all(elements) and len({each.dtype for each in elements if each is not None}) == 1:
             chosen = args[0]
             for other in args[1:]:
-                chosen = (torch.minimum if func is smaller else torch.maximum)(chosen, other)
+                taken = torch.minimum if func is smaller else torch.maximum
+                chosen = self.__torch_function__(taken, (), (chosen, other))
             return chosen
-        if any(each is None and isinstance(arg, torch.Tensor) for each, arg in zip(elements, args, strict=True)):
+        tensors = [each for each, arg in zip(elements, args, strict=True) if isinstance(arg, torch.Tensor)]
+        if None in tensors or len(tensors) == len(args):
             return func(*args)
         numbers = [
             arg if each is None else each.values.reshape(())[()] for each, arg in zip(elements, args, strict=True)
