@@ -133,6 +133,22 @@ def test_a_call_that_is_stopped_early_does_not_raise(most: int) -> None:
     assert not raises_early(lambda: Caught()(torch.ones(8, 8)), most, 75)
 
 
+def test_a_call_with_millions_of_small_operators_is_stopped() -> None:
+    """A loop in a loop over a large size: each operator is small, and there are millions."""
+    done = 0
+
+    def call() -> None:
+        nonlocal done
+        x = torch.ones(2)
+        for _ in range(10**6):
+            x = x + 1
+            done += 1
+        raise ValueError("late")
+
+    assert not raises_early(call, 10**12, 75)
+    assert done < 10**5
+
+
 class Noting(TorchDispatchMode):
     """Notes the sizes of real results."""
 

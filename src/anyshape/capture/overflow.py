@@ -56,6 +56,7 @@ _ROUNDED: dict[str, Callable[[float], float]] = {
     "log2": lambda number: math.log2(number),
     "log10": lambda number: math.log10(number),
     "exp": math.exp,
+    "float32": float,
 }
 """Functions that never fall where their argument rises."""
 _MOST_SHIFTED = 200

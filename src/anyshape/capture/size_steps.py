@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 _MOST_TERMS = 256
 _MOST_WRITTEN = 200
 _EXACT_IN_DOUBLE = (-(2**53), 2**53)
+_EXACT_IN_SINGLE = (-(2**24), 2**24)
+_ROOTS_IN_SINGLE = (0, 2**10)  # up to it a root of a whole number, off by one bit, rounds to the same whole number
 _SQUARES = (0, 2**52)  # below it the root of a double truncates to the whole root
+_IN_SINGLE = " in float32"
 _MOST_SHIFT = 62
 _SHIFTED = (-(2**62), 2**62 - 1)  # what is shifted right by any count
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
@@ -73,7 +76,10 @@ class Step:
             return f"{self.kind}(...)"
         if self.kind == "same":
             return self.args[0].text
-        inside = [arg.text for arg in self.args] or [f"{self.value:g}"]
+        if self.kind in ("float", "float32"):
+            inner = self.args[0].text.removesuffix(_IN_SINGLE)
+            return f"{inner}{_IN_SINGLE}" if self.kind == "float32" else inner
+        inside = [arg.text.removesuffix(_IN_SINGLE) for arg in self.args] or [f"{self.value:g}"]
         return f"{inside[0]}**{inside[1]}" if self.kind == "pow" else f"{self.kind}({', '.join(inside)})"
 
 
@@ -204,10 +210,21 @@ def _exact_operands(kind: str, args: Sequence[Step], source: Source | None) -> I
         yield from (_only(arg, _EXACT_IN_DOUBLE, source) for arg in whole_args)
     if kind == "rshift" and not (args[1].kind == "number" and args[1].value <= _MOST_SHIFT):
         yield from (_only(arg, _SHIFTED, source) for arg in whole_args[:1])
+    if kind == "float32" and _is_whole(args[0]):
+        yield Step("same", (Step(kind, tuple(args)),), allowed=_EXACT_IN_SINGLE, source=source)
+    if kind in _ROUNDINGS and args[0].kind == "float32" and args[0].args[0].kind == "sqrt":
+        yield Step("same", tuple(args), allowed=_ROOTS_IN_SINGLE, source=source)
     if kind == "sqrt":
         yield from (_only(arg, _SQUARES, source) for arg in whole_args)
     if kind == "pow" and args[1].kind != "number" and not any(arg.is_float for arg in args):
         yield Step("pow", tuple(args), allowed=_EXACT_IN_DOUBLE, source=source)
+
+
+def _is_whole(step: Step) -> bool:
+    """Whether a number is whole by the way it is computed."""
+    if step.kind == "number" or not step.is_float:
+        return step.value == int(step.value)
+    return step.kind in _KEEP_WHOLE and all(map(_is_whole, step.args))
 
 
 def _terms(kind: str, args: Sequence[Step]) -> Polynomial | None:
@@ -243,8 +260,10 @@ def _expr(kind: str, args: Sequence[Step]) -> Expr | None:
     return Op(_SYMBOLS[kind], tuple(exprs)) if kind in _SYMBOLS else None
 
 
-_GIVE_FLOATS = ("div", "float", "sqrt", "log", "log2", "log10", "exp")
+_GIVE_FLOATS = ("div", "float", "float32", "sqrt", "log", "log2", "log10", "exp")
 _KEEP_KIND = ("add", "sub", "mul", "floordiv", "mod", "neg", "pow", "max", "min", "abs")
+_ROUNDINGS = ("ceil", "floor", "trunc", "round")
+_KEEP_WHOLE = ("float", "float32", "add", "sub", "mul", "neg", "max", "min", "abs")
 _MORE: dict[str, Callable[..., Any]] = {
     "floordiv": operator.floordiv,
     "mod": operator.mod,

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from anyshape.capture.below_autograd import DERIVATIVES, ModuleBelowAutograd, has_all_values, noted_transforms
 from anyshape.capture.guards import (
     asserted_truths,
     collect_guards,
@@ -36,6 +37,7 @@ from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.leaves.lifted import control_flow_kept
 from anyshape.modules.module_forms import FlatModule
+from anyshape.modules.raised_errors import reads_values
 from anyshape.modules.state import kept
 from anyshape.records.captured import OF_TEXT, Captured, Guard, Region
 
@@ -117,8 +119,24 @@ def key_of_sizes(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]) -> Traced | Stopped:
-    """What torch.export gives at these sizes; Stopped where it or the module raises."""
-    flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
+    """What torch.export gives at these sizes; Stopped where it or the module raises.
+
+    A module that differentiates is traced once more, below autograd; one that maps over an axis where this is not followed.
+    """
+    with noted_transforms() as transforms:
+        found = _trace(FlatModule, module, declared, trace_sizes)
+    if isinstance(found, Traced) and not transforms & DERIVATIVES:
+        return found
+    if not transforms or (isinstance(found, Stopped) and reads_values(found.error)):
+        return found
+    below = _trace(ModuleBelowAutograd, module, declared, trace_sizes)
+    return below if isinstance(below, Traced) and has_all_values(below.program) else found
+
+
+def _trace(
+    form: type[FlatModule], module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]
+) -> Traced | Stopped:
+    flat = form(module, declared.rebuild, declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     stops: list[Stopped] = []
     layout = LayoutConditions()
@@ -132,7 +150,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
 
     try:
         with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
-            program = run_open(module, export)
+            program = run_open(module, export, texts)
             layout.note_writes(program)
             asserted = asserted_truths(program)
             return Traced(module, program, flat.seen.paths, layout, asserted, texts=tuple(texts))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import (
     FALSE,
+    ROOT,
     TRUE,
     Compare,
     Condition,
@@ -34,6 +35,7 @@ from anyshape.domain import (
     simplify,
 )
 from anyshape.domain.solver_questions import simplify_within
+from anyshape.intercept.real_numbers import OPEN_FLOAT32
 from anyshape.records.captured import OutputTensor
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def _expression(term: Any, symbols: Mapping[str, Expr]) -> Expr:
             raise _Untranslatable(term.name)
         return symbols[term.name]
     name = type(term).__name__
+    if name in _ROUNDINGS and _is_root(term.args[0]):
+        return _rounded_root(name, _expression(_integer(_single(term.args[0]).args[0]), symbols))
     if name in _ROUNDINGS:
         return _rounded(name, *_ratio(term.args[0], symbols))
     if term.is_Pow and term.exp.is_Integer and int(term.exp) > 0:
@@ -142,7 +146,26 @@ def _is_quotient(term: Any) -> bool:
 
 def _integer(term: Any) -> Any:
     """What a term was before it was made a float."""
-    return term.args[0] if type(term).__name__ == "ToFloat" else term
+    while type(term).__name__ in ("ToFloat", OPEN_FLOAT32.term_name):
+        term = term.args[0]
+    return term
+
+
+def _single(term: Any) -> Any:
+    """The number of which a term is the nearest float32."""
+    return term.args[0] if type(term).__name__ == OPEN_FLOAT32.term_name else term
+
+
+def _is_root(term: Any) -> bool:
+    """Whether a term is the root of an integer; `size_steps` ends ranges where its rounded value might be another one."""
+    root = _single(term)
+    return type(root).__name__ == "OpaqueUnaryFn_sqrt" and bool(_integer(root.args[0]).is_integer)
+
+
+def _rounded_root(name: str, of: Expr) -> Expr:
+    """The root, rounded down; for CeilToInt one more where it is not a whole number."""
+    root = Op(ROOT, (of,))
+    return root + Op("min", (Number(1), of - root * root)) if name == "CeilToInt" else root
 
 
 def _ratio(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, Expr]:
@@ -162,6 +185,8 @@ def _fraction(term: Any, symbols: Mapping[str, Expr]) -> tuple[Expr, int]:
         return Number(numerator), _checked(denominator)
     if name == "ToFloat":
         return _expression(term.args[0], symbols), 1
+    if name == OPEN_FLOAT32.term_name and _integer(term).is_integer:  # exact: `size_steps` ends ranges at 2**24
+        return _expression(_integer(term), symbols), 1
     if name in ("FloatTrueDiv", "IntTrueDiv"):
         above, below = _fraction(term.args[0], symbols)
         divisor, under = _fraction(term.args[1], symbols)

@@ -241,7 +241,7 @@ def diagnose_end(text: str, source: Source | None, condition: Condition) -> Find
         severity=Severity.WARNING,
         what=f"the file holds where {rule}: beyond it {_short(text)} does not fit.",
         where=source,
-        why="Python computes with integers of any size, a file with 64 bits (and 53 where floats are involved).",
+        why="Python computes with integers of any size, a file with 64 bits (53 where floats are involved, 24 in float32).",
         fix=f"take the remainder earlier, so that values stay small; or declare the end: where=[{rule!r}]",
         narrows=True,
     )

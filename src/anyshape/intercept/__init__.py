@@ -11,6 +11,7 @@ What is replaced, and when:
     or its decisions are looked for    `torch`, where numpy is used: functions that take arrays  open_numbers
                                        code objects: both sides of branches that choose numbers  joined_branches
                                        `%` of sizes: what is missing to a multiple               joined_branches
+                                       numbers that Python reads from tensors made of sizes      size_tensors
     while a module is captured         functions behind `lru_cache`                              patching
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
@@ -22,6 +23,7 @@ What is replaced, and when:
                                        `forward` of torch's transformer layers                   leaves/checked
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
                                        the hash of tensors that are numbers                      python_numbers
+                                       code objects: both sides of branches on values in loops   selected_sides
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        `//` of sizes by floats                                   real_numbers
@@ -29,6 +31,7 @@ What is replaced, and when:
                                        torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
+                                       torch.func's transforms, torch.autograd.grad: noted       capture/below_autograd
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
     in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
@@ -56,6 +59,8 @@ Files, in the order in which data flows:
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes
+    tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
+    size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
     older_torch          what later versions of torch do with slices, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
@@ -63,6 +68,8 @@ Files, in the order in which data flows:
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
+    side_syntax          the syntax of branches in loops of which both sides may run, and a value selects
+    selected_sides       a module that runs both sides of such branches
     size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
+from anyshape.findings import Source
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
 from anyshape.intercept.joined_branches import joined_branches
 from anyshape.intercept.open_arrays import open_numpy
@@ -43,14 +44,18 @@ from anyshape.intercept.real_numbers import (
     smaller,
     whole_number,
 )
+from anyshape.intercept.size_tensors import SizeTensors
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")
 
 
 @contextmanager
-def open_numbers(module: torch.nn.Module) -> Iterator[None]:
-    """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference."""
+def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None) -> Iterator[None]:
+    """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference.
+
+    `noted` gets the lines that `SizeTensors` notes.
+    """
     functions = functions_beside(module)
     spaces = {id(function.__globals__): function.__globals__ for function in functions}
     found = [*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))]
@@ -63,15 +68,16 @@ def open_numbers(module: torch.nn.Module) -> Iterator[None]:
         joined_branches(functions),
         redirected_calls(functions, _CALLS),
         ArraysAsTensors() if arrays else nullcontext(),
+        SizeTensors([] if noted is None else noted),
     ):
         yield
 
 
-def run_open(module: torch.nn.Module, run: Callable[[], T]) -> T:
+def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Source] | None = None) -> T:
     """The result of `run` with int, float and others replaced so that sizes stay symbolic; without the replacements where
-    torch does not take one of them (`x.to(float)` needs the real float)."""
+    torch does not take one of them (`x.to(float)` needs the real float). `noted`: see `open_numbers`."""
     try:
-        with open_numbers(module):
+        with open_numbers(module, noted):
             return run()
     except (TypeError, ValueError):
         with uncached(module):
@@ -150,6 +156,8 @@ def _open_function(name: str, of_sizes: Callable[[Any], Any] | None = None) -> C
         if of_sizes is not None and any(isinstance(number, (SymInt, SymFloat)) for number in numbers):
             return of_sizes(*numbers)
         real = [real_number(number) if isinstance(number, torch.Tensor) else number for number in numbers]
+        if of_sizes is not None and any(isinstance(number, SymFloat) for number in real):
+            return of_sizes(*real)
         is_asked = any(isinstance(number, torch.Tensor) for number in real)
         if is_asked and name == "log" and len(real) == 2:  # torch's has no base
             return open_function(real[0]) / open_function(real[1])

@@ -77,8 +77,12 @@ class _Enough(BaseException):
     """The call has made as many operations as it may. No `Exception`: the user's code must not catch it."""
 
 
+_MOST_PROBED = 20_000  # operators: of a loop in a loop over a large size there are millions
+
+
 class _Limited(_Counting):
-    """Stops a call after a number of operations, and before a product of matrices that alone takes more than are left."""
+    """Stops a call after a number of operations or operators, and before a product of matrices that alone takes more
+    operations than are left."""
 
     def __init__(self, most_operations: int, per_element: int) -> None:
         super().__init__(1 << 40)
@@ -89,7 +93,7 @@ class _Limited(_Counting):
         if self._left < _foreseen(func, args, kwargs or {}):
             raise _Enough
         given = super().__torch_dispatch__(func, types, args, kwargs)
-        if self._left < 0:
+        if self._left < 0 or self.operators > _MOST_PROBED:
             raise _Enough
         return given
 

@@ -115,6 +115,8 @@ class Questions(TorchFunctionMode):
         if func in _ITEMS:
             depends = depends or self._depends(slice_ends(args[1]))
             args = (args[0], map_slices(args[1], self._bound), *args[2:])
+        if depends and func is torch._assert:  # torch dispatches it for tensors without values
+            return _check(bool(self._decide("truth", args[0] != 0)), *args[1:], **kwargs)
         if depends and func is torch.Tensor.tolist:
             return self._listed(args[0])
         if depends and self._is_read(func, args):
@@ -250,6 +252,10 @@ class Questions(TorchFunctionMode):
             if _memory(value) not in self._dependent:
                 self._dependent.add(_memory(value))
                 self._kept.append(value)
+
+
+def _check(truth: bool, message: str) -> None:
+    assert truth, message
 
 
 def _question(

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import numpy as np
+import sympy
 import torch
 from torch._ops import HigherOrderOperator
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, handle_sym_dispatch
@@ -35,12 +37,18 @@ from anyshape.intercept.patching import Patch, patched
 class OpenFunction(HigherOrderOperator):
     """A function of one number; of an open one it gives an open float."""
 
-    def __init__(self, name: str, function: Callable[[float], float]) -> None:
+    def __init__(self, name: str, function: Callable[[float], float], term: Any = None) -> None:
         super().__init__(f"anyshape_{name}")
         self._function = function
-        self._term = make_opaque_unary_fn(name)
-        # torch writes guards as code and runs them; of these terms its printer does not know how to.
-        self._term._torch_sympystr = lambda term, printer: f"math.{name}({printer._print(term.args[0])})"
+        self._term = term or make_opaque_unary_fn(name)
+        if term is None:
+            # torch writes guards as code and runs them; of these terms its printer does not know how to.
+            self._term._torch_sympystr = lambda own, printer: f"math.{name}({printer._print(own.args[0])})"
+
+    @property
+    def term_name(self) -> str:
+        """The name of its terms' class in torch's symbolic expressions."""
+        return str(self._term.__name__)
 
     def __call__(self, number: Any, /) -> Any:  # type: ignore[override]
         if not isinstance(number, (torch.SymInt, torch.SymFloat)):
@@ -52,6 +60,24 @@ class OpenFunction(HigherOrderOperator):
         return torch.SymFloat(SymNode(self._term(node.expr), node.shape_env, float, hint))
 
 
+class _Rounded(sympy.Function):  # type: ignore[misc]
+    """The nearest float32 of a number, as a term that torch does not simplify."""
+
+    _torch_handler_name = "identity"  # for the range of its values
+
+    @classmethod
+    def eval(cls, number: Any) -> Any:
+        return sympy.Float(_to_float32(float(number))) if number.is_Integer or number.is_Float else None
+
+    def _torch_sympystr(self, printer: Any) -> str:  # guards are written as code, which torch runs
+        return f"torch.ops.higher_order.anyshape_float32({printer._print(self.args[0])})"
+
+
+def _to_float32(number: float) -> float:
+    return float(np.float32(number))
+
+
+OPEN_FLOAT32 = OpenFunction("float32", _to_float32, _Rounded)
 OPEN_LOG = OpenFunction("log", math.log)
 OPEN_LOG2 = OpenFunction("log2", math.log2)
 OPEN_LOG10 = OpenFunction("log10", math.log10)

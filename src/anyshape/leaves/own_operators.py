@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
+from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_FLOAT32, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.leaves.define import define
 
 
@@ -116,6 +116,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log2": OPEN_LOG2,
     "log10": OPEN_LOG10,
     "exp": OPEN_EXP,
+    "float32": OPEN_FLOAT32,
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

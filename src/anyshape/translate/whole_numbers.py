@@ -141,6 +141,7 @@ _OF_ONE = {
     "log2": lambda number: _logarithm(number, 2.0),
     "log10": lambda number: _logarithm(number, 10.0),
     "exp": op.Exp,
+    "float32": lambda number: op.Cast(op.Cast(number, to=_FLOAT), to=_DOUBLE),
 }
 
 

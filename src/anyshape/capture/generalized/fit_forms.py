@@ -21,7 +21,7 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import NDArray
 
-from anyshape.domain import Expr, Number, Op, Ref
+from anyshape.domain import ROOT, Expr, Number, Op, Ref
 
 Integers = NDArray[np.int64]
 Column = tuple[Expr, Integers]
@@ -86,6 +86,8 @@ def _apply(symbol: str, values: list[Integers]) -> Integers | None:
         for value in values[1:]:
             result = reduce(result, value)
         return result
+    if symbol == ROOT:
+        return np.sqrt(np.maximum(values[0], 0)).astype(np.int64)  # a double has each root below 2**52 rounded rightly
     left, right = values
     if symbol in ("//", "%") and not right.all():
         return None
@@ -147,6 +149,18 @@ def fit_logarithm(values: Integers, points: Points) -> Expr | None:
                 step, numbers = _reached(expr, column, power)
                 count = count[0] + step, count[1] + numbers
             found = combine(values, (count,))
+            if found is not None:
+                return found
+    return None
+
+
+def fit_root(values: Integers, points: Points) -> Expr | None:
+    """int(sqrt(n)) or ceil(sqrt(n))."""
+    for expr, _ in points.names:
+        for of in (expr, expr - 1):
+            root = Op(ROOT, (of,))
+            column = points.evaluate(root)
+            found = None if column is None else combine(values, ((root, column),))
             if found is not None:
                 return found
     return None

@@ -20,6 +20,7 @@ from anyshape.capture.generalized.fit_forms import (
     fit_bits,
     fit_logarithm,
     fit_part_of_padding,
+    fit_root,
     fit_share,
     fit_simple_share,
 )
@@ -274,6 +275,7 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     fit_share,
     _clamped,
     fit_part_of_padding,
+    fit_root,
     fit_bits,
     fit_logarithm,
 )

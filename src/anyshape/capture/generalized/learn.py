@@ -23,7 +23,7 @@ from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.generalized.template import Template, Unaligned
 from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.values_in_traces import ReadsInputValue
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Sizes, choose_sizes, evaluate, is_about
+from anyshape.domain import ROOT, Compare, Condition, Domain, Expr, Number, Op, Sizes, choose_sizes, evaluate, is_about
 from anyshape.findings import AnyshapeError, Reason
 from anyshape.inputs import Declared
 
@@ -114,6 +114,8 @@ def _steps(rule: Expr) -> Iterator[Condition]:
         yield from _steps(part)
     if rule.symbol in ("//", "%"):
         yield Compare("==", rule.args[0] % rule.args[1], Number(0))
+    if rule.symbol == ROOT:
+        yield Compare("==", rule * rule, rule.args[0])
     if rule.symbol in ("min", "max"):
         yield Compare("<=", rule.args[0], rule.args[1])
 

@@ -17,7 +17,7 @@ from anyshape.capture.generalized.fit_reals import Part, Real
 from anyshape.capture.generalized.not_learned import constant_without_rule
 from anyshape.capture.generalized.scope import Scope
 from anyshape.capture.generalized.template import ConstantOperand
-from anyshape.domain import Expr, Number, Op, Ref, is_about, range_of, simplify
+from anyshape.domain import ROOT, Expr, Number, Op, Ref, is_about, range_of, simplify
 
 if TYPE_CHECKING:
     from anyshape.capture.generalized.graph_frames import Frame
@@ -186,6 +186,9 @@ class _Positions:
         if not isinstance(expr, Op):
             return scope.call(_aten.scalar_tensor.default, scope.size(expr), dtype=torch.int64)
         parts = [self._tensor(part) for part in expr.args]
+        if expr.symbol == ROOT:
+            root = scope.call(_aten.sqrt.default, scope.call(_aten.to.dtype, parts[0], torch.float64))
+            return scope.call(_aten.to.dtype, root, torch.int64)
         result = parts[0]
         for part in parts[1:]:
             result = self._apply(expr.symbol, result, part)

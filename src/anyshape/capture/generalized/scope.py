@@ -22,7 +22,7 @@ import torch
 from torch.fx import Graph, Node
 
 from anyshape.capture.generalized.fit_reals import Part, Real
-from anyshape.domain import Domain, Expr, Number, Op, Ref, range_of
+from anyshape.domain import ROOT, Domain, Expr, Number, Op, Ref, range_of
 
 _aten = torch.ops.aten
 Size = Node | int
@@ -80,6 +80,8 @@ class Scope:
         if expr.symbol == "//":
             return self._quotient(expr)
         parts = [self.size(part) for part in expr.args]
+        if expr.symbol == ROOT:
+            return self.call(torch.sym_int, self.call(torch._sym_sqrt, parts[0]))  # type: ignore[attr-defined]
         result = parts[0]
         for part in parts[1:]:
             result = self._apply(expr.symbol, result, part)
@@ -103,6 +105,8 @@ class Scope:
             return True  # sizes and counters are
         assert isinstance(expr, Op)
         if expr.symbol in ("+", "*", "//", "%", "min") and all(self.is_positive(part) for part in expr.args):
+            return True
+        if expr.symbol == ROOT:
             return True
         if expr.symbol == "max" and any(self.is_positive(part) for part in expr.args):
             return True

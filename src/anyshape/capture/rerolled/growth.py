@@ -5,6 +5,7 @@ A trace that grows with a dim has a loop over it, and one program for each size 
     3, 4, 5, 6 steps of `for t in range(seq)`   ->   as many operations more each time
     3, 5, 9, 17, 33 of `while d < seq: d *= 2`  ->   as many operations more at each doubling
     4, 6, 8, 10 of `for t in range(seq // 2)`   ->   as many operations more at every second or fourth size
+    4, 9, 16, 25 of `for t in range(int(seq ** 0.5))`  ->  as many operations more at each square
 
 Some loops run other operations in their first steps, or after a number of steps. Each side is learned by itself, and must
 predict traces of its own that it has not seen:
@@ -34,7 +35,7 @@ from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
 _FAR = 4
-_PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16))
+_PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16), (4, 9, 16, 25))
 
 
 def find_growing(

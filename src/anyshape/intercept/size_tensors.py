@@ -1,0 +1,223 @@
+"""Small tensors that are computed from sizes alone: Python reads symbolic numbers from them while a module is captured.
+
+    k = int(torch.sqrt(torch.tensor(n).float()))     torch: a number without a value     ->     here: trunc(sqrt(n)), a size
+
+`SizeTensors` follows the elements of such tensors beside torch's own operators, from `torch.tensor` on. What is not followed
+(see `tensor_arithmetic`), and a tensor that is written to, torch treats as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import SymBool, SymFloat, SymInt
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+from anyshape.findings import Source
+from anyshape.intercept.arguments import tensors_of
+from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
+from anyshape.intercept.tensor_arithmetic import MOST_ELEMENTS, Elements, array_of, as_dtype, compute, truncated
+from anyshape.modules.user_code import source_of_running_code
+
+_MAKERS = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
+_DTYPES = (torch.int64, torch.float32, torch.float64)
+_NUMBERS = (int, float, SymInt, SymFloat)
+_ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_TAKE_SIZES = {
+    "zeros",
+    "ones",
+    "empty",
+    "arange",
+    "view",
+    "reshape",
+    "expand",
+    "repeat",
+    "narrow",
+    "new_zeros",
+    "new_ones",
+}
+_ROUNDINGS = {"floor", "ceil", "trunc", "round"}
+_INTEGER_READS = ("__int__", "__index__", "__invert__")
+
+
+class SizeTensors(TorchFunctionMode):
+    """Follows tensors of up to 64 numbers that are computed from sizes. `noted` gets the lines that round or compare a
+    float of which torch's kernels need not give the last bit: no rule follows these from size to size."""
+
+    def __init__(self, noted: list[Source]) -> None:
+        super().__init__()
+        self._noted = noted
+        self._followed: dict[int, tuple[torch.Tensor, Elements]] = {}  # the tensor is kept: no other gets its id
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _MAKERS:
+            return self._make(func, args, kwargs)
+        if not self._followed or not (func in _ITEMS or self._has_any((args, kwargs))):
+            return func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if _writes(name, kwargs):
+            result = func(*self._with_sizes(name, func, args), **kwargs)
+            self._followed.clear()
+            return result
+        source = self._of(args[0]) if args else None
+        if source is not None and _is_read(func, name):
+            return self._read(func, name, source)
+        if func in (smaller, larger):
+            return self._extreme(func, args)
+        result = func(*self._with_sizes(name, func, args), **kwargs)
+        parts = result if isinstance(result, (tuple, list)) and name == "unbind" else None
+        if parts is not None and source is not None and args[1:] in ((), (0,)) and not kwargs:
+            for part, values in zip(parts, source.values, strict=True):
+                self._follow(part, Elements(array_of(values), source.dtype, source.rough, source.of_root))
+        elif isinstance(result, torch.Tensor):
+            self._follow(result, self._computed(name, args, kwargs, result))
+        return result
+
+    def _has_any(self, values: Any) -> bool:
+        return any(id(each) in self._followed for each in tensors_of(values))
+
+    def _make(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and result.dtype in _DTYPES and not tensors_of((result,))[1:]:
+            try:
+                values = array_of(tree_map(self._as_number, args[0] if args else kwargs.get("data", kwargs.get("s"))))
+            except ValueError:  # no numbers, or none that follow from sizes
+                return result
+            if values.size <= MOST_ELEMENTS:
+                to = result.dtype
+                converted = [as_dtype(value, to) if to.is_floating_point else value for value in values.flat]
+                if to.is_floating_point or all(isinstance(value, (int, SymInt)) for value in converted):
+                    self._follow(result, Elements(_shaped(converted, values.shape), to))
+        return result
+
+    def _as_number(self, value: Any) -> Any:
+        elements = self._of(value)
+        if elements is not None and not elements.rough:
+            return elements.values if elements.values.ndim else elements.values[()]
+        if not isinstance(value, _NUMBERS) or isinstance(value, bool):
+            raise ValueError("no number")
+        return value
+
+    def _computed(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: torch.Tensor
+    ) -> Elements | None:
+        if result.dtype == torch.bool and not all(isinstance(arg, (torch.Tensor, int, SymInt)) for arg in args):
+            return None
+        given = tree_map(lambda leaf: leaf if self._of(leaf) is None else self._of(leaf), args)
+        if len(tensors_of((given, kwargs))):
+            return None
+        kwargs = {} if name in ("to", "type", "float", "double", "int", "long") else kwargs
+        own = name.strip("_")
+        try:
+            found = compute(own, given, kwargs, result.dtype)
+        except (TypeError, ValueError, ArithmeticError):  # no such form of the function, or no number at these sizes
+            return None
+        leaves = [leaf for leaf in (*given,) if isinstance(leaf, Elements)]
+        decides = own in _ROUNDINGS or not result.dtype.is_floating_point
+        if found is not None and decides and any(leaf.rough and not leaf.of_root for leaf in leaves):
+            self._note()
+        return found
+
+    def _follow(self, tensor: torch.Tensor, elements: Elements | None) -> None:
+        if elements is None or elements.dtype != tensor.dtype or elements.values.size > MOST_ELEMENTS:
+            return
+        if elements.values.shape == tuple(tensor.shape):
+            self._followed[id(tensor)] = (tensor, elements)
+
+    def _of(self, value: Any) -> Elements | None:
+        found = self._followed.get(id(value))
+        return None if found is None else found[1]
+
+    def _read(self, func: Callable[..., Any], name: str, source: Elements) -> Any:
+        """What Python reads: a number, a list of numbers or a truth."""
+        if name == "tolist":
+            return source.values.tolist()
+        if source.values.size != 1:
+            raise RuntimeError(f"a Tensor with {source.values.size} elements cannot be converted to Scalar")
+        value = source.values.reshape(())[()]
+        if func is real_number:
+            return torch.sym_float(value)
+        if source.rough and not source.of_root and func is not torch.Tensor.item:
+            self._note()
+        if func is whole_number:
+            return truncated(value)
+        if name == "item":
+            return torch.sym_float(value) if source.dtype.is_floating_point else value
+        if name == "__index__":
+            return int(value)
+        return bool(value) if isinstance(value, (bool, SymBool)) else bool(value != 0)
+
+    def _extreme(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """min() or max(): of numbers and tensors a number, of tensors a tensor."""
+        elements = [self._of(arg) for arg in args]
+        if all(elements) and len({each.dtype for each in elements if each is not None}) == 1:
+            chosen = args[0]
+            for other in args[1:]:
+                taken = torch.minimum if func is smaller else torch.maximum
+                chosen = self.__torch_function__(taken, (), (chosen, other))
+            return chosen
+        tensors = [each for each, arg in zip(elements, args, strict=True) if isinstance(arg, torch.Tensor)]
+        if None in tensors or len(tensors) == len(args):
+            return func(*args)
+        numbers = [
+            arg if each is None else each.values.reshape(())[()] for each, arg in zip(elements, args, strict=True)
+        ]
+        choose = torch.sym_min if func is smaller else torch.sym_max
+        chosen = numbers[0]
+        for other in numbers[1:]:
+            chosen = choose(chosen, other)
+        return chosen
+
+    def _with_sizes(self, name: str, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with numbers in place of followed tensors where torch takes sizes or the ends of slices."""
+        if func in _ITEMS:
+            index = args[1]
+            parts = tuple(map(self._bounds, index)) if isinstance(index, tuple) else self._bounds(index)
+            return (args[0], parts, *args[2:])
+        if name.strip("_") not in _TAKE_SIZES:
+            return args
+        first = 0 if name in ("zeros", "ones", "empty", "arange") else 1
+        return (*args[:first], *tree_map(self._size, args[first:]))
+
+    def _bounds(self, part: Any) -> Any:
+        if not isinstance(part, slice):
+            return part
+        return slice(*(self._size(end) for end in (part.start, part.stop, part.step)))
+
+    def _size(self, value: Any) -> Any:
+        elements = self._of(value)
+        is_whole = elements is not None and elements.dtype == torch.int64 and elements.values.size == 1
+        return elements.values.reshape(())[()] if elements is not None and is_whole else value
+
+    def _note(self) -> None:
+        source = source_of_running_code(3)
+        if source is not None and source not in self._noted:
+            self._noted.append(source)
+
+
+def _shaped(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+def _is_read(func: Callable[..., Any], name: str) -> bool:
+    return func in (whole_number, real_number) or name in ("item", "tolist", "__bool__", "is_nonzero", "__index__")
+
+
+def _writes(name: str, kwargs: Mapping[str, Any]) -> bool:
+    if name == "detach_":  # part of torch.tensor in a capture
+        return False
+    in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
+    return in_place or "out" in kwargs or (name.startswith("__i") and name not in _INTEGER_READS)
