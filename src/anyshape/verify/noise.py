@@ -20,7 +20,7 @@ from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import OutputTolerance, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
-from anyshape.verify.tensors import as_float64, map_tensors, total_elements
+from anyshape.verify.tensors import as_float64, map_tensors, module_in_float64, total_elements
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
 MEASURED_SIZES = 2
@@ -266,7 +266,7 @@ def _double_of(reference: Reference) -> Reference | None:
     if size > _DOUBLE_BYTES:
         return None
     try:
-        module = map_tensors(reference.module, as_float64).double()
+        module = module_in_float64(reference.module)
     except Exception:  # a module may hold anything, and anything may refuse to be copied
         return None
     return Reference(module, reference.flatten)

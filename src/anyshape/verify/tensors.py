@@ -84,6 +84,17 @@ def as_float64(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(_WIDE.get(tensor.dtype, tensor.dtype))
 
 
+def module_in_float64(module: torch.nn.Module) -> torch.nn.Module:
+    """A deep copy of a module in double precision. Its parameters are never copied in their own precision."""
+    copied: dict[int, Any] = {
+        id(parameter): torch.nn.Parameter(parameter.detach().to(torch.float64, copy=True), parameter.requires_grad)
+        for parameter in module.parameters()
+        if type(parameter) is torch.nn.Parameter and parameter.is_floating_point()
+    }
+    with _Mapping(as_float64):
+        return copy.deepcopy(module, copied).double()
+
+
 def total_elements(value: Any) -> int:
     """The number of elements of all tensors in `value`."""
     found: list[int] = []
