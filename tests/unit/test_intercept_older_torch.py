@@ -1,4 +1,4 @@
-"""Slices whose end may lie behind their axis have lengths made of sizes on every version of torch."""
+"""Slices have lengths made of sizes, and positions of unique values are integers, on every version of torch."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ def test_the_length_of_a_slice_is_made_of_sizes(first: Any, last: Any) -> None:
     for size in range(2, 30):
         expected = torch.arange(12.0)[first(size) : last(size)].shape[0]
         assert int(length.node.expr.subs(symbol, size)) == expected
+
+
+class Unique(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            *torch.unique(x, return_inverse=True, return_counts=True),
+            *torch.unique_consecutive(x, return_inverse=True, return_counts=True),
+            *torch.unique(x[:, None], dim=0, return_inverse=True, return_counts=True),
+        )
+
+
+def test_positions_and_counts_of_unique_values_are_int64() -> None:
+    module, x = Unique(), torch.randn(5)
+    with symbolic_sizes():
+        program = torch.export.export(module, (x,), dynamic_shapes=({0: Dim.AUTO},), strict=False)
+    outputs = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    assert [output.meta["val"].dtype for output in outputs] == [output.dtype for output in module(x)]

@@ -2,6 +2,9 @@
 
 Before torch 2.13, a slice whose end may lie behind its axis (`table[:, :seq]`) has a length that torch makes up (`u0`), with
 conditions on it that nothing proves. Later versions write the smaller of the two sizes instead, as do the functions here.
+
+In torch 2.11, positions and counts that `torch.unique` returns have the dtype of its input while it is traced. In eager mode,
+and in later versions, they are int64.
 """
 
 from __future__ import annotations
@@ -14,11 +17,38 @@ from typing import Any
 from anyshape.intercept.patching import patched
 
 _INDEX = "_compute_slice_index"
+_UNIQUE = "_unique"
 
 
 @contextmanager
-def slice_lengths_from_sizes() -> Iterator[None]:
-    """Enter around a trace with symbolic sizes."""
+def rules_of_later_torch() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes: slices and `torch.unique` are traced as later versions of torch do it."""
+    with _slice_lengths_from_sizes(), _whole_positions_of_unique():
+        yield
+
+
+@contextmanager
+def _whole_positions_of_unique() -> Iterator[None]:
+    from torch._subclasses import fake_impls
+
+    space = vars(fake_impls)
+    if _UNIQUE not in space or "int64" in space[_UNIQUE].__code__.co_names:
+        yield
+        return
+    own = space[_UNIQUE]
+
+    def unique(*args: Any, **kwargs: Any) -> Any:
+        import torch
+
+        values, *numbers = own(*args, **kwargs)
+        return values, *(each.new_empty(each.shape, dtype=torch.int64) for each in numbers)
+
+    with patched([(space, _UNIQUE, unique)]):
+        yield
+
+
+@contextmanager
+def _slice_lengths_from_sizes() -> Iterator[None]:
     import torch
     from torch._subclasses import fake_impls
 
