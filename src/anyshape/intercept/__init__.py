@@ -32,6 +32,7 @@ What is replaced, and when:
                                        conditions that choose between a view and a copy          capture/layout_conditions
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
+                                       conditions on whether an output is a view of another      translate/registry
     in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
     run in float64, or find decisions  torch's fused encoder layer, switched off                 patching
                                        functions behind `lru_cache`                              explore/call_counter
