@@ -1,4 +1,4 @@
-"""Slices have lengths made of sizes, and positions of unique values are integers, on every version of torch."""
+"""Lengths of slices and of pooled axes, and the dtype of unique values' positions, are the same on every version of torch."""
 
 from __future__ import annotations
 
@@ -65,3 +65,15 @@ def test_positions_and_counts_of_unique_values_are_int64() -> None:
         program = torch.export.export(module, (x,), dynamic_shapes=({0: Dim.AUTO},), strict=False)
     outputs = next(node for node in program.graph.nodes if node.op == "output").args[0]
     assert [output.meta["val"].dtype for output in outputs] == [output.dtype for output in module(x)]
+
+
+def test_the_length_of_a_pooled_axis_has_no_condition_on_a_remainder() -> None:
+    from anyshape.capture.guards import shape_environment
+
+    with symbolic_sizes():
+        program = torch.export.export(
+            nn.AvgPool1d(4), (torch.randn(2, 3, 14),), dynamic_shapes=({2: Dim.AUTO},), strict=False
+        )
+    environment = shape_environment(program)
+    assert environment is not None
+    assert not [guard for guard in environment.guards if "Mod" in str(guard.expr)]

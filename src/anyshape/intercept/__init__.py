@@ -17,6 +17,7 @@ What is replaced, and when:
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        the length of a slice that may end behind its axis        older_torch
                                        the dtype of positions that torch.unique returns          older_torch
+                                       a condition on the remainder where pooling divides        older_torch
                                        torch.compile, which does nothing                         control_flow
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -59,7 +60,7 @@ Files, in the order in which data flows:
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     open_arrays          numpy's arrays and functions on open sizes
     quick_tracing        less of what torch keeps of each operator of a trace
-    older_torch          what later versions of torch do with slices and `torch.unique`, for the older ones
+    older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
