@@ -105,6 +105,7 @@ compat-torch:
 	grep -Ev '^(torch|setuptools)==' constraints.txt > $(OTHER)/constraints.txt
 	$(OTHER)/bin/python -m pip install -q --disable-pip-version-check -c $(OTHER)/constraints.txt "setuptools>=77" torch==$(VERSION)
 	$(OTHER)/bin/python -m pip install -q --disable-pip-version-check -c $(OTHER)/constraints.txt --no-build-isolation -e '.[dev]'
+	$(OTHER)/bin/python -m pip install -q --disable-pip-version-check -c $(OTHER)/constraints.txt --no-deps timm
 	$(OTHER)/bin/python -m pytest -q -n 2 $(TESTS)
 
 setup: $(STAMP)

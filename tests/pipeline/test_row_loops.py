@@ -40,6 +40,21 @@ class Experts(nn.Module):
         return out.view(x.shape[0], -1, 4)
 
 
+class LastExpert(nn.Module):
+    """Five places, and a table of four, whose axis is not the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = x * 2
+        hit = F.one_hot(x.argmax(-1), num_classes=5).sum((0, 1))
+        for (place,) in (hit > 0).nonzero():
+            out += self.table[:, place] + self.table[..., place]
+        return out
+
+
 class Columns(nn.Module):
     """Changes all of `out` for each column that is hit: running the body for another one would show."""
 
@@ -84,7 +99,7 @@ def _attacks() -> list[torch.Tensor]:
     ]
 
 
-@pytest.mark.parametrize("kind", [Experts, Columns, Pairs, Viewed])
+@pytest.mark.parametrize("kind", [Experts, LastExpert, Columns, Pairs, Viewed])
 def test_a_loop_over_what_is_hit_is_right_whatever_is_hit(kind: type[nn.Module], tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = kind().eval()

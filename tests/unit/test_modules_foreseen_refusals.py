@@ -94,6 +94,7 @@ def test_what_dynamo_answers_is_an_answer() -> None:
     assert all(isinstance(answer, Answer) for answer in answers)
 
 
+@pytest.mark.skipif(torch.__version__ < "2.12", reason="torch 2.11 itself refuses a while_loop that writes a buffer")
 def test_a_buffer_that_a_body_writes_is_written_as_often_as_without_fake_tensors() -> None:
     inputs = given(2, 3, 3)
     with torch.no_grad():

@@ -79,6 +79,16 @@ def smoothed(x: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(x, x.argmin(1), label_smoothing=0.2)
 
 
+def losses_of_shares(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    shares, weight = x.softmax(1), x[0].exp()
+    return (
+        F.cross_entropy(x, shares, reduction="none"),
+        F.cross_entropy(x, shares, weight, reduction="sum"),
+        F.cross_entropy(x, shares, weight, label_smoothing=0.2),
+        F.cross_entropy(x[0], shares[0]),
+    )
+
+
 def normalized(x: torch.Tensor) -> torch.Tensor:
     return F.batch_norm(x, None, None, training=True)
 
@@ -177,6 +187,8 @@ ROWS = [
     Row("copy", lambda x: torch.linalg.matrix_power(x, 0), sizes((2, 3, 3), (1, 1, 1), (4, 5, 5))),
     Row("smoothed-loss", smoothed, sizes((5, 4), (1, 3), (9, 7))),
     Row("loss-of-shares", lambda x: F.cross_entropy(x, x.softmax(1)), sizes((5, 4), (1, 3), (9, 7))),
+    Row("losses-of-shares", losses_of_shares, sizes((5, 4), (1, 3), (9, 7))),
+    Row("loss-of-shares-of-pixels", lambda x: F.cross_entropy(x, x.softmax(1)), sizes((2, 4, 3), (1, 3, 5), (3, 7, 1))),
     Row("normalized-in-training", normalized, sizes((5, 4, 3), (2, 3, 1), (9, 7, 2))),
     Row("covariance", lambda x: (torch.cov(x), x.cov(correction=0)), sizes((3, 5), (2, 9), (4, 3))),
     Row("covariance-of-one", lambda x: (torch.cov(x), torch.corrcoef(x)), sizes((5,), (9,), (2,))),

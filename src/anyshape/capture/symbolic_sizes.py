@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import Expr, Number
 from anyshape.inputs import Declared
-from anyshape.intercept.older_torch import slice_lengths_from_sizes
+from anyshape.intercept.older_torch import rules_of_later_torch
 from anyshape.intercept.quick_tracing import lines_read_late, memory_formats_left_out, small_cache_checks
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def symbolic_sizes() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
-        stack.enter_context(slice_lengths_from_sizes())
+        stack.enter_context(rules_of_later_torch())
         stack.enter_context(small_cache_checks())
         stack.enter_context(lines_read_late())
         stack.enter_context(memory_formats_left_out())

@@ -17,6 +17,8 @@ What is replaced, and when:
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        the length of a slice that may end behind its axis        older_torch
+                                       the dtype of positions that torch.unique returns          older_torch
+                                       a condition on the remainder where pooling divides        older_torch
                                        torch.compile, which does nothing                         control_flow
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -34,6 +36,7 @@ What is replaced, and when:
                                        torch.func's transforms, torch.autograd.grad: noted       capture/below_autograd
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
+                                       conditions on whether an output is a view of another      translate/registry
     in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
     run in float64, or find decisions  torch's fused encoder layer, switched off                 patching
                                        functions behind `lru_cache`                              explore/call_counter
@@ -62,7 +65,7 @@ Files, in the order in which data flows:
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
-    older_torch          what later versions of torch do with slices, for the older ones
+    older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors

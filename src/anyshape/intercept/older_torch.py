@@ -2,30 +2,67 @@
 
 Before torch 2.13, a slice whose end may lie behind its axis (`table[:, :seq]`) has a length that torch makes up (`u0`), with
 conditions on it that nothing proves. Later versions write the smaller of the two sizes instead, as do the functions here.
+
+In torch 2.11, positions and counts that `torch.unique` returns have the dtype of its input while it is traced. In eager mode,
+and in later versions, they are int64.
+
+In torch 2.11, the length that pooling gives is a floor division with a condition on its remainder, which changes nothing:
+Python's `//` rounds down as it is. Later versions have no such condition.
 """
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anyshape.intercept.patching import patched
+from anyshape.intercept.patching import Patch, patched
 
 _INDEX = "_compute_slice_index"
+_UNIQUE = "_unique"
+_POOLED = "div_rtn"
 
 
 @contextmanager
-def slice_lengths_from_sizes() -> Iterator[None]:
-    """Enter around a trace with symbolic sizes."""
+def rules_of_later_torch() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes: slices, pooling and `torch.unique` are traced as later versions of torch do."""
+    with patched([*_slice_lengths_from_sizes(), *_whole_positions_of_unique(), *_pooled_lengths_without_conditions()]):
+        yield
+
+
+def _pooled_lengths_without_conditions() -> Iterator[Patch]:
+    from torch import _meta_registrations
+
+    if _POOLED in vars(_meta_registrations):
+        yield vars(_meta_registrations), _POOLED, operator.floordiv
+
+
+def _whole_positions_of_unique() -> Iterator[Patch]:
+    from torch._subclasses import fake_impls
+
+    space = vars(fake_impls)
+    if _UNIQUE not in space or "int64" in space[_UNIQUE].__code__.co_names:
+        return
+    own = space[_UNIQUE]
+
+    def unique(*args: Any, **kwargs: Any) -> Any:
+        import torch
+
+        values, *numbers = own(*args, **kwargs)
+        return values, *(each.new_empty(each.shape, dtype=torch.int64) for each in numbers)
+
+    yield space, _UNIQUE, unique
+
+
+def _slice_lengths_from_sizes() -> Iterator[Patch]:
     import torch
     from torch._subclasses import fake_impls
 
     space, rules = vars(fake_impls), getattr(fake_impls, "op_implementations_dict", {})
     target: Any = torch.ops.aten.slice.Tensor
     if _INDEX not in space or target not in rules or _has_lengths_of_sizes(space[_INDEX], rules[target]):
-        yield
         return
     index_rule, slice_rule = _with_smaller(space[_INDEX]), rules[target]
 
@@ -41,8 +78,8 @@ def slice_lengths_from_sizes() -> Iterator[None]:
         strides[dim] *= step
         return value.as_strided(sizes, strides, value.storage_offset() + first * value.stride(dim))
 
-    with patched([(space, _INDEX, index_rule), (rules, target, slice_forward)]):
-        yield
+    yield space, _INDEX, index_rule
+    yield rules, target, slice_forward
 
 
 def _has_lengths_of_sizes(index_rule: Any, slice_rule: Any) -> bool:

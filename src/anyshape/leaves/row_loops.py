@@ -147,8 +147,11 @@ def _at_a_place_it_has(body: _Body, func: Function, args: tuple[Any, ...]) -> tu
     """The arguments of a call; place 0 for one that a tensor does not have, such as that of an expert without weights.
 
     There the module itself would raise if the place were hit. So it is not, and nothing that this body writes is kept.
-    torch records a call before it raises, so the call must not be made.
+    torch records a call before it raises, so the call must not be made. `table[place]` comes here as it is on torch 2.11, and
+    as a call of `select` on later versions.
     """
+    if getattr(func, "__name__", "") == "__getitem__" and len(args) == 2:
+        return args[0], _index_it_has(body, *args)
     is_select = getattr(func, "__name__", "") == "select" and len(args) == 3
     if not is_select or not all(type(number) is int for number in args[1:]):
         return args
@@ -158,6 +161,35 @@ def _at_a_place_it_has(body: _Body, func: Function, args: tuple[Any, ...]) -> tu
         body.is_dead = True
         return tensor, axis, 0
     return args
+
+
+def _index_it_has(body: _Body, tensor: Tensor, index: Any) -> Any:
+    items = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(item, Tensor) and item.dim() > 0 for item in items):  # a mask takes several axes
+        return index
+    left_open = tensor.dim() - sum(item is not None and item is not Ellipsis for item in items)
+    kept, axis = [], 0
+    for item in items:
+        place = _known_number(item)
+        size = tensor.shape[axis] if axis < tensor.dim() else None
+        is_behind = place is not None and isinstance(size, int) and place >= size
+        body.is_dead |= is_behind
+        kept.append(0 if is_behind else item)
+        axis += left_open if item is Ellipsis else item is not None
+    return tuple(kept) if isinstance(index, tuple) else kept[0]
+
+
+def _known_number(item: Any) -> int | None:
+    """A number, or the number in a tensor without axes of which torch knows the value while it traces."""
+    from torch.utils._mode_utils import no_dispatch
+
+    if type(item) is int:
+        return item
+    constant = getattr(item, "constant", None)
+    if not isinstance(constant, Tensor) or constant.dtype not in (torch.int64, torch.int32) or constant.dim():
+        return None
+    with torch._C.DisableTorchFunction(), no_dispatch():
+        return int(constant)
 
 
 def _write_if_hit(

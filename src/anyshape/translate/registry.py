@@ -7,7 +7,8 @@ torch.onnx builds it anew in every call; here it is kept. Its modules are privat
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from anyshape.intercept.patching import patched
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaf_translations
 from anyshape.leaves.own_operators import counted, number, whole
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 
 _BODIES = "pkg.torch.__subgraph__"
 _EINSUM: OpOverload = torch.ops.aten.einsum.default
+_SAME = "has_same_metadata"
 
 
 class Translator:
@@ -98,7 +101,8 @@ class Translator:
             from torch._export.utils import _get_decomp_for_cia
 
             table = table | {_EINSUM: _get_decomp_for_cia(_EINSUM)}
-        return self._inliner.decompose(program, table)
+        with _views_compared_without_conditions():
+            return self._inliner.decompose(program, table)
 
     def find_untranslatable(self, program: ExportedProgram) -> tuple[Untranslatable, ...]:
         """Operators of a decomposed program that have no translation, each once."""
@@ -148,6 +152,32 @@ class Translator:
                 model: ir.Model = _core._exported_program_to_onnx_program(program, registry=self._registry).model
         _inline_bodies(model)
         return model
+
+
+@contextmanager
+def _views_compared_without_conditions() -> Iterator[None]:
+    """Within this, torch compares an output that is a view with its base by what is known, and adds no condition on sizes.
+
+    torch 2.15 asks whether both have the same sizes, in order to compute such an output after each call from the other one.
+    Exported programs return both, so that the condition would change nothing.
+    """
+    from torch._functorch._aot_autograd import collect_metadata_analysis
+    from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
+
+    space = vars(collect_metadata_analysis)
+    if _SAME not in space:
+        yield
+        return
+    own = space[_SAME]
+
+    def compare(view: torch.Tensor, base: torch.Tensor) -> bool:
+        facts = (torch.Tensor.size, torch.Tensor.stride, torch.Tensor.storage_offset)
+        are_strided = view.layout == base.layout == torch.strided
+        is_known = not are_strided or all(statically_known_true(sym_eq(each(view), each(base))) for each in facts)
+        return is_known and own(view, base)
+
+    with patched([(space, _SAME, compare)]):
+        yield
 
 
 @lru_cache(maxsize=1)

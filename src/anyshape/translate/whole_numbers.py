@@ -58,12 +58,20 @@ def _may_be_negative(argument: Any) -> bool:
 
 def size_translations() -> dict[Callable[..., Any], Callable[..., Any]]:
     """By the Python functions that a captured program calls; without types, which torch.onnx would try to read."""
+    from torch.fx.experimental.symbolic_shapes import cast_symbool_to_symint_guardless
+
     return {
+        cast_symbool_to_symint_guardless: lambda *args: translate_truth(*args),
         operator.pow: lambda *args: translate_power(*args),
         operator.lshift: lambda *args: translate_left_shift(*args),
         operator.rshift: lambda *args: translate_right_shift(*args),
         floored: lambda *args: translate_floored(*args),
     }
+
+
+def translate_truth(truth: ir.Value) -> ir.Value:
+    """1 or 0 for a truth value read from a tensor. torch 2.11 asserts on this number, later versions on a `sym_ite`."""
+    return op.Cast(truth, to=_INT64)
 
 
 def translate_floored(numerator: Size, divisor: Size) -> ir.Value:
