@@ -177,3 +177,21 @@ def _compare(function, tmp_path) -> None:
     for n in (1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 50, 99, 100):
         x = torch.randn(n, 3)
         torch.testing.assert_close(torch.as_tensor(loaded(x=x.numpy())), function(x), rtol=1e-5, atol=1e-6)
+
+
+class _ClampedInPlace(nn.Module):
+    """An operator without an underscore in its name writes into a tensor of sizes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        extra = torch.tensor([x.shape[0] - 40.0])
+        nn.functional.relu(extra, inplace=True)
+        return x * extra
+
+
+def test_a_tensor_of_sizes_that_is_written_to_is_followed_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(_ClampedInPlace(), lambda n=5: torch.randn(n), path)
+    loaded = anyshape.load(path)
+    for size in (1, 39, 40, 41, 300):
+        x = torch.randn(size)
+        torch.testing.assert_close(loaded(x), _ClampedInPlace()(x))

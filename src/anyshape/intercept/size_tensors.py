@@ -51,7 +51,8 @@ class SizeTensors(TorchFunctionMode):
     def __init__(self, noted: list[Source]) -> None:
         super().__init__()
         self._noted = noted
-        self._followed: dict[int, tuple[torch.Tensor, Elements]] = {}  # the tensor is kept: no other gets its id
+        # By id: the tensor, which is kept so that no other gets its id, its version before anything writes to it, its elements.
+        self._followed: dict[int, tuple[torch.Tensor, int, Elements]] = {}
 
     def __torch_function__(
         self,
@@ -132,12 +133,12 @@ class SizeTensors(TorchFunctionMode):
     def _follow(self, tensor: torch.Tensor, elements: Elements | None) -> None:
         if elements is None or elements.dtype != tensor.dtype or elements.values.size > MOST_ELEMENTS:
             return
-        if elements.values.shape == tuple(tensor.shape):
-            self._followed[id(tensor)] = (tensor, elements)
+        if all(isinstance(size, int) for size in tensor.shape) and elements.values.shape == tuple(tensor.shape):
+            self._followed[id(tensor)] = (tensor, tensor._version, elements)
 
     def _of(self, value: Any) -> Elements | None:
-        found = self._followed.get(id(value))
-        return None if found is None else found[1]
+        tensor, version, elements = self._followed.get(id(value), (None, 0, None))
+        return elements if tensor is not None and tensor._version == version else None
 
     def _read(self, func: Callable[..., Any], name: str, source: Elements) -> Any:
         """What Python reads: a number, a list of numbers or a truth."""
