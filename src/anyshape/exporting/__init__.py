@@ -12,7 +12,6 @@ Files, in the order in which data flows:
     ladder            RUNGS: all rungs in order, until one gives a file that is right
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify
-    selected          branches on values inside loops: both sides run
     decided           the rung for models that decide by values
     bounded           which part of the domain is promised, and the sizes at which the file is compared
     targets           target="onnxruntime": its optimizer's file, with names and metadata put back

@@ -18,7 +18,6 @@ from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
-from anyshape.exporting.selected import select_by_values
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
 from anyshape.records.contract import Rule
@@ -60,7 +59,7 @@ def _capturing(method: CaptureMethod) -> Rung:
 
 RUNGS = (
     *map(_capturing, METHODS),
-    Rung("decided", lambda turn: _by_values(turn), asks_for_values),
+    Rung("decided", lambda turn: decide_by_values(turn.context, turn.try_first_rungs), asks_for_values),
     Rung("legacy", lambda turn: attempt_legacy(turn.context), needs_legacy, share=1.0),
 )
 STRATEGIES = tuple(rung.name for rung in RUNGS)
@@ -84,11 +83,6 @@ def try_rungs(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Findin
         if rung.is_due is not None and has_time and rung.is_due(attempts, context):
             attempts = (*attempts, _in_time(rung, _turn(context)))
     return attempts, narrowings
-
-
-def _by_values(turn: Turn) -> Attempt:
-    selected = select_by_values(turn.context, turn.try_first_rungs)
-    return selected or decide_by_values(turn.context, turn.try_first_rungs)
 
 
 def _try_on_smaller_domains(context: ExportContext) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:

@@ -25,7 +25,6 @@ What is replaced, and when:
                                        `forward` of torch's transformer layers                   leaves/checked
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
                                        the hash of tensors that are numbers                      python_numbers
-                                       code objects: both sides of branches on values in loops   selected_sides
     while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        `//` of sizes by floats                                   real_numbers
@@ -71,8 +70,6 @@ Files, in the order in which data flows:
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
-    side_syntax          the syntax of branches in loops of which both sides may run, and a value selects
-    selected_sides       a module that runs both sides of such branches
     size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse

@@ -25,7 +25,7 @@ import torch
 from torch import SymBool, SymInt
 
 from anyshape.intercept.branch_syntax import CHOICE, COPIED, EITHER, IS_OPEN, PADDED, SLICED, join_branches
-from anyshape.intercept.call_sites import Calls, SameCode, redirect
+from anyshape.intercept.call_sites import SameCode, redirect
 from anyshape.intercept.patching import is_capturing, patched
 from anyshape.intercept.size_choices import NotJoined, choose, missing_to_multiple, reaches
 
@@ -66,25 +66,17 @@ def _remainder(own: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 @lru_cache(maxsize=4096)
 def _joined(of: SameCode) -> CodeType | None:
     """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
-    return rewritten(of.code, join_branches, _HELPERS) if _may_have_branches(of.code) else None
-
-
-def rewritten(
-    own: CodeType, rewrite: Callable[[ast.FunctionDef], ast.FunctionDef | None], helpers: Calls
-) -> CodeType | None:
-    """The code of the function's rewritten source, which may call the helpers by their names; None where nothing is
-    rewritten, or the code was not made of the source that its file has."""
     try:
-        tree = _parsed(own)
-        changed = None if tree is None else rewrite(tree)
-        if tree is None or changed is None:
+        tree = _parsed(of.code)
+        joined = None if tree is None else join_branches(tree)
+        if tree is None or joined is None:
             return None
-        unchanged, code = (_compiled(each, own) for each in (tree, changed))
+        unchanged, code = (_compiled(each, of.code) for each in (tree, joined))
     except (OSError, SyntaxError, TypeError, ValueError):
         return None
-    if unchanged is None or code is None or _listing(unchanged) != _listing(own):
+    if unchanged is None or code is None or _listing(unchanged) != _listing(of.code):
         return None
-    return redirect(code, helpers)
+    return redirect(code, _HELPERS)
 
 
 def _listing(code: CodeType) -> list[tuple[str, str]]:
@@ -98,8 +90,8 @@ def _listing(code: CodeType) -> list[tuple[str, str]]:
 
 
 def _parsed(code: CodeType) -> ast.FunctionDef | None:
-    """The syntax of a function under the lines of its file; None of a lambda."""
-    if code.co_name == "<lambda>":
+    """The syntax of a function under the lines of its file; None where its bytecode shows no branch that could be joined."""
+    if code.co_name == "<lambda>" or not _may_have_branches(code):
         return None
     lines, first = inspect.getsourcelines(code)
     tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
