@@ -41,3 +41,22 @@ def test_a_branch_on_a_rounded_quotient_has_both_sides(module: nn.Module, tmp_pa
     for width in range(3, 81):
         x = torch.randn(1, 3, width)
         torch.testing.assert_close(loaded(x), module(x))
+
+
+class _FarSwitch(nn.Module):
+    """Does something else at four sizes far out."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 3 if round(x.shape[0] / 3.7) == 811 else x
+
+
+def test_a_far_switch_that_no_rule_of_integers_describes_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(_FarSwitch(), lambda n=5: torch.randn(n, 2), path)
+    loaded = anyshape.load(path)
+    for size in (1, 500, 1500, 2998, 2999, 3002, 3003, 4000):
+        x = torch.randn(size, 2)
+        try:
+            torch.testing.assert_close(loaded(x), _FarSwitch()(x))
+        except anyshape.ContractBroken:
+            assert size > 1500

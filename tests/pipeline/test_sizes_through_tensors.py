@@ -197,3 +197,17 @@ def test_a_tensor_of_sizes_that_is_written_to_is_followed_no_more(tmp_path: Path
     for size in (1, 39, 40, 41, 300):
         x = torch.randn(size)
         torch.testing.assert_close(loaded(x), _ClampedInPlace()(x))
+
+
+class _Shared(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * int(7 * x.shape[0] / torch.tensor(x.shape[0]))
+
+
+def test_a_number_divided_by_a_tensor_is_rounded_twice_as_torch_does_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    anyshape.export(_Shared(), lambda n=5: torch.randn(n), path)
+    loaded = anyshape.load(path)
+    for size in (1, 40, 41, 61, 83, 109):  # 7 * (1 / 41) * 41 is 6.9999995 in float32
+        x = torch.randn(size)
+        torch.testing.assert_close(loaded(x), _Shared()(x))

@@ -14,8 +14,9 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from anyshape.capture.failing_sizes import sizes_against
 from anyshape.capture.few_failures import note_few_failures
-from anyshape.capture.sympy_terms import condition_of, sizes_against
+from anyshape.capture.sympy_terms import condition_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.domain.dims import filled
 from anyshape.findings import Source
@@ -162,7 +163,9 @@ def collect_guards(
         if key not in found:
             by_user = getattr(user_line, "by_user", False)
             guard = Guard(condition, str(term), source, by_user)
-            found[key] = _tried(guard, sizes_against(term, symbols, domain)) if condition is None else guard
+            if condition is None:
+                guard = _tried(guard, sizes_against(term, symbols, domain, by_user=by_user))
+            found[key] = guard
     for symbol, expression in symbols.items():
         for condition, location in _assumed_range(environment, symbol, expression):
             if condition not in found and not any(_same_bound(condition, known) for known in found):

@@ -82,6 +82,9 @@ def _elementwise(
         name, kwargs = "floordiv", {}
     if name == "clamp":
         return _clamped(args, kwargs, dtype, rough)
+    if name in _DIVIDED_BY and dtype in _FLOATS and len(args) == 2:  # torch multiplies by the reciprocal, rounded
+        share = compute("div", (1, args[0]), kwargs, dtype)
+        return None if share is None else compute("mul", (share, args[1]), kwargs, dtype)
     if name in _REFLECTED:
         name, args = _REFLECTED[name], args[::-1]
     if kwargs or any(isinstance(arg, torch.Tensor) for arg in args):
@@ -271,7 +274,8 @@ _COMPARISONS = {
     "greater_equal": operator.ge,
     "not_equal": operator.ne,
 }
-_REFLECTED = {"rsub": "sub", "rdiv": "div", "rtruediv": "div", "rfloordiv": "floordiv", "rmod": "mod", "rpow": "pow"}
+_DIVIDED_BY = {"rdiv", "rtruediv"}
+_REFLECTED = {"rsub": "sub", "rfloordiv": "floordiv", "rmod": "mod", "rpow": "pow"}
 _REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": operator.add,
     "prod": operator.mul,
