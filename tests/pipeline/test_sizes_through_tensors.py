@@ -47,7 +47,7 @@ def product_of_shape(x):
 
 
 def scaled(x):
-    return x * float(torch.rsqrt(torch.tensor(x.shape[-1]).float()))
+    return x * float(torch.tensor(x.shape[-1]).float() / 7)
 
 
 def slice_end(x):
@@ -211,3 +211,16 @@ def test_a_number_divided_by_a_tensor_is_rounded_twice_as_torch_does_it(tmp_path
     for size in (1, 40, 41, 61, 83, 109):  # 7 * (1 / 41) * 41 is 6.9999995 in float32
         x = torch.randn(size)
         torch.testing.assert_close(loaded(x), _Shared()(x))
+
+
+class _RoundsARoot(nn.Module):
+    """Rounds a float32 root that Python has read: its last bit decides."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        root = torch.tensor(float(x.shape[0])).sqrt().item()
+        return x * (int(root * 1000) + (root * root >= x.shape[0]))
+
+
+def test_a_root_whose_last_bit_decides_is_not_taken_for_exact() -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS111"):
+        anyshape.export(_RoundsARoot(), lambda n=5: torch.randn(n), None)

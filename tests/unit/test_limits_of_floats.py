@@ -95,7 +95,11 @@ def test_quotients_by_a_small_sigmoid(function, tmp_path):
     _compare(Function(function), torch.rand(4), x, tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize("function", [torch.log1p, torch.expm1, torch.erfc], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [torch.log1p, torch.expm1, torch.erfc, torch.special.erfc, torch.special.log1p, torch.special.expm1],
+    ids=lambda each: each.__name__,
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
 def test_small_values_have_all_their_digits(function, dtype, tmp_path):
     """1 + x, exp(x) and erf(x) have few digits of x left, or none."""

@@ -73,7 +73,9 @@ class SizeTensors(TorchFunctionMode):
             return result
         source = self._of(args[0]) if args else None
         if source is not None and _is_read(func, name):
-            return self._read(func, name, source)
+            # A root or logarithm whose last bit is not known: Python may round or compare the number that it reads.
+            is_known = not source.rough or func is whole_number
+            return self._read(func, name, source) if is_known else func(*args, **kwargs)
         if func in (smaller, larger):
             return self._extreme(func, args)
         result = func(*self._with_sizes(name, func, args), **kwargs)
@@ -149,7 +151,7 @@ class SizeTensors(TorchFunctionMode):
         value = source.values.reshape(())[()]
         if func is real_number:
             return torch.sym_float(value)
-        if source.rough and not source.of_root and func is not torch.Tensor.item:
+        if source.rough and not source.of_root:
             self._note()
         if func is whole_number:
             return truncated(value)
@@ -160,7 +162,7 @@ class SizeTensors(TorchFunctionMode):
         return bool(value) if isinstance(value, (bool, SymBool)) else bool(value != 0)
 
     def _extreme(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """min() or max(): of numbers and tensors a number, of tensors a tensor."""
+        """min() or max() of tensors."""
         elements = [self._of(arg) for arg in args]
         if all(elements) and len({each.dtype for each in elements if each is not None}) == 1:
             chosen = args[0]
@@ -168,17 +170,7 @@ class SizeTensors(TorchFunctionMode):
                 taken = torch.minimum if func is smaller else torch.maximum
                 chosen = self.__torch_function__(taken, (), (chosen, other))
             return chosen
-        tensors = [each for each, arg in zip(elements, args, strict=True) if isinstance(arg, torch.Tensor)]
-        if None in tensors or len(tensors) == len(args):
-            return func(*args)
-        numbers = [
-            arg if each is None else each.values.reshape(())[()] for each, arg in zip(elements, args, strict=True)
-        ]
-        choose = torch.sym_min if func is smaller else torch.sym_max
-        chosen = numbers[0]
-        for other in numbers[1:]:
-            chosen = choose(chosen, other)
-        return chosen
+        return func(*args)  # of a tensor and a number, torch goes on in the precision of the one that is chosen
 
     def _with_sizes(self, name: str, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with numbers in place of followed tensors where torch takes sizes or the ends of slices."""

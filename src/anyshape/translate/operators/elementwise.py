@@ -281,7 +281,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "gelu": translate_gelu,
     "rsqrt": translate_rsqrt,
     "log1p": translate_log1p,
-    "expm1": translate_expm1,
+    **dict.fromkeys(("expm1", "special_expm1"), translate_expm1),
     "log_sigmoid": translate_log_sigmoid,
     "log_sigmoid_forward": translate_log_sigmoid_forward,
     "log2": logarithm(2),

@@ -259,6 +259,7 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "special_zeta.other_scalar": translate_zeta,
     "polygamma": translate_polygamma,
     "erfc": translate_erfc,
+    "special_erfc": translate_erfc,
     "special_erfcx": translate_erfcx,
     "special_log_ndtr": translate_log_ndtr,
     "special_ndtri": translate_ndtri,
