@@ -180,7 +180,7 @@ def _index_it_has(body: _Body, tensor: Tensor, index: Any) -> Any:
 
 
 def _known_number(item: Any) -> int | None:
-    """A number, or the number in a tensor without axes of which torch knows the value while it traces."""
+    """Return the Python number: the value itself, or the constant that a 0-d tensor holds in the trace."""
     from torch.utils._mode_utils import no_dispatch
 
     if type(item) is int:
