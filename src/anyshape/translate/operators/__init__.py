@@ -25,7 +25,8 @@ Files, in the order in which data flows:
     scattering         scatter, diagonals, strides
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
-    interpolating      upsample, grid_sampler
+    grid_sampling      grid_sampler
+    interpolating      upsample
     fourier            fft, istft
     products           products and distances of matrices, attention
     linalg             solve, inverse, determinant
@@ -51,6 +52,7 @@ FILES = (
     "elementwise",
     "factors",
     "fourier",
+    "grid_sampling",
     "integers",
     "interpolating",
     "limits_of_floats",

@@ -1,4 +1,4 @@
-"""Images, signals and volumes read at places between their elements: aten::upsample_* and grid_sampler_3d.
+"""Images, signals and volumes of another size, read at places between their elements: aten::upsample_*.
 
 Linear and cubic, by a factor that is no whole number: torch computes the new size in double precision, and copies along an
 axis that keeps its size, whatever the factor; ONNX multiplies in single precision, which is another size at some (1.3 times
@@ -9,10 +9,6 @@ Nearest: output place i reads input place floor(i * scale), or floor((i + 0.5) *
 1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it. torch's kernel for
 small images reads place i where the size is kept, and i // 2 where it is doubled, whatever the factor. torch.onnx (to
 2.13) divides by the inverse of the scale, which is another place at some sizes: 21 to 3, for one.
-
-Volumes: ONNX has grid_sampler_3d from opset 20 on; torch.onnx (to 2.13) has none.
-
-    place in -1..1  ->  element number by `align_corners`  ->  moved inside by the padding  ->  8 neighbours, weighed
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -21,7 +17,6 @@ Volumes: ONNX has grid_sampler_3d from opset 20 on; torch.onnx (to 2.13) has non
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -37,7 +32,6 @@ from anyshape.translate.operators.size_values import (
     constant,
     count_up,
     dtype_of,
-    ints,
     rank,
     shape_of,
     size_scalar,
@@ -187,85 +181,6 @@ def _read_along(x: ir.Value, size: ir.Value, wanted: ir.Value, scale: ir.Value, 
     return op.Gather(x, op.Min(place, op.Sub(size, as_scalar(1))), axis=axis)
 
 
-_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
-_BILINEAR, _NEAREST = 0, 1
-
-
-def translate_grid_sampler_3d(
-    x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> ir.Value:
-    """x [N, C, D, H, W], grid [N, d, h, w, 3] with the last axis in the order W, H, D."""
-    dtype = dtype_of(x)
-    if interpolation_mode not in (_BILINEAR, _NEAREST):
-        raise NotImplementedError("grid_sampler_3d by another way than bilinear or nearest")
-    sizes = [op.Cast(as_scalar(op.Shape(x, start=axis, end=axis + 1)), to=dtype) for axis in (2, 3, 4)]
-    places = [
-        _place(op.Gather(grid, as_scalar(2 - number), axis=-1), size, padding_mode, align_corners, dtype)
-        for number, size in enumerate(sizes)
-    ]
-    flat = op.Reshape(x, op.Concat(op.Shape(x, start=0, end=2), ints(-1), axis=0))
-    if interpolation_mode == _NEAREST:
-        return _read_corner(flat, [op.Round(place) for place in places], sizes, x, grid, dtype)
-    floors = [op.Floor(place) for place in places]
-    total = None
-    for corner in product((0, 1), repeat=3):
-        at = [op.Add(floor, constant(step, dtype)) for floor, step in zip(floors, corner, strict=True)]
-        shares = [
-            op.Sub(constant(1, dtype), op.Abs(op.Sub(place, near))) for place, near in zip(places, at, strict=True)
-        ]
-        weight = op.Unsqueeze(op.Mul(op.Mul(shares[0], shares[1]), shares[2]), ints(1))
-        part = op.Mul(_read_corner(flat, at, sizes, x, grid, dtype), weight)
-        total = part if total is None else op.Add(total, part)
-    assert total is not None
-    return total
-
-
-def _place(share: ir.Value, size: ir.Value, padding_mode: int, align_corners: bool, dtype: ir.DataType) -> ir.Value:
-    one, half = constant(1, dtype), constant(0.5, dtype)
-    if align_corners:
-        place = op.Mul(op.Mul(op.Add(share, one), half), op.Sub(size, one))
-    else:
-        place = op.Mul(op.Sub(op.Mul(op.Add(share, one), size), one), half)
-    if padding_mode == _REFLECTION:
-        place = _reflect(place, size, align_corners, dtype)
-    if padding_mode in (_BORDER, _REFLECTION):
-        place = op.Min(op.Max(place, constant(0, dtype)), op.Sub(size, one))
-    return place
-
-
-def _reflect(place: ir.Value, size: ir.Value, align_corners: bool, dtype: ir.DataType) -> ir.Value:
-    """Back and forth between the middles of the first and last element, or between their outer edges."""
-    low = constant(0 if align_corners else -0.5, dtype)
-    span = op.Sub(size, constant(1, dtype)) if align_corners else size
-    safe = op.Max(span, constant(1e-30, dtype))
-    away = op.Abs(op.Sub(place, low))
-    flips = op.Floor(op.Div(away, safe))
-    rest = op.Sub(away, op.Mul(flips, safe))
-    is_even = op.Equal(op.Mod(flips, constant(2, dtype), fmod=1), constant(0, dtype))
-    return op.Add(op.Where(is_even, rest, op.Sub(span, rest)), low)
-
-
-def _read_corner(
-    flat: ir.Value, at: list[ir.Value], sizes: list[ir.Value], x: ir.Value, grid: ir.Value, dtype: ir.DataType
-) -> ir.Value:
-    """The elements at whole places [N, C, d, h, w]; 0 outside."""
-    zero, one = constant(0, dtype), constant(1, dtype)
-    is_inside, number = None, None
-    for place, size in zip(at, sizes, strict=True):
-        fits = op.And(op.GreaterOrEqual(place, zero), op.Less(place, size))
-        is_inside = fits if is_inside is None else op.And(is_inside, fits)
-        kept = op.Cast(op.Min(op.Max(place, zero), op.Sub(size, one)), to=_INT64)
-        whole = op.Cast(size, to=_INT64)
-        number = kept if number is None else op.Add(op.Mul(number, whole), kept)
-    batch, channels = op.Shape(x, start=0, end=1), op.Shape(x, start=1, end=2)
-    index = op.Unsqueeze(op.Reshape(number, op.Concat(batch, ints(-1), axis=0)), ints(1))
-    wide = op.Expand(index, op.Concat(batch, channels, op.Shape(index, start=2), axis=0))
-    values = op.Reshape(
-        op.GatherElements(flat, wide, axis=2), op.Concat(batch, channels, op.Shape(grid, start=1, end=4), axis=0)
-    )
-    return op.Where(op.Unsqueeze(is_inside, ints(1)), values, zero)
-
-
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "upsample_nearest1d.vec": nearest(0),
     "_upsample_nearest_exact1d.vec": nearest(0.5),
@@ -277,5 +192,4 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "upsample_bilinear2d.vec": resized("linear"),
     "upsample_trilinear3d.vec": resized("linear"),
     "upsample_bicubic2d.vec": resized("cubic"),
-    "grid_sampler_3d": translate_grid_sampler_3d,
 }

@@ -7,10 +7,8 @@ all of no elements.
 torch.onnx (to 2.13) writes a file that does not load for bool, loses a NaN, divides by a negative number where torch gives
 NaN, and gives True for any of no elements.
 
-Prefix operators: aten::cumsum, cumprod, cummax, cummin and logcumsumexp, along an axis of any length, 0 included.
-
-torch.onnx (to 2.13) has none of cumprod, cummax and cummin, and a logcumsumexp that overflows. cumsum and cumprod of float32
-run in float64, as torch's own kernels do.
+Prefix operators, along an axis of any length, 0 included. torch.onnx (to 2.13) has none of cumprod, cummax and cummin, and
+a logcumsumexp that overflows. cumsum and cumprod of float32 run in float64, as torch's own kernels do.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -128,17 +126,30 @@ def translate_vector_norm(
     return extreme("ReduceMax" if order > 0 else "ReduceMin")(magnitude, axes, keepdim)
 
 
-def translate_var_mean(
-    x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+def spread(*wanted: str) -> Callable[..., Any]:
+    """Some of "mean", "var" and "std" along axes; in float64 to the end: a variance above 3e38 has a root below it."""
+
+    def translate(
+        x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+    ) -> Any:
+        variance, mean = _wide_var_mean(x, dim, correction, keepdim)
+        found = {"mean": lambda: mean, "var": lambda: variance, "std": lambda: op.Sqrt(variance)}
+        cast = [op.Cast(found[name](), to=dtype_of(x)) for name in wanted]
+        return cast[0] if len(cast) == 1 else tuple(cast)
+
+    return translate
+
+
+def _wide_var_mean(
+    x: ir.Value, dim: Sequence[int] | None, correction: float | None, keepdim: bool
 ) -> tuple[ir.Value, ir.Value]:
     """Squares about the mean over max(0, n - correction); in float64, where the mean of equals is each of them.
 
     torch adds one element after the other to the mean: beyond an infinity it is NaN, infinite only if the last one is.
     """
-    dtype, wide = dtype_of(x), ir.DataType.DOUBLE
+    wide = ir.DataType.DOUBLE
     places = [positive(axis, rank(x)) for axis in dim] if dim else list(range(rank(x)))
-    axes = ints(*places)
-    values = op.Cast(x, to=wide)
+    axes, values = ints(*places), op.Cast(x, to=wide)
     count = op.Cast(op.ReduceProd(op.Gather(op.Shape(x), axes), keepdims=0), to=wide)
     mean = op.Div(op.ReduceSum(values, axes, keepdims=1), count)  # NaN without elements, as ReduceMean is not
     apart = op.Sub(values, mean)
@@ -146,7 +157,7 @@ def translate_var_mean(
     lowered = op.Sub(count, constant(1.0 if correction is None else float(correction), wide))
     variance = op.Div(squares, op.Max(lowered, constant(0, wide)))
     mean = op.Where(_is_infinite_before_last(values, places), constant(math.nan, wide), mean)
-    return op.Cast(variance, to=dtype), op.Cast(mean if keepdim else op.Squeeze(mean, axes), to=dtype)
+    return variance, mean if keepdim else op.Squeeze(mean, axes)
 
 
 def _is_infinite_before_last(values: ir.Value, places: Sequence[int]) -> ir.Value:
@@ -155,18 +166,6 @@ def _is_infinite_before_last(values: ir.Value, places: Sequence[int]) -> ir.Valu
     flags = op.Cast(op.IsInf(values), to=ir.DataType.INT64)
     last = op.Slice(flags, ints(*[-1] * count), ints(*[WHOLE] * count), axes) if count else flags
     return op.Greater(op.ReduceSum(flags, axes, keepdims=1), op.ReduceSum(last, axes, keepdims=1))
-
-
-def translate_var(
-    x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> ir.Value:
-    return translate_var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
-
-
-def translate_std(
-    x: ir.Value, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> ir.Value:
-    return op.Sqrt(translate_var(x, dim, correction=correction, keepdim=keepdim))
 
 
 def truth(name: str) -> Callable[..., Any]:
@@ -289,9 +288,10 @@ TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "max.dim": extreme_with_index("ReduceMax", "ArgMax"),
     "min.dim": extreme_with_index("ReduceMin", "ArgMin"),
     "linalg_vector_norm": translate_vector_norm,
-    "var.correction": translate_var,
-    "std.correction": translate_std,
-    "var_mean.correction": translate_var_mean,
+    "var.correction": spread("var"),
+    "std.correction": spread("std"),
+    "var_mean.correction": spread("var", "mean"),
+    "std_mean.correction": spread("std", "mean"),
     "cumsum": translate_cumsum,
     "cumprod": translate_cumprod,
     "cummax": running_extreme("GreaterOrEqual"),
