@@ -205,7 +205,7 @@ def _decided(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    filled_in = None if decision.status == "proved" else _filled_counterexample(guard.condition, domain)
+    filled_in = None if decision.proved else _filled_counterexample(guard.condition, domain)
     against = [sizes for sizes in (filled_in, decision.counterexample) if sizes]
     decided = replace(guard, status=decision.status, counterexample=None, further=(), has_few_failures=False)
     return replace(decided, counterexample=against[0], further=tuple(against[1:])) if against else decided
