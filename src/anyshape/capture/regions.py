@@ -113,17 +113,17 @@ def cover_domain(
     """
     parts = _Parts(first, declared, frozenset(guard.condition for guard in borders), spared)
     is_whole = parts.find_all(capture, answers)
-    refused = tuple(parts.refused)
+    raising = tuple(parts.raising)
     if len(parts.regions) == 1 and is_whole:
-        return replace(first, refused=refused)
+        return replace(first, raising_regions=raising)
     if not is_whole or len(parts.regions) > (MOST_REGIONS if borders else FEW_REGIONS):
-        alone = one_program_for_all(first, (*parts.regions, *parts.refused), declared.domain)
-        return replace(alone, refused=refused, has_uncaptured_branch=not is_whole)
+        alone = one_program_for_all(first, (*parts.regions, *raising), declared.domain)
+        return replace(alone, raising_regions=raising, has_uncaptured_branch=not is_whole)
     domain, regions = declared.domain, []
     for region in parts.regions:
         regions.append(_redecided(region, domain.with_relations(region.condition)))
         domain = domain.with_relations(negate(region.condition))  # the first region whose condition holds answers
-    return replace(first, regions=tuple(regions), refused=refused)
+    return replace(first, regions=tuple(regions), raising_regions=raising)
 
 
 def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:
@@ -160,7 +160,7 @@ class _Parts:
         self._spared = spared
         self._usual = _usual_conditions(first)
         self.regions = [_bounded(first.regions[0], borders)]
-        self.refused: list[RaisingRegion] = []
+        self.raising: list[RaisingRegion] = []
 
     def find_all(self, capture: Capture, answers: Callable[[Sizes], bool]) -> bool:
         """Capture part after part. Whether they cover the domain; False where one cannot be captured."""
@@ -169,7 +169,7 @@ class _Parts:
         try:
             while (left := self._uncovered()) is not None:
                 self._stop_at_loop()
-                if len(self.regions) + len(self.refused) >= most:
+                if len(self.regions) + len(self.raising) >= most:
                     return False
                 sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
                 if not self._add(capture(sizes), sizes, answers):
@@ -191,7 +191,7 @@ class _Parts:
         return smallest_point(self._declared.domain, *map(negate, self._conditions()))
 
     def _conditions(self) -> list[Condition]:
-        return [*(region.condition for region in self.regions), *(part.condition for part in self.refused)]
+        return [*(region.condition for region in self.regions), *(part.condition for part in self.raising)]
 
     def _stop_at_loop(self) -> None:
         is_decisive = len(self.regions) <= FEW_REGIONS or self._borders
@@ -206,7 +206,7 @@ class _Parts:
             if is_answered and reads_values(found.error):
                 raise ValuesDecideElsewhere(found.error)
             part = None if is_answered else raising_region(found, sizes)
-            self.refused += [part] if part is not None else []
+            self.raising += [part] if part is not None else []
             return part is not None
         region = _bounded(found.regions[0], self._borders)
         if _outputs(found) != self._outputs or not holds(region.condition, sizes):
