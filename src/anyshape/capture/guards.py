@@ -14,8 +14,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.failing_sizes import sizes_against
-from anyshape.capture.few_failures import note_few_failures
+from anyshape.capture.failing_sizes import note_few_failures, sizes_against
 from anyshape.capture.sympy_terms import condition_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.domain.dims import filled

@@ -23,7 +23,7 @@ class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
-    `has_few_failures`: it is known to fail at few sizes only (see `capture/few_failures.py`).
+    `has_few_failures`: it is known to fail at few sizes only (see `capture/failing_sizes.py`).
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
