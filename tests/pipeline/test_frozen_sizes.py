@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import anyshape
-from anyshape.capture import few_failures
+from anyshape.capture import failing_sizes
 from anyshape.capture.guards import decide_guards
 from anyshape.domain import All, AnyOf, Compare, Dim, Domain, Number, Ref
 from anyshape.leaves import open_splits
@@ -109,8 +109,8 @@ def test_a_capture_has_no_hidden_branch_where_its_conditions_fail_at_few_sizes(c
 
 def test_where_a_condition_fails_at_many_sizes_the_others_need_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    fails_small = few_failures._fails_small
-    monkeypatch.setattr(few_failures, "_fails_small", lambda *each: asked.append(each) or fails_small(*each))
+    fails_small = failing_sizes._fails_small
+    monkeypatch.setattr(failing_sizes, "_fails_small", lambda *each: asked.append(each) or fails_small(*each))
     conditions = [Compare("==", Ref("n"), Number(size)) for size in (11, 12, 13)]
     found = decide_guards([Guard(each, "", None, by_user=False) for each in conditions], Domain((Dim("n"),)))
     assert [guard.status for guard in found] == ["refuted"] * 3

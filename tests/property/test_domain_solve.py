@@ -158,18 +158,18 @@ def test_the_solver_divides_as_python_does(left: int, right: int, symbol: str) -
     quotient = Op(symbol, (Ref("a") + (left - 30), Ref("b") + (right - 9)))
     has_value = Compare("==", quotient, quotient)
     if right == 0:
-        assert decide(domain, has_value).refuted
+        assert decide(domain, has_value).status == "refuted"
         return
     value = left // right if symbol == "//" else left % right
     assert decide(domain, Compare("==", quotient, Number(value))).proved
-    assert decide(domain, Compare("!=", quotient, Number(value))).refuted
+    assert decide(domain, Compare("!=", quotient, Number(value))).status == "refuted"
 
 
 def test_without_time_a_large_domain_stays_unknown() -> None:
     a, b = Ref("a"), Ref("b")
     domain = Domain((Dim("a", 2), Dim("b", 2)), (Compare("==", a * b, Number(1_000_003)),))
     assert is_empty(domain, timeout_ms=1) is Truth.UNKNOWN
-    assert decide(domain, Compare("<", a, b), timeout_ms=1).unknown
+    assert decide(domain, Compare("<", a, b), timeout_ms=1).status == "unknown"
     assert range_of(domain, a, timeout_ms=1) == Range(Truth.UNKNOWN, Truth.UNKNOWN)
     with pytest.raises(Undecided, match="AS008"):
         find_point(domain, timeout_ms=1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from size_contracts import LARGEST, allows, contracts
 
 from anyshape.findings import ContractBroken
-from anyshape.loading.call_checks import check_call
+from anyshape.loading.call_checks import CallChecker
 from anyshape.records.contract import Contract
 
 DECODER = contract(
@@ -28,7 +28,7 @@ GOOD = {"batch": 3, "seq": 4, "past": 2}
 
 def code(promised: Contract, feeds: dict[str, Any]) -> str:
     with pytest.raises(ContractBroken) as caught:
-        check_call(promised, feeds)
+        CallChecker.of(promised).check(feeds)
     return caught.value.finding.code
 
 
@@ -38,7 +38,7 @@ def code(promised: Contract, feeds: dict[str, Any]) -> str:
     ids=str,
 )
 def test_a_call_inside_the_contract_gives_its_sizes(sizes: dict[str, int]) -> None:
-    assert check_call(DECODER, zeros(DECODER, **sizes)) == sizes
+    assert CallChecker.of(DECODER).check(zeros(DECODER, **sizes)) == sizes
 
 
 @pytest.mark.parametrize(
@@ -88,38 +88,38 @@ def test_a_missing_input_is_refused(name: str) -> None:
 def test_a_dim_that_stands_in_an_expression_only_is_solved_for() -> None:
     promised = contract("ids: int64[seq]; mask: int64[past + seq]", "past >= 0")
     feeds = {"ids": np.zeros(4, np.int64), "mask": np.zeros(7, np.int64)}
-    assert check_call(promised, feeds) == {"seq": 4, "past": 3}
+    assert CallChecker.of(promised).check(feeds) == {"seq": 4, "past": 3}
     assert code(promised, {**feeds, "mask": np.zeros(3, np.int64)}) == "AS402"
 
 
 def test_a_dim_that_nothing_determines_must_only_exist() -> None:
     promised = contract("x: float32[(t + 1)//2]", "t <= 20")
-    assert check_call(promised, {"x": np.zeros(10, np.float32)}) == {}
+    assert CallChecker.of(promised).check({"x": np.zeros(10, np.float32)}) == {}
     assert code(promised, {"x": np.zeros(11, np.float32)}) == "AS415"
     assert code(promised, {"x": np.zeros(0, np.float32)}) == "AS415"
 
 
 def test_axes_that_no_whole_numbers_fit_are_refused() -> None:
     promised = contract("x: float32[2*n]")
-    assert check_call(promised, {"x": np.zeros(6, np.float32)}) == {"n": 3}
+    assert CallChecker.of(promised).check({"x": np.zeros(6, np.float32)}) == {"n": 3}
     assert code(promised, {"x": np.zeros(7, np.float32)}) == "AS415"
 
 
 def test_a_product_with_nothing_says_nothing_about_its_other_factor() -> None:
     promised = contract("x: float32[n]; y: float32[n*m]", "n >= 0", "1 <= m <= 9")
-    assert check_call(promised, {"x": np.zeros(0, np.float32), "y": np.zeros(0, np.float32)}) == {"n": 0}
+    assert CallChecker.of(promised).check({"x": np.zeros(0, np.float32), "y": np.zeros(0, np.float32)}) == {"n": 0}
     assert code(promised, {"x": np.zeros(0, np.float32), "y": np.zeros(1, np.float32)}) == "AS415"
 
 
 def test_an_axis_that_depends_on_values_may_have_any_size() -> None:
     promised = contract("x: float32[?, n]", "n <= 3")
-    assert check_call(promised, {"x": np.zeros((77, 2), np.float32)}) == {"n": 2}
+    assert CallChecker.of(promised).check({"x": np.zeros((77, 2), np.float32)}) == {"n": 2}
 
 
 def test_texts_are_strings_in_all_their_forms() -> None:
     promised = contract("x: string[n]")
     for array in (np.array(["a", "b"]), np.array(["a", "b"], object)):
-        assert check_call(promised, {"x": array}) == {"n": 2}
+        assert CallChecker.of(promised).check({"x": array}) == {"n": 2}
 
 
 @settings(deadline=None, max_examples=300)
@@ -128,7 +128,7 @@ def test_a_call_passes_exactly_where_some_sizes_of_the_domain_fit(promised: Cont
     axes = {tensor.name: data.draw(st.integers(0, 2 * LARGEST), label=tensor.name) for tensor in promised.inputs}
     feeds = {name: np.zeros(size, np.float32) for name, size in axes.items()}
     try:
-        sizes = check_call(promised, feeds)
+        sizes = CallChecker.of(promised).check(feeds)
     except ContractBroken:
         assert not allows(promised, axes)
     else:

@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
 from anyshape.findings import ContractBroken
-from anyshape.loading.call_checks import check_call
+from anyshape.loading.call_checks import CallChecker
 from anyshape.records.contract import Contract
 
 LEVELS = [
@@ -107,9 +107,9 @@ def test_not_a_number_is_neither_below_nor_above_and_hides_no_other_value() -> N
     session = open_session(promised)
     assert refusal(session, {"x": np.array([np.nan, 0.5], np.float32)}) == ""
     assert refusal(session, {"x": np.array([np.nan, 2], np.float32)}) != ""
-    check_call(promised, {"x": np.array([np.nan, 0.5], np.float32)})
+    CallChecker.of(promised).check({"x": np.array([np.nan, 0.5], np.float32)})
     with pytest.raises(ContractBroken, match="AS421"):
-        check_call(promised, {"x": np.array([np.nan, 2], np.float32)})
+        CallChecker.of(promised).check({"x": np.array([np.nan, 2], np.float32)})
 
 
 def test_empty_inputs_and_inputs_without_axes_are_checked() -> None:
@@ -157,7 +157,7 @@ def test_the_graph_refuses_what_load_refuses(text: str, n: int, m: int, value: i
     x[place % x.size] = value
     feeds = {"x": x.reshape(n, m)}
     try:
-        check_call(promised, feeds)
+        CallChecker.of(promised).check(feeds)
         refused = False
     except ContractBroken:
         refused = True

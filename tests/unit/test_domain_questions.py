@@ -164,7 +164,7 @@ def test_when_time_ends_while_shrinking_the_best_so_far_is_the_counterexample(mo
 
     monkeypatch.setattr(_Search, "shrink", give_up)
     decision = decide(OPEN, parse_condition("a*b != 35"))
-    assert decision.refuted
+    assert decision.status == "refuted"
     assert decision.counterexample is not None
     assert decision.counterexample["a"] * decision.counterexample["b"] == 35
 

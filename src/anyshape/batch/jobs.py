@@ -186,9 +186,6 @@ EXPORT_OPTIONS: Mapping[str, str] = {
     "trust_remote_code": FLAG,
 }
 
-NOT_FOR_MANIFESTS = ("output", "write_diff", "report", "json", "verbose", "quiet", "time_limit", "ray")
-"""Options of `export` that a batch sets by itself, or that belong to one run on a terminal."""
-
 _CHOICES = {"enforce": ("graph", "load"), "verify": ("quick", "none"), "state": ("outputs", "frozen")}
 
 

@@ -65,7 +65,9 @@ class OutputFolder:
     def keep(self, folder: Path, stored: Stored) -> None:
         """Give a folder of .work, with its row, the place of the model's results."""
         content = {**_plain(stored), "format": _FORMAT}
-        write_atomically(folder / ROW, lambda stream: stream.write(_as_json(content)))
+        write_atomically(
+            folder / ROW, lambda stream: stream.write(json.dumps(content, indent=1, allow_nan=False).encode())
+        )
         self._put_in_place(folder, stored.row.name)
 
     def _put_in_place(self, folder: Path, name: str) -> None:
@@ -152,10 +154,6 @@ def _has_digest(path: Path, digest: str) -> bool:
 
 def _plain(stored: Stored) -> dict[str, Any]:
     return {"row": stored.row.as_plain(), "key": stored.key, "read": stored.read, "written": stored.written}
-
-
-def _as_json(content: Any) -> bytes:
-    return json.dumps(content, indent=1, allow_nan=False).encode()
 
 
 def _as_line(row: Row) -> bytes:

@@ -29,6 +29,7 @@ from typing import Any
 _PROC = Path("/proc")
 _ROUNDS = 20
 _PAUSE_S = 0.05
+_MAX_AGE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,12 @@ def _session_of(pid: int) -> int:
 
 
 class ProcessTable:
-    """Who belongs to which tree, read again when that is older than `max_age_s`; shared by all who watch.
+    """Who belongs to which tree, read again when that is older than a second; shared by all who watch.
 
     A list of all processes costs milliseconds, so between two of them only the known members of a tree are looked at.
     """
 
-    def __init__(self, max_age_s: float = 1.0) -> None:
-        self._max_age_s = max_age_s
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._read_at = 0.0
         self._processes: dict[int, Process] = {}
@@ -129,7 +129,7 @@ class ProcessTable:
     def resident(self, root: int) -> int:
         """Bytes of memory that the tree of `root` holds; pages that two processes share count twice."""
         with self._lock:
-            if root not in self._processes or monotonic() - self._read_at > self._max_age_s:
+            if root not in self._processes or monotonic() - self._read_at > _MAX_AGE_S:
                 self._processes = list_processes()
                 self._read_at = monotonic()
             members = find_tree(root, self._processes)

@@ -8,9 +8,8 @@ Files, in the order in which data flows:
     below_autograd     modules that differentiate or map over an axis, traced below autograd
     symbolic           the rung that calls torch.export with symbolic sizes
     guards             every condition that torch recorded -> Guard, in the user's dims, proved or not by z3
-    few_failures       which of these fail at few sizes only
     sympy_terms        torch's sympy expressions -> ours
-    failing_sizes      sizes at which a condition fails that is no expression of ours
+    failing_sizes      which guards fail at few sizes only; sizes at which a condition fails that is no expression of ours
     layout_conditions  conditions by which torch chooses a view or a copy: dropped
     regions            a guard cuts the domain -> capture the other side, too
     size_steps         the steps of a program that compute with sizes

@@ -1,18 +1,112 @@
-"""Search for sizes at which a condition of torch's fails that cannot be written in the user's dims.
+"""Where conditions of a capture fail: at few sizes only, so few that comparing the file there shows what they hide?
 
-round(n / 3.7) == 811     the user's code has it: every size of a dim up to 4096, beyond which nothing is promised without proof
-                          torch's own code has it: the first 512 sizes of each dim
+    n >= 3                          fails where a dim is 1 or 2
+    (w - 1)//32 + 1 >= 2            fails at one value of an expression: it is never below 1, so this is `(w - 1)//32 + 1 != 1`
+    w >= 33                         fails only where the condition before fails
+    a == b                          fails only where `b == 1`, if the module answers where `a == b or b == 1`
+
+torch writes one question about a size in several such forms: as a guard, and as the range of the symbol behind it. For a
+condition that cannot be written in the user's dims, sizes at which it fails are searched by evaluating it:
+
+    round(n / 3.7) == 811     the user's code has it: every size of a dim up to 4096, where a promise without proof ends
+                              torch's own code has it: the first 512 sizes of each dim
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from anyshape.domain import Domain, Expr, Sizes, Undefined, evaluate, find_point
+from anyshape.domain import (
+    AnyOf,
+    Compare,
+    Condition,
+    Domain,
+    Expr,
+    Number,
+    Ref,
+    Sizes,
+    Undefined,
+    decide,
+    dims_of,
+    evaluate,
+    find_point,
+    negate,
+)
+from anyshape.records.captured import Guard, fails_at_few, hides_no_branch
+
+_NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
+_LEAST = {">=": 1, ">": 0}  # how far below the number of a comparison the first value is at which it fails
+_OF_ITS_OWN = (0, 1)
+
+
+def note_few_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:
+    """The guards, with those noted that fail at few sizes only, as far as that decides anything.
+
+    A capture is promised on its whole domain only if all that is not proved fails at few sizes. So the solver is asked no
+    further where one of the guards fails at others. Guards that it could not decide take longest, and come last; bounds of a
+    dim and equalities come after the comparisons together with which they may fail.
+    """
+    unproved = [guard for guard in guards if guard.status != "proved"]
+    known = [guard.condition for guard in unproved if guard.condition is not None and fails_at_few(guard)]
+    known += _set_apart(domain)
+    noted: dict[int, Guard] = {}
+    for guard in sorted((guard for guard in unproved if not hides_no_branch(guard)), key=_order):
+        if guard.condition is None or not _fails_at_few(guard.condition, known, domain):
+            break
+        known.append(guard.condition)
+        noted[id(guard)] = replace(guard, has_few_failures=True)
+    return tuple(noted.get(id(guard), guard) for guard in guards)
+
+
+def _set_apart(domain: Domain) -> list[Condition]:
+    """`b != 1` for a rule `a == b or b == 1`: sizes that broadcast are one value, at which the file is compared."""
+    alternatives = [part for rule in domain.relations if isinstance(rule, AnyOf) for part in rule.parts]
+    return [
+        negate(part)
+        for part in alternatives
+        if isinstance(part, Compare) and part.op == "==" and part.right in [Number(size) for size in _OF_ITS_OWN]
+    ]
+
+
+def _order(guard: Guard) -> tuple[bool, bool, int]:
+    condition = guard.condition
+    is_equality = isinstance(condition, Compare) and condition.op == "=="
+    is_bound = isinstance(condition, Compare) and isinstance(condition.left, Ref)
+    return condition is not None, guard.status == "unknown", 2 * is_equality + is_bound
+
+
+def _fails_at_few(condition: Condition, known: Sequence[Condition], domain: Domain) -> bool:
+    """`known` are conditions that fail at few sizes."""
+    is_few = _fails_small(condition, domain) or _fails_at_one_value(condition, domain)
+    return is_few or (bool(known) and _is_proved(condition, domain.with_relations(*known)))
+
+
+def _fails_small(condition: Condition, domain: Domain) -> bool:
+    """Whether a condition holds wherever none of its dims is small, among those that can be larger."""
+    dims = [domain.dim(name) for name in dims_of(condition) if name in domain.names]
+    large = [
+        Compare(">=", Ref(dim.name), Number(_NOT_SMALL)) for dim in dims if dim.max is None or dim.max >= _NOT_SMALL
+    ]
+    return _is_proved(condition, domain.with_relations(*large))
+
+
+def _is_proved(condition: Condition, domain: Domain) -> bool:
+    """Whether a condition holds on a domain that has sizes at all."""
+    return isinstance(find_point(domain), Mapping) and decide(domain, condition).proved
+
+
+def _fails_at_one_value(condition: Condition, domain: Domain) -> bool:
+    """Whether a comparison is `!= 0` or `!= 1` on the domain, since the expression is never smaller than that."""
+    if not isinstance(condition, Compare) or not isinstance(condition.right, Number) or condition.op not in _LEAST:
+        return False
+    least = condition.right.value - _LEAST[condition.op]
+    return least in _OF_ITS_OWN and decide(domain, Compare(">=", condition.left, Number(least))).proved
+
 
 _SPAN, _LONG_SPAN = 512, 4096
 _MOST_DIMS = 4

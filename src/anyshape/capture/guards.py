@@ -14,8 +14,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.failing_sizes import sizes_against
-from anyshape.capture.few_failures import note_few_failures
+from anyshape.capture.failing_sizes import note_few_failures, sizes_against
 from anyshape.capture.sympy_terms import condition_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.domain.dims import filled
@@ -205,7 +204,7 @@ def _decided(guard: Guard, domain: Domain) -> Guard:
     if guard.condition is None:
         return guard
     decision = decide(domain, guard.condition)
-    filled_in = None if decision.status == "proved" else _filled_counterexample(guard.condition, domain)
+    filled_in = None if decision.proved else _filled_counterexample(guard.condition, domain)
     against = [sizes for sizes in (filled_in, decision.counterexample) if sizes]
     decided = replace(guard, status=decision.status, counterexample=None, further=(), has_few_failures=False)
     return replace(decided, counterexample=against[0], further=tuple(against[1:])) if against else decided

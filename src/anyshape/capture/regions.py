@@ -100,30 +100,30 @@ def cover_domain(
     declared: Declared,
     capture: Capture,
     answers: Callable[[Sizes], bool],
-    also: tuple[Guard, ...] = (),
-    spared: SparedCalls | None = None,
+    borders: tuple[Guard, ...],
+    spared: SparedCalls,
 ) -> Captured:
     """Programs for all of the domain; the first one alone where there would be too many.
 
     Raises EndlessRegions and ValuesDecideElsewhere.
 
-    `also` are conditions that verification has shown to separate answers. Without any, the file gets only few programs:
+    `borders` are conditions that verification has shown to separate outputs. Without any, the file gets only few programs:
     many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
     as that is affordable, since each may have conditions of its own.
     """
-    parts = _Parts(first, declared, frozenset(guard.condition for guard in also), spared or SparedCalls())
+    parts = _Parts(first, declared, frozenset(guard.condition for guard in borders), spared)
     is_whole = parts.find_all(capture, answers)
-    refused = tuple(parts.refused)
+    raising = tuple(parts.raising)
     if len(parts.regions) == 1 and is_whole:
-        return replace(first, refused=refused)
-    if not is_whole or len(parts.regions) > (MOST_REGIONS if also else FEW_REGIONS):
-        alone = one_program_for_all(first, (*parts.regions, *parts.refused), declared.domain)
-        return replace(alone, refused=refused, has_uncaptured_branch=not is_whole)
+        return replace(first, raising_regions=raising)
+    if not is_whole or len(parts.regions) > (MOST_REGIONS if borders else FEW_REGIONS):
+        alone = one_program_for_all(first, (*parts.regions, *raising), declared.domain)
+        return replace(alone, raising_regions=raising, has_uncaptured_branch=not is_whole)
     domain, regions = declared.domain, []
     for region in parts.regions:
         regions.append(_redecided(region, domain.with_relations(region.condition)))
         domain = domain.with_relations(negate(region.condition))  # the first region whose condition holds answers
-    return replace(first, regions=tuple(regions), refused=refused)
+    return replace(first, regions=tuple(regions), raising_regions=raising)
 
 
 def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:
@@ -151,25 +151,25 @@ class _Parts:
         self,
         first: Captured,
         declared: Declared,
-        extra: frozenset[Condition | None],
+        borders: frozenset[Condition | None],
         spared: SparedCalls,
     ) -> None:
         self._outputs = _outputs(first)
         self._declared = declared
-        self._extra = extra
+        self._borders = borders
         self._spared = spared
         self._usual = _usual_conditions(first)
-        self.regions = [_bounded(first.regions[0], extra)]
-        self.refused: list[RaisingRegion] = []
+        self.regions = [_bounded(first.regions[0], borders)]
+        self.raising: list[RaisingRegion] = []
 
     def find_all(self, capture: Capture, answers: Callable[[Sizes], bool]) -> bool:
         """Capture part after part. Whether they cover the domain; False where one cannot be captured."""
         nodes = len(self.regions[0].program.graph.nodes)
-        most = MOST_REGIONS if self._extra else max(FEW_REGIONS, min(MOST_REGIONS, _MOST_NODES // nodes))
+        most = MOST_REGIONS if self._borders else max(FEW_REGIONS, min(MOST_REGIONS, _MOST_NODES // nodes))
         try:
             while (left := self._uncovered()) is not None:
                 self._stop_at_loop()
-                if len(self.regions) + len(self.refused) >= most:
+                if len(self.regions) + len(self.raising) >= most:
                     return False
                 sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
                 if not self._add(capture(sizes), sizes, answers):
@@ -191,12 +191,12 @@ class _Parts:
         return smallest_point(self._declared.domain, *map(negate, self._conditions()))
 
     def _conditions(self) -> list[Condition]:
-        return [*(region.condition for region in self.regions), *(part.condition for part in self.refused)]
+        return [*(region.condition for region in self.regions), *(part.condition for part in self.raising)]
 
     def _stop_at_loop(self) -> None:
-        is_decisive = len(self.regions) <= FEW_REGIONS or self._extra
+        is_decisive = len(self.regions) <= FEW_REGIONS or self._borders
         if is_decisive and _pins_size_by_size(self.regions, self._declared.domain):
-            separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._extra))
+            separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._borders))
             raise EndlessRegions(next(separating))
 
     def _add(self, found: Captured | Stopped, sizes: Sizes, answers: Callable[[Sizes], bool]) -> bool:
@@ -206,9 +206,9 @@ class _Parts:
             if is_answered and reads_values(found.error):
                 raise ValuesDecideElsewhere(found.error)
             part = None if is_answered else raising_region(found, sizes)
-            self.refused += [part] if part is not None else []
+            self.raising += [part] if part is not None else []
             return part is not None
-        region = _bounded(found.regions[0], self._extra)
+        region = _bounded(found.regions[0], self._borders)
         if _outputs(found) != self._outputs or not holds(region.condition, sizes):
             return False  # with another structure, or in other dtypes, no one file can answer both
         self.regions.append(replace(region, outputs=found.outputs))
@@ -232,8 +232,8 @@ def _outputs(captured: Captured) -> list[tuple[str, str]]:
     return [(output.path, output.dtype) for output in captured.outputs]
 
 
-def _bounded(region: Region, extra: frozenset[Condition | None]) -> Region:
-    conditions = [guard.condition for guard in _separating(region, extra) if guard.condition is not None]
+def _bounded(region: Region, borders: frozenset[Condition | None]) -> Region:
+    conditions = [guard.condition for guard in _separating(region, borders) if guard.condition is not None]
     return replace(region, condition=all_of(conditions))
 
 
@@ -242,13 +242,13 @@ def _redecided(region: Region, domain: Domain) -> Region:
     return replace(region, guards=decide_guards(region.guards, domain))
 
 
-def _separating(region: Region, extra: frozenset[Condition | None]) -> list[Guard]:
+def _separating(region: Region, borders: frozenset[Condition | None]) -> list[Guard]:
     return [
         guard
         for guard in region.guards
         if guard.condition is not None
         and guard.status != "proved"
-        and (guard.by_user or guard.condition in extra or negate(guard.condition) in extra)
+        and (guard.by_user or guard.condition in borders or negate(guard.condition) in borders)
     ]
 
 

@@ -86,14 +86,14 @@ class CaptureContext:
 
 @dataclass(frozen=True)
 class CaptureMethod:
-    """A way to capture. `capture` gets further guards at which to split into regions, if it `has_regions`."""
+    """A way to capture. `capture` also gets borders: guards at which to split into regions, if it `has_regions`."""
 
     name: str
     capture: Callable[[CaptureContext, tuple[Guard, ...]], Captured]
     has_regions: bool = False
 
 
-def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
+def _symbolic(context: CaptureContext, borders: tuple[Guard, ...]) -> Captured:
     def capture(sizes: Mapping[str, int]) -> Captured | Stopped:
         key = context.key_of(sizes)
         if key not in context.captures:
@@ -113,23 +113,23 @@ def _symbolic(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
     if other is not first:
         _stop_at_strided_loops(other, context)
     first = other
-    _stop_at_loops(first, context, apart)
+    _stop_at_loops(first, context, borders)
     spared = SparedCalls(context.is_dear, context.is_traced)
-    captured = cover_domain(first, context.declared, capture, context.answers, apart, spared)
+    captured = cover_domain(first, context.declared, capture, context.answers, borders, spared)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 
 
-def _stop_at_loops(first: Captured, context: CaptureContext, apart: tuple[Guard, ...]) -> None:
+def _stop_at_loops(first: Captured, context: CaptureContext, borders: tuple[Guard, ...]) -> None:
     """A condition on a dim with which traces grow is that of a loop: raise EndlessRegions before there are many.
 
     Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
     """
     guards = [guard for guard in first.guards if guard.status != "proved" and (guard.by_user or _is_pin(guard))]
     # The same condition may occur twice, once without a line of the user's: the guard with a line is preferred.
-    ranked = sorted((*apart, *guards), key=lambda guard: guard.source is not None)
+    ranked = sorted((*borders, *guards), key=lambda guard: guard.source is not None)
     by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
-    unproved = [guard.condition for guard in (*apart, *first.guards) if guard.condition and guard.status != "proved"]
+    unproved = [guard.condition for guard in (*borders, *first.guards) if guard.condition and guard.status != "proved"]
     traced_at = first.regions[0].traced_at
     by_dim = {
         name: guard
@@ -163,29 +163,29 @@ def _is_pin(guard: Guard) -> bool:
     return isinstance(guard.condition, Compare) and guard.condition.op == "=="
 
 
-def _generalized(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
+def _generalized(context: CaptureContext) -> Captured:
     check_growth(context.recorder(), context.declared, context.answers, context.strides)
     return _from_traces(partial(capture_generalized, find_paths=context.paths), context)
 
 
-def _rerolled(context: CaptureContext, apart: tuple[Guard, ...]) -> Captured:
+def _rerolled(context: CaptureContext) -> Captured:
     """Loops from traces. The other side of a branch beside a loop is captured symbolically, where it has no loop.
 
     A branch on another dim than that of the loop has the loop on both sides, and each is learned by itself.
     """
     for condition in context.branches:
-        captured = _reroll_inside(context, condition, apart) if cuts(context.declared, condition) else None
+        captured = _reroll_inside(context, condition) if cuts(context.declared, condition) else None
         if captured is not None:
             return captured
     sides = [condition for condition in context.sides if cuts(context.declared, condition)]
     if sides and len(context.sides) <= _MOST_SIDES:
-        captured = _reroll_both(context, sides[0], apart)
+        captured = _reroll_both(context, sides[0])
         if captured is not None:
             return captured
     return _from_traces(partial(capture_rerolled, strides=context.strides), context)
 
 
-def _reroll_inside(context: CaptureContext, condition: Condition, apart: tuple[Guard, ...]) -> Captured | None:
+def _reroll_inside(context: CaptureContext, condition: Condition) -> Captured | None:
     """Loops where the condition holds, and one program elsewhere; None where there is none."""
     beside = _capture_beside(context, negate(condition))
     if beside is None:
@@ -193,18 +193,18 @@ def _reroll_inside(context: CaptureContext, condition: Condition, apart: tuple[G
     others = [other for other in context.branches if other != condition]
 
     def inside(declared: Declared) -> Captured:
-        return _rerolled(replace(context, declared=declared, branches=others), apart)
+        return _rerolled(replace(context, declared=declared, branches=others))
 
     return capture_both(context.declared, condition, inside, lambda _: beside)
 
 
-def _reroll_both(context: CaptureContext, condition: Condition, apart: tuple[Guard, ...]) -> Captured | None:
+def _reroll_both(context: CaptureContext, condition: Condition) -> Captured | None:
     """Loops on both sides of a condition; None where these have not as many outputs."""
     others = [other for other in context.sides if other != condition]
     strides = {**_moduli(condition), **context.strides}
 
     def side(declared: Declared) -> Captured:
-        return _rerolled(replace(context, declared=declared, sides=others, strides=strides), apart)
+        return _rerolled(replace(context, declared=declared, sides=others, strides=strides))
 
     return capture_both(context.declared, condition, side, side)
 
@@ -247,6 +247,6 @@ def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> C
 
 METHODS = (
     CaptureMethod("symbolic", _symbolic, has_regions=True),
-    CaptureMethod("generalized", _generalized),
-    CaptureMethod("rerolled", _rerolled),
+    CaptureMethod("generalized", lambda context, _: _generalized(context)),
+    CaptureMethod("rerolled", lambda context, _: _rerolled(context)),
 )

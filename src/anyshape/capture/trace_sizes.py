@@ -46,7 +46,7 @@ def choose_trace_sizes(
     declared: Declared, answers: Callable[[Mapping[str, int]], bool], *conditions: Condition
 ) -> dict[str, int] | None:
     """The least accidental sizes that meet the conditions and at which the module answers; None where there are none."""
-    candidates = _unique(_candidates(declared))
+    candidates = list({tuple(point.items()): point for point in _candidates(declared)}.values())
     points = [sizes for sizes in candidates if all(holds(part, sizes) for part in conditions)]
     points.sort(key=lambda sizes: _accidents(declared, sizes))
     for sizes in points[:_TRIES]:
@@ -128,10 +128,6 @@ def _options(domain: Domain, name: str, example: int) -> Iterator[int]:
             yield size
     if not found:
         yield example
-
-
-def _unique(points: Iterator[dict[str, int]]) -> list[dict[str, int]]:
-    return list({tuple(point.items()): point for point in points}.values())
 
 
 def empty_sizes_open() -> AbstractContextManager[None]:

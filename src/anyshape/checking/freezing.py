@@ -52,7 +52,7 @@ def freeze_model(model: ir.Model, path: Path, sizes: Mapping[str, int]) -> Froze
     kinds = kinds_of(model.graph)
     _declare(model, frozen)
     _fold(model)
-    _compare(model, path, contract, frozen, sizes, kinds)
+    _compare(model, path, frozen, sizes, kinds)
     if own is not None:
         frozen = replace(frozen, digest=digest_model(model))
         write_contract(model, frozen)
@@ -151,7 +151,6 @@ def _fold(model: ir.Model) -> None:
 def _compare(
     model: ir.Model,
     path: Path,
-    before: Contract,
     frozen: Contract,
     sizes: Mapping[str, int],
     kinds: Mapping[str, object],

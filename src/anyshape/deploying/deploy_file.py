@@ -34,7 +34,7 @@ from anyshape.deploying.openvino_target import OPENVINO
 from anyshape.deploying.tensorrt_target import TENSORRT
 from anyshape.deploying.triton_target import TRITON
 from anyshape.deploying.web_target import WEB
-from anyshape.domain import Compare, Domain, Number, Ref, Sizes, find_point
+from anyshape.domain import Compare, Domain, Number, Ref, Sizes, find_point, format_sizes
 from anyshape.findings import ContractBroken, Finding, PromiseBroken, Severity, UsageError, check_choice
 from anyshape.inputs import declare
 from anyshape.intercept.turns import exporting
@@ -146,8 +146,7 @@ def _cut(domain: Domain, options: DeployOptions) -> Domain:
         domain.dim(name)
     ends = tuple(Compare("<=", Ref(name), Number(size)) for name, size in options.largest.items())
     if ends and find_point(domain, *ends) is None:
-        spelled = ",".join(f"{name}={size}" for name, size in options.largest.items())
-        raise UsageError(broken_profile(domain, ends, f"--max {spelled}"))
+        raise UsageError(broken_profile(domain, ends, f"--max {format_sizes(options.largest, ',')}"))
     return domain.narrowed(*ends)
 
 

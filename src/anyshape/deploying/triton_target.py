@@ -15,7 +15,7 @@ from anyshape.checking.contract_inputs import any_answered, not_refused, run_out
 from anyshape.deploying.deploy_messages import cannot_take
 from anyshape.deploying.deployment import Built, DeployRequest, Target, copy_model
 from anyshape.deploying.served_sizes import Batching, boundary_sizes, find_batching, run_requests, served_domain
-from anyshape.domain import Expr, Number
+from anyshape.domain import Number
 from anyshape.findings import UsageError
 from anyshape.records.contract import TensorPromise
 from anyshape.runtime.child_messages import Array, raw
@@ -132,14 +132,10 @@ def _tensor(tensor: TensorPromise, is_batched: bool) -> Iterator[str]:
     yield f"data_type: {_TYPES[tensor.dtype]}"
     axes = tensor.axes[1:] if is_batched else tensor.axes
     if axes:
-        yield f"dims: [ {', '.join(str(_dim(axis)) for axis in axes)} ]"
+        yield f"dims: [ {', '.join(str(axis.value if isinstance(axis, Number) else -1) for axis in axes)} ]"
     else:  # Triton wants an axis; the model gets none
         yield "dims: [ 1 ]"
         yield "reshape: { shape: [ ] }"
-
-
-def _dim(axis: Expr | None) -> int:
-    return axis.value if isinstance(axis, Number) else -1
 
 
 def _batching(request: DeployRequest, batching: Batching) -> Iterator[str]:

@@ -189,17 +189,17 @@ def _replaced(line: str, literal: ast.expr, text: str) -> str:
 
 def diagnose_one_size(declared: Declared, explored: Explored, name: str) -> Finding:
     """Why this dim has one size wherever the module answers."""
-    size, refused = explored.pinned[name], explored.refusal_beside(name)
-    if refused.outputs is not None:
-        return outputs_vary(refused, f"{name} == {size}")
+    size, refusal = explored.pinned[name], explored.refusal_beside(name)
+    if refusal.outputs is not None:
+        return outputs_vary(refusal, f"{name} == {size}")
     broadcasts = any(sizes[name] == 1 != size for sizes in explored.answered)
     sizes = {pinned: (held, _places(declared, pinned)) for pinned, held in explored.pinned.items()}
     misfit = explored.misfit
     layer = explored.layers.get(name)
     held = misfit.held if misfit is not None and size in misfit.held.shape and layer is None else None
-    edit = propose_edit(refused.source, sizes, name)
+    edit = propose_edit(refusal.source, sizes, name)
     if held is not None and not held.is_factor and not edit:
-        edit = propose_part(refused.source, held.name, held.shape, sizes)
+        edit = propose_part(refusal.source, held.name, held.shape, sizes)
     fixed = _fixed_words(declared, name, size)
     advice = _advice(name, size, held, layer, fixed)
     is_width = held.is_factor if held is not None else layer is not None and layer.width == size
@@ -212,16 +212,16 @@ def diagnose_one_size(declared: Declared, explored: Explored, name: str) -> Find
             f"dim {name!r} is {say_promise(declared.domain, name)}, but the model works only for "
             f"{name} = {size}{' or 1' if broadcasts else ''}."
         ),
-        where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}"
+        where=refusal.source,
+        why=f"at {say_sizes(refusal.sizes)} the model itself raises: {first_line(refusal.message)}"
         + (say_held(held) if layer is None else _say_layer(layer)),
         fix=edit or advice,
-        remedy=Remedy(edits=((refused.source, edit),), otherwise=advice)
-        if edit and refused.source is not None
+        remedy=Remedy(edits=((refusal.source, edit),), otherwise=advice)
+        if edit and refusal.source is not None
         else None,
         is_fix_untried=bool(edit),
         alternative="" if is_width and not edit else f"if {name} is really fixed, promise that: {fixed}",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )
 
 

@@ -106,9 +106,9 @@ def _smallest(explored: Explored, rule: Condition) -> Refusal:
     return min(alone or breaking or explored.refused, key=lambda refused: sum(refused.sizes.values()))
 
 
-def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
-    if refused.outputs is not None:
-        return outputs_vary(refused, format_condition(rule.condition))
+def _not_kept(domain: Domain, rule: Rule, refusal: Refusal) -> Finding:
+    if refusal.outputs is not None:
+        return outputs_vary(refusal, format_condition(rule.condition))
     names = dims_of(rule.condition)
     promised = ", ".join(f"{name} {say_range(domain.dim(name))}" for name in names)
     return Finding(
@@ -117,69 +117,69 @@ def _not_kept(domain: Domain, rule: Rule, refused: Refusal) -> Finding:
         reason=Reason.ANSWERS_ON_LESS,
         about=(format_condition(rule.condition),),
         what=f"you promise {promised}, but the model answers only where {format_condition(rule.condition)}.",
-        where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
+        where=refusal.source,
+        why=f"at {say_sizes(refusal.sizes)} the model itself raises: {first_line(refusal.message)}",
         fix=f"promise what the model keeps: where=[{format_condition(rule.condition)!r}]",
         remedy=Remedy(where=(format_condition(rule.condition),)),
         is_fix_untried=True,
         alternative="change the line so that it answers there too.",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )
 
 
-def _narrowed(rule: Rule, refused: Refusal) -> Finding:
-    if refused.outputs is not None:
-        return narrowed_to_outputs(rule, refused)
+def _narrowed(rule: Rule, refusal: Refusal) -> Finding:
+    if refusal.outputs is not None:
+        return narrowed_to_outputs(rule, refusal)
     return Finding(
         code="AS106",
         name="contract-narrowed",
         severity=Severity.WARNING,
         what=f"the contract says {format_condition(rule.condition)}: the model itself refuses other sizes.",
-        where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} the model itself raises: {first_line(refused.message)}",
+        where=refusal.source,
+        why=f"at {say_sizes(refusal.sizes)} the model itself raises: {first_line(refusal.message)}",
         fix=f"to make it yours, write it: where=[{format_condition(rule.condition)!r}]",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
         narrows=True,
     )
 
 
-def _unexplained(explored: Explored, refused: Refusal | None = None, more: str = "") -> Finding:
+def _unexplained(explored: Explored, refusal: Refusal | None = None, more: str = "") -> Finding:
     """No rule was found; `more` is what else is known of the refused point."""
-    refused = refused or min(explored.refused, key=lambda refused: sum(refused.sizes.values()))
+    refusal = refusal or min(explored.refused, key=lambda refusal: sum(refusal.sizes.values()))
     made = explored.made_value
-    if made is not None and refused.kind in {each.kind for each in explored.refused}:
+    if made is not None and refusal.kind in {each.kind for each in explored.refused}:
         return _refused_by_function(made, next(each for each in explored.refused if each.sizes == made.sizes))
     answered: Mapping[str, int] = min(explored.answered, key=lambda sizes: sum(sizes.values()))
-    refusals = len({tuple(each.sizes.items()) for each in (*explored.refused, refused)})
+    refusals = len({tuple(each.sizes.items()) for each in (*explored.refused, refusal)})
     tried = refusals + len(explored.answered)
     return Finding(
         code="AS104",
         name="sizes-refused",
-        what=f"the model refuses {refusals} of {tried} sizes tried, such as {say_sizes(refused.sizes)}.",
-        where=refused.source,
+        what=f"the model refuses {refusals} of {tried} sizes tried, such as {say_sizes(refusal.sizes)}.",
+        where=refusal.source,
         why=(
-            f"there it raises: {first_line(refused.message)}\n"
+            f"there it raises: {first_line(refusal.message)}\n"
             f"it answers at {say_sizes(answered)}; no rule was found that tells the two apart."
             + (f"\n{more}" if more else "")
         ),
         fix="declare the sizes at which the model answers, with where=[...].",
         alternative="change the line so that it answers at all sizes.",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )
 
 
 def _held_in_one_size(explored: Explored, misfit: Misfit) -> Finding:
     """The sizes that answer are those that lead to the size of a tensor which the module holds."""
-    refused, answered = misfit.refused, explored.answered[0]
+    refusal, answered = misfit.refusal, explored.answered[0]
     return Finding(
         code="AS104",
         name="sizes-refused",
-        what=f"the model refuses {say_sizes(refused.sizes)}: {misfit.held.name!r} has one size.",
-        where=refused.source,
-        why=f"there it raises: {first_line(refused.message)}{say_held(misfit.held)}\nit answers at {say_sizes(answered)}.",
+        what=f"the model refuses {say_sizes(refusal.sizes)}: {misfit.held.name!r} has one size.",
+        where=refusal.source,
+        why=f"there it raises: {first_line(refusal.message)}{say_held(misfit.held)}\nit answers at {say_sizes(answered)}.",
         fix=follow_dim(misfit.held, "the sizes"),
         alternative="if the sizes are really fixed, declare numbers in place of the dims.",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )
 
 
@@ -202,30 +202,30 @@ def _rule_unknown(verdict: Verdict, inside: Sequence[Refusal]) -> Finding:
     )
 
 
-def _refused_by_value(refused: Refusal) -> Finding:
+def _refused_by_value(refusal: Refusal) -> Finding:
     return Finding(
         code="AS316",
         name="model-refuses-values",
         what="the model raises for some values of its inputs, at sizes at which it answers for others.",
-        where=refused.source,
+        where=refusal.source,
         why=(
-            f"at {say_sizes(refused.sizes)} it raises: {first_line(refused.message)}\n"
+            f"at {say_sizes(refusal.sizes)} it raises: {first_line(refusal.message)}\n"
             "at the same sizes it answers when the inputs are nearer to zero; which values it takes is unknown."
         ),
         fix="declare the values that are legal, with values={...}, or give a function of sizes that makes such values.",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )
 
 
-def _refused_by_function(made: RefusedValue, refused: Refusal) -> Finding:
+def _refused_by_function(made: RefusedValue, refusal: Refusal) -> Finding:
     """The sizes are not at fault: with other values the model answers at them."""
     return Finding(
         code="AS316",
         name="model-refuses-values",
         what=f"your function makes {made.number:g} for {made.name!r}, and the model raises: it takes {made.taken}.",
-        where=refused.source,
+        where=refusal.source,
         why=(
-            f"at {say_sizes(made.sizes)} it raises: {first_line(refused.message)}\n"
+            f"at {say_sizes(made.sizes)} it raises: {first_line(refusal.message)}\n"
             "at the same sizes it answers for values that it takes."
         ),
         fix=f'declare the values that the model takes: values={{"{made.name}": "{made.taken}"}}.',
@@ -236,13 +236,13 @@ def _refused_by_function(made: RefusedValue, refused: Refusal) -> Finding:
     )
 
 
-def _example_refused(refused: Refusal) -> Finding:
+def _example_refused(refusal: Refusal) -> Finding:
     return Finding(
         code="AS105",
         name="example-refused",
-        what=f"the model refuses its own example ({say_sizes(refused.sizes)}).",
-        where=refused.source,
-        why=f"it raises: {first_line(refused.message)}",
+        what=f"the model refuses its own example ({say_sizes(refusal.sizes)}).",
+        where=refusal.source,
+        why=f"it raises: {first_line(refusal.message)}",
         fix="give inputs at which model(*inputs) answers.",
-        sizes=refused.sizes,
+        sizes=refusal.sizes,
     )

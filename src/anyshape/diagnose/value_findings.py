@@ -80,16 +80,16 @@ def too_many_questions(source: Source | None, most: int) -> Finding:
     )
 
 
-def refuses_somewhere(refused: Refusal) -> Finding:
+def refuses_somewhere(refusal: Refusal) -> Finding:
     """A way through the model that raises where no rule is known."""
     return Finding(
         code="AS117",
         name="way-refuses-somewhere",
-        what=f"one way through the model answers at some sizes only: {refused.message.splitlines()[0]}",
-        where=refused.source,
+        what=f"one way through the model answers at some sizes only: {refusal.message.splitlines()[0]}",
+        where=refusal.source,
         why="no simple rule tells where.",
         fix="let every way through forward answer at all sizes.",
-        sizes=dict(refused.sizes),
+        sizes=dict(refusal.sizes),
     )
 
 
@@ -134,7 +134,7 @@ def diagnose_made_values(module: torch.nn.Module, declared: Declared, explored: 
     """The finding for the smallest sizes at which our values are to blame; nothing where none are."""
     if not find_made_integers(declared):
         return ()
-    for refusal in sorted(explored.refused, key=lambda refused: sum(refused.sizes.values()))[:3]:
+    for refusal in sorted(explored.refused, key=lambda each: sum(each.sizes.values()))[:3]:
         try:
             with kept(module), torch.no_grad():
                 declared.call(module, declared.make(refusal.sizes, 0))
@@ -225,7 +225,7 @@ def find_smallest_varying(refused: Iterable[Refusal]) -> Refusal | None:
     return min(varying, key=lambda each: sum(each.sizes.values()), default=None)
 
 
-def narrowed_to_outputs(rule: Rule, refused: Refusal) -> Finding:
+def narrowed_to_outputs(rule: Rule, refusal: Refusal) -> Finding:
     """The contract has the sizes at which a bare dim gives the outputs of the example."""
     condition = format_condition(rule.condition)
     return Finding(
@@ -233,16 +233,16 @@ def narrowed_to_outputs(rule: Rule, refused: Refusal) -> Finding:
         name="narrowed-to-outputs",
         severity=Severity.WARNING,
         what=f"the contract says {condition}: at other sizes the model returns other outputs.",
-        where=refused.source,
-        why=f"at {say_sizes(refused.sizes)} it returns {refused.message}; {_FIXED}",
+        where=refusal.source,
+        why=f"at {say_sizes(refusal.sizes)} it returns {refusal.message}; {_FIXED}",
         fix=f"to make it yours, write it: where=[{condition!r}]",
-        alternative=_alternative(refused),
-        sizes=refused.sizes,
+        alternative=_alternative(refusal),
+        sizes=refusal.sizes,
         narrows=True,
     )
 
 
-def outputs_vary(refused: Refusal, condition: str = "") -> Finding:
+def outputs_vary(refusal: Refusal, condition: str = "") -> Finding:
     """Sizes that the file cannot leave out give other outputs; `condition` is the rule for those of the example, if known."""
     rule = (
         f"it returns those of the example only where {condition}."
@@ -252,9 +252,9 @@ def outputs_vary(refused: Refusal, condition: str = "") -> Finding:
     return Finding(
         code="AS155",
         name="outputs-vary",
-        what=f"the model returns other outputs at {say_sizes(refused.sizes)} than at the sizes of the example.",
-        where=refused.source,
-        why=f"there it returns {refused.message}; {_FIXED}\n{rule}",
+        what=f"the model returns other outputs at {say_sizes(refusal.sizes)} than at the sizes of the example.",
+        where=refusal.source,
+        why=f"there it returns {refusal.message}; {_FIXED}\n{rule}",
         fix=(
             f"promise what one file can keep: where=[{condition!r}]"
             if condition
@@ -263,13 +263,13 @@ def outputs_vary(refused: Refusal, condition: str = "") -> Finding:
         reason=Reason.OUTPUTS_VARY if condition else None,
         remedy=Remedy(where=(condition,)) if condition else None,
         is_fix_untried=bool(condition),
-        alternative=_alternative(refused),
-        sizes=refused.sizes,
+        alternative=_alternative(refusal),
+        sizes=refusal.sizes,
     )
 
 
-def _alternative(refused: Refusal) -> str:
-    return _ONE_DTYPE if refused.has_other_dtypes else _ONE_TENSOR
+def _alternative(refusal: Refusal) -> str:
+    return _ONE_DTYPE if refusal.has_other_dtypes else _ONE_TENSOR
 
 
 def _count(number: int) -> str:

@@ -103,14 +103,6 @@ class Decision:
     def proved(self) -> bool:
         return self.status == "proved"
 
-    @property
-    def refuted(self) -> bool:
-        return self.status == "refuted"
-
-    @property
-    def unknown(self) -> bool:
-        return self.status == "unknown"
-
 
 class Range(NamedTuple):
     """The smallest and the largest value; None where there is no end, Truth.UNKNOWN where the solver cannot decide."""

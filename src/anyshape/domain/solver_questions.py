@@ -93,7 +93,7 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
     if is_identity(condition) and all(_is_never_zero(domain, divisor) for divisor in open_divisors(condition)):
         return Decision("proved")
     factors = equal_factors(condition)
-    if factors and all(decide(domain, each, timeout_ms=timeout_ms).status == "proved" for each in factors):
+    if factors and all(decide(domain, each, timeout_ms=timeout_ms).proved for each in factors):
         return Decision("proved")
     search = _Search(domain, (opposite,), timeout_ms)
     try:
@@ -106,7 +106,7 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
 
 
 def _is_never_zero(domain: Domain, expr: Expr) -> bool:
-    return decide(domain, Compare("!=", expr, Number(0))).status == "proved"
+    return decide(domain, Compare("!=", expr, Number(0))).proved
 
 
 def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort: int | None = None) -> Range | None:

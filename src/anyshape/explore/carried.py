@@ -20,6 +20,7 @@ from anyshape.domain import Dim, Expr, Number, Ref, Sizes, choose_sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.inputs import Declared, StateInput, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
+from anyshape.modules.kept_tensors import copied
 from anyshape.modules.reach import MISSING
 from anyshape.modules.slots import changed_slots, putting, read_slots
 from anyshape.records.explored import FirstCall, Kept, Repeated
@@ -90,7 +91,7 @@ def _raise(error: Exception, module: torch.nn.Module) -> Any:
 
 
 def call_again(declared: Declared, inputs: Any, module: torch.nn.Module) -> Any:
-    return declared.call(module, declared.rebuild([own(value) for value in declared.open_values(inputs)]))
+    return declared.call(module, declared.rebuild([copied(value) for value in declared.open_values(inputs)]))
 
 
 def smallest_first(declared: Declared, inputs: Sequence[Any]) -> list[Any]:
@@ -100,10 +101,6 @@ def smallest_first(declared: Declared, inputs: Sequence[Any]) -> list[Any]:
         return sum(getattr(value, "nbytes", 0) for value in declared.open_values(each))
 
     return sorted({id(each): each for each in inputs}.values(), key=count_bytes)
-
-
-def own(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64}

@@ -51,12 +51,12 @@ class TrialLog:
         """Whether the module answers at these sizes."""
         key = tuple(sorted(sizes.items()))
         if key not in self._seen:
-            refused = self._try(sizes)
-            self._seen[key] = refused is None
-            if refused is None:
+            refusal = self._try(sizes)
+            self._seen[key] = refusal is None
+            if refusal is None:
                 self.answered.append(dict(sizes))
             else:
-                self.refused.append(refused)
+                self.refused.append(refusal)
         return self._seen[key]
 
     def assume_answer(self, sizes: Mapping[str, int]) -> bool:
@@ -69,7 +69,7 @@ class TrialLog:
 
     @property
     def refused_sizes(self) -> list[Mapping[str, int]]:
-        return [refused.sizes for refused in self.refused]
+        return [refusal.sizes for refusal in self.refused]
 
 
 def explore(
@@ -292,4 +292,4 @@ def _explored(
 
 
 def _line(rule: Condition, trial_log: TrialLog) -> Source | None:
-    return next((refused.source for refused in trial_log.refused if not holds(rule, refused.sizes)), None)
+    return next((refusal.source for refusal in trial_log.refused if not holds(rule, refusal.sizes)), None)

@@ -167,12 +167,9 @@ class _InputTrials:
         for end in (1, 0):
             for sizes in points:
                 limit = self._declared.value_ranges(sizes)[self._leaf.name][end]
-                if math.isfinite(limit) and self._is_refused(sizes, limit):
+                if math.isfinite(limit) and not self._takes(sizes, limit) and self._near(sizes) is not None:
                     return self._described(limit, sizes, points)
         return None
-
-    def _is_refused(self, sizes: Sizes, number: float) -> bool:
-        return not self._takes(sizes, number) and self._near(sizes) is not None
 
     def _described(self, number: float, sizes: Sizes, points: Sequence[Sizes]) -> RefusedValue:
         name = self._leaf.name

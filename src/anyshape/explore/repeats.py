@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 from anyshape.domain import Sizes
-from anyshape.explore.carried import calling, find_constant_call, own
+from anyshape.explore.carried import calling, find_constant_call
 from anyshape.explore.legal_values import has_drawn_integers
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.replay import Call, Replay, Reply
+from anyshape.modules.kept_tensors import copied
 from anyshape.modules.line_trace import find_difference, find_writer
 from anyshape.modules.reach import MISSING
 from anyshape.modules.slots import Slot, Slots, changed_slots, putting, read_slots
@@ -224,7 +225,7 @@ class Memory:
         replies = []
         for point in self.points:
             self.replay.reset()
-            with putting(slots, [own(value) for value in values]):
+            with putting(slots, [copied(value) for value in values]):
                 replies.append(self.replay.onward(point.call))
         self.replay.reset()
         return replies

@@ -152,7 +152,7 @@ def plan_comparisons(
     declared, extent = promised.declared, promised.extent
     limits = Cost(cost, cost.cheap, cost.affordable)
     plan = plan_sizes(declared, captured.guards, limits, seed)
-    seen = [*(region.traced_at for region in captured.regions), *(part.sizes for part in captured.refused)]
+    seen = [*(region.traced_at for region in captured.regions), *(part.sizes for part in captured.raising_regions)]
     inside = [sizes for sizes in seen if set(sizes) == set(declared.domain.names) and declared.domain.contains(sizes)]
     plan = plan.with_once(sizes for sizes in inside if not cost.excess(sizes))
     plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)

@@ -32,11 +32,11 @@ _MOST_TURNS = 3
 class _Way:
     """How a method captures this time.
 
-    Guards in `apart` separate regions. `is_alone`: the first region is taken for the whole domain, since another one has no
-    translation. `opens_empty_sizes`: a condition that a size is 0 is a guard.
+    The guards in `borders` separate regions. `is_alone`: the first region is taken for the whole domain, since another
+    one has no translation. `opens_empty_sizes`: a condition that a size is 0 is a guard.
     """
 
-    apart: tuple[Guard, ...] = ()
+    borders: tuple[Guard, ...] = ()
     is_alone: bool = False
     opens_empty_sizes: bool = False
 
@@ -72,10 +72,8 @@ def _attempt_ways(method: CaptureMethod, captures: CaptureContext, context: Expo
             return captured
         attempt = verify_capture(captured, context)
         way = _next_way(way, attempt, len(captured.regions), method)
-        if (
-            way is not None and not context.is_part
-        ):  # rules that are learned again need not be compared without them again
-            context.blamed.extend(guard for guard in way.apart if guard not in context.blamed)
+        if way is not None and not context.is_part:  # where rules are learned again, the borders are known at once
+            context.blamed.extend(guard for guard in way.borders if guard not in context.blamed)
     return attempt
 
 
@@ -88,15 +86,15 @@ def _next_way(way: _Way, attempt: Attempt, regions: int, method: CaptureMethod) 
     if attempt.fails_at_empty_size and not way.opens_empty_sizes:
         return replace(way, opens_empty_sizes=True)
     blamed = attempt.blamed
-    if blamed is None or (blamed.by_user and regions > 1) or len(way.apart) >= _MORE_REGIONS:
+    if blamed is None or (blamed.by_user and regions > 1) or len(way.borders) >= _MORE_REGIONS:
         return None
-    return replace(way, apart=(*way.apart, blamed))
+    return replace(way, borders=(*way.borders, blamed))
 
 
 def _capture(method: CaptureMethod, captures: CaptureContext, way: _Way) -> Captured | Attempt:
     """What the method captures; an attempt with the reasons where it cannot."""
     try:
-        captured = method.capture(captures, way.apart)
+        captured = method.capture(captures, way.borders)
         if way.is_alone:
             return one_program_for_all(captured, captured.regions, captures.declared.domain)
         return captured

@@ -125,7 +125,7 @@ class ExportContext:
 
     def known_refused(self, captured: Captured) -> tuple[Sizes, ...] | None:
         """The sizes whose refusals give no other rules; None where no rules are learned while a file is compared."""
-        learns = self.explored.is_explained and not self.is_part and not captured.refused
+        learns = self.explored.is_explained and not self.is_part and not captured.raising_regions
         return self.refused_before if learns else None
 
     def promised(self, captured: Captured) -> Promised:

@@ -295,6 +295,6 @@ def _may_pass_strictly(attempts: Sequence[Attempt], script: Script) -> bool:
     return not is_right and differs and has_truths and not any(isinstance(entry, Times) for entry in script)
 
 
-def _spoken(refused: Refusal) -> str:
-    line = f" ({refused.source.file}:{refused.source.line})" if refused.source else ""
-    return f"the model refuses these values: {refused.message.splitlines()[0]}{line}"
+def _spoken(refusal: Refusal) -> str:
+    line = f" ({refusal.source.file}:{refusal.source.line})" if refusal.source else ""
+    return f"the model refuses these values: {refusal.message.splitlines()[0]}{line}"

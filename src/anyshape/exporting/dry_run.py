@@ -63,7 +63,7 @@ def axes(
     if every_axis or (dynamic is None and makes_one_example(inputs)):
         declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
         inputs, dynamic, rules, names, values = declared.example, None, [], None, None
-    is_bare = dynamic is None and not is_sizes_function(inputs) and not _are_several(inputs)
+    is_bare = dynamic is None and not is_sizes_function(inputs) and not (isinstance(inputs, list) and len(inputs) > 1)
 
     def declare_as(words: Any) -> Declared:
         return declare(module, inputs, dynamic=words, where=rules, names=names, values=values)
@@ -78,10 +78,6 @@ def axes(
         except OutOfTime:
             finding = _out_of_time(limit.seconds, limit.stage)
         raise PromiseBroken(finding)
-
-
-def _are_several(inputs: Any) -> bool:
-    return isinstance(inputs, list) and len(inputs) > 1
 
 
 class _Search:

@@ -103,7 +103,7 @@ def try_module(
     raised = [each for each in first.explored.refused if each.outputs is None]
     if not raised or not first.explored.answered:
         return first
-    refused = sorted(raised, key=lambda refused: sum(refused.sizes.values()))
+    refused = sorted(raised, key=lambda refusal: sum(refusal.sizes.values()))
 
     def look_again(learned: LegalValues | None) -> Tried | None:
         """The same with values inside learned bounds; None where they change nothing at the refused sizes."""

@@ -129,13 +129,9 @@ def warn_caller(warning: Warning) -> None:
     """Issue a warning at the line of the user's code that called anyshape, through however many functions of ours."""
     frame: Any = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and _is_ours(frame.f_back.f_globals.get("__name__", "")):
+    while frame.f_back is not None and frame.f_back.f_globals.get("__name__", "").partition(".")[0] in _OUR_FRAMES:
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level + 1)
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in _OUR_FRAMES
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

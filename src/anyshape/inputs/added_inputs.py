@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
@@ -145,7 +144,9 @@ def with_state(declared: Declared, states: Sequence[StateInput]) -> Declared:
 
     def make(sizes: Sizes, seed: int = 0, /) -> Inputs:
         inputs = declared.make({name: sizes[name] for name in names}, seed)
-        return _with_keyword(inputs, parameter, {state.name: state.draw(sizes, seed) for state in states})
+        return Inputs(
+            inputs.args, {**inputs.kwargs, parameter: {state.name: state.draw(sizes, seed) for state in states}}
+        )
 
     example_sizes = {**declared.example_sizes, **{dim.name: dim.min + 4 for dim in dims}}
     example = make(example_sizes, 0)
@@ -174,7 +175,3 @@ def _with_parameter(signature: inspect.Signature, name: str) -> inspect.Signatur
     rest = [each for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD]
     own = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
     return signature.replace(parameters=[*(each for each in parameters if each not in rest), own, *rest])
-
-
-def _with_keyword(inputs: Inputs, name: str, value: Mapping[str, Any]) -> Inputs:
-    return Inputs(inputs.args, {**inputs.kwargs, name: dict(value)})

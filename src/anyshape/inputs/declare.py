@@ -41,7 +41,7 @@ from anyshape.inputs.probe_sizes import choose_example
 from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe
 from anyshape.inputs.sizes_function import Parameter, SizesFunction, read_function, size_parameters
 from anyshape.inputs.torch_forms import additional_examples
-from anyshape.inputs.words import AxisWord, Open
+from anyshape.inputs.words import Open
 
 
 def declare(
@@ -141,12 +141,10 @@ def _agreed_outputs(
             if isinstance(word, Expr):
                 agrees = simplify(word) == found
             if not agrees:
-                raise DeclarationError(words_disagree(leaf.path, axis, _spoken(word), str(found)))
+                raise DeclarationError(
+                    words_disagree(leaf.path, axis, str(word) if isinstance(word, Expr) else "open", str(found))
+                )
     return forms.outputs
-
-
-def _spoken(word: AxisWord) -> str:
-    return str(word) if isinstance(word, Expr) else "open"
 
 
 _SAYS_ITSELF = "a function of sizes says by itself which axes vary."

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from anyshape.domain import Domain, Expr, Number, Sizes, evaluate, format_expr
+from anyshape.domain import Domain, Expr, Sizes, evaluate, format_expr
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.axis_messages import format_shape, made_otherwise
 from anyshape.inputs.call_messages import structure_changes, too_many_names, unknown_output
@@ -207,8 +207,3 @@ def _actual(leaf: InputLeaf, value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{dtype_of(value)}{format_shape(value.shape)}"
     return "a float" if leaf.kind == "scalar" and leaf.number is None and isinstance(value, float) else repr(value)
-
-
-def is_static(leaf: InputLeaf) -> bool:
-    """Whether the leaf has the same shape at all sizes."""
-    return all(isinstance(axis, Number) for axis in leaf.axes)

@@ -136,13 +136,9 @@ def _prefix(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     if values is None or any(tensor.ndim == 0 for tensor in tensors) or not _are_flags(tensors, values):
         return None
     for first, second in (values[::-1], values):
-        if all(bool(_rises(tensor == second).all()) for tensor in tensors):
+        if all(bool(((tensor == second).to(torch.int8).diff(dim=-1) >= 0).all()) for tensor in tensors):
             return ValueKind("prefix", lambda shape, random, f=first, s=second: _draw_prefix(shape, random, f, s))  # type: ignore[misc]
     return None
-
-
-def _rises(mask: torch.Tensor) -> torch.Tensor:
-    return mask.to(torch.int8).diff(dim=-1) >= 0
 
 
 def _draw_prefix(shape: Shape, random: torch.Generator, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -26,6 +26,7 @@ from anyshape.findings.errors import nearest
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declared import Declared, InputLeaf
 from anyshape.inputs.kinds import ValueKind, recognise
+from anyshape.modules.kept_tensors import copied
 
 
 @contextmanager
@@ -82,7 +83,7 @@ class ExampleMaker:
         first = self.examples[0][1]
         for known, bound in self.examples if seed == 0 else ():
             if all(known[name] == sizes[name] for name in known):
-                return first.rebuild([_copy(value) for value in bound.values])
+                return first.rebuild([copied(value) for value in bound.values])
         return first.rebuild([self._draw(index, leaf, sizes, seed) for index, leaf in enumerate(self.leaves)])
 
     def _draw(self, index: int, leaf: InputLeaf, sizes: Sizes, seed: int) -> Any:
@@ -107,10 +108,6 @@ def make_from(leaves: tuple[InputLeaf, ...], examples: Sequence[tuple[Mapping[st
         if leaf.kind == "tensor"
     }
     return ExampleMaker(leaves, tuple(examples), kinds)
-
-
-def _copy(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]

@@ -132,17 +132,15 @@ def inputs_of_program(program: torch.export.ExportedProgram) -> ProgramInputs:
     """Read the declaration from a program; axes that are no plain symbol stay as the example has them."""
     args, kwargs = program.example_inputs or ((), {})
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    leaves = [_axes(nodes[name].meta.get("val")) if name in nodes else None for name in _user_inputs(program)]
+    leaves = [
+        _axes(nodes[name].meta.get("val")) if name in nodes else None for name in program.graph_signature.user_inputs
+    ]
     by_place, by_name = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     names = list(inspect.signature(program.module().forward).parameters)
     dynamic = {**dict(zip(names, by_place, strict=False)), **by_name}
     used = {symbol for leaf in leaves if leaf for symbol in leaf.values()}
     where = [rule for symbol in sorted(used) for rule in _rules(symbol, program)]
     return ProgramInputs(Inputs(tuple(args), dict(kwargs)), dynamic if used else None, tuple(where))
-
-
-def _user_inputs(program: torch.export.ExportedProgram) -> list[Any]:
-    return list(program.graph_signature.user_inputs)
 
 
 def _axes(value: Any) -> dict[int, str] | None:

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.intercept.control_flow import control_flow_in_python
+from anyshape.modules.kept_tensors import copied
 from anyshape.modules.state import ModuleState, generator_state
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
@@ -134,7 +135,7 @@ class Replay:
                 warnings.simplefilter("ignore")
                 self.module.eval()
                 leaves = self._flatten(call(self.module))
-                return Reply(tuple((path, _copied(leaf)) for path, leaf in leaves))
+                return Reply(tuple((path, copied(leaf)) for path, leaf in leaves))
         except Exception as error:
             return Reply(raised=error)
 
@@ -177,10 +178,6 @@ def _seed(generator: Any, seed: int) -> None:
 
 def _readable(state: Any) -> Any:
     return state.numpy().tobytes() if isinstance(state, torch.Tensor) else repr(state)
-
-
-def _copied(leaf: Any) -> Any:
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _is_close(one: Any, other: Any) -> bool:

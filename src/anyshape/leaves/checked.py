@@ -103,10 +103,6 @@ def _one_hot(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 _ASKING = transformer._detect_is_causal_mask.__code__
 
 
-def _without_hint() -> dict[Any, Callable[..., Any]]:
-    return {Tensor.__bool__: _bool}
-
-
 def _bool(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return False if _is_asked_for_a_hint() else func(*args, **kwargs)
 
@@ -265,4 +261,4 @@ _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
-    return {**_without_check(), **_without_hint()}
+    return {**_without_check(), Tensor.__bool__: _bool}

@@ -30,10 +30,6 @@ CUTS_BOUNDS = len(torch.arange(8.5, dtype=torch.int64)) == 8
 """Whether torch cuts floats to whole numbers before it counts the int64 numbers between them: 2.13 does, 2.15 does not."""
 
 
-def _of_ranges() -> dict[Any, Callable[..., Any]]:
-    return {torch.arange: _arange}
-
-
 def _arange(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     start, end, step = _bounds(args, kwargs)
     if not any(isinstance(bound, Tensor) for bound in (start, end, step)):
@@ -176,10 +172,6 @@ _USUAL: dict[str, Any] = {
 }
 
 
-def _of_signals() -> dict[Any, Callable[..., Any]]:
-    return {torch.istft: _keep_length_open, Tensor.istft: _keep_length_open}
-
-
 def _keep_length_open(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     given = {**_USUAL, **kwargs, **dict(zip(_USUAL, args, strict=False))}
     if not isinstance(given["length"], SymInt) or given["return_complex"]:
@@ -188,4 +180,4 @@ def _keep_length_open(func: Function, args: tuple[Any, ...], kwargs: Mapping[str
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
-    return {**_of_ranges(), **_of_windows(), **_of_signals()}
+    return {torch.arange: _arange, **_of_windows(), torch.istft: _keep_length_open, Tensor.istft: _keep_length_open}

@@ -122,7 +122,9 @@ def out_of_range(dim: Dim, reading: Reading, size: int, bindings: Mapping[str, s
         what=f"{_spoken(reading, size)}, but must be {limit}.",
         where=_source(rule),
         why=_known(bindings, rule),
-        alternative=f"export again with a wider range, where=[{wanted!r}]." if _is_declared(rule) else "",
+        alternative=f"export again with a wider range, where=[{wanted!r}]."
+        if rule is not None and rule.origin == "declared"
+        else "",
         sizes={dim.name: size},
     )
 
@@ -291,7 +293,3 @@ def _known(bindings: Mapping[str, str], rule: Rule | None = None) -> str:
 
 def _source(rule: Rule | None) -> Source | None:
     return None if rule is None else rule.source
-
-
-def _is_declared(rule: Rule | None) -> bool:
-    return rule is not None and rule.origin == "declared"

@@ -23,11 +23,6 @@ from anyshape.records.contract import Contract, Rule, TensorPromise
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def check_call(contract: Contract, feeds: Mapping[str, Array]) -> Point:
-    """The size of each dim that the call determines. Raises ContractBroken if the call breaks a rule."""
-    return CallChecker.of(contract).check(feeds)
-
-
 @dataclass(frozen=True)
 class CallChecker:
     """A contract with all that can be worked out before the first call."""
@@ -48,7 +43,10 @@ class CallChecker:
         return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, contract.value_bounds)
 
     def check(self, feeds: Mapping[str, Array], torch_inputs: Collection[str] = ()) -> Point:
-        """As `check_call`; `torch_inputs` are those that the user gave as torch tensors, for the words of a fix."""
+        """The size of each dim that the call determines. Raises ContractBroken if the call breaks a rule.
+
+        `torch_inputs` are those that the user gave as torch tensors, for the words of a fix.
+        """
         self._check_names(feeds)
         for name, tensor in self._inputs.items():
             _check_tensor(tensor, feeds[name], is_torch=name in torch_inputs)

@@ -127,3 +127,8 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_quantized:
         return False
     return not tensor.is_conj() and not tensor.is_neg() and tensor.is_contiguous()
+
+
+def copied(value: Any) -> Any:
+    """A copy of a tensor, without its gradients; anything else as it is."""
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -85,10 +85,12 @@ def changed_slots(before: Slots, after: Slots) -> list[Slot]:
 @contextmanager
 def putting(slots: Sequence[Slot], values: Sequence[Any]) -> Iterator[None]:
     """Within this the slots have these values; afterwards everything that leads to them is as before."""
-    parts = {id(part): part for slot in slots for part in _parts_on(slot)}
+    parts = {id(part): part for slot in slots for part in _along(slot) if isinstance(part, torch.nn.Module)}
     kept = [(part, dict(vars(part)), dict(part._buffers), dict(part._parameters)) for part in parts.values()]
     places = [(slot.root, slot.root.get()) for slot in slots if isinstance(slot.root, Place)]
-    containers = [(each, _content(each)) for slot in slots for each in _containers_on(slot)]
+    containers = [
+        (each, dict(each) if isinstance(each, dict) else list(each)) for slot in slots for each in _containers_on(slot)
+    ]
     slotted = [(each, slot_values(each)) for slot in slots for each in _along(slot) if slots_of(each)]
     try:
         for slot, value in zip(slots, values, strict=True):
@@ -261,10 +263,6 @@ def _along(slot: Slot) -> Iterator[Any]:
         yield value
 
 
-def _parts_on(slot: Slot) -> list[torch.nn.Module]:
-    return [value for value in _along(slot) if isinstance(value, torch.nn.Module)]
-
-
 def _containers_on(slot: Slot) -> list[Any]:
     held = (
         vars(value) if hasattr(value, "__dict__") else value
@@ -272,10 +270,6 @@ def _containers_on(slot: Slot) -> list[Any]:
         if not isinstance(value, torch.nn.Module)
     )
     return [value for value in held if isinstance(value, (list, dict, deque))]
-
-
-def _content(container: Any) -> Any:
-    return dict(container) if isinstance(container, dict) else list(container)
 
 
 def _refill(container: Any, content: Any) -> None:

@@ -3,11 +3,10 @@
 Files, in the order in which data flows:
 
     fold         fold constants and batch norms, drop repeated and dead nodes
-    plain_nodes  needless moves and reshapes
-    skip_norms   split nodes whose fused form is slower, in a file for onnxruntime
+    plain_nodes  needless moves and reshapes; fused nodes of onnxruntime that are slower than their parts
 """
 
 from anyshape.optimize.fold import fold_norms, optimize
-from anyshape.optimize.skip_norms import split_skip_norms
+from anyshape.optimize.plain_nodes import split_skip_norms
 
 __all__ = ["fold_norms", "optimize", "split_skip_norms"]

@@ -23,7 +23,7 @@ class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
-    `has_few_failures`: it is known to fail at few sizes only (see `capture/few_failures.py`).
+    `has_few_failures`: it is known to fail at few sizes only (see `capture/failing_sizes.py`).
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
     `further` more sizes at which it does not hold.
     """
@@ -107,7 +107,7 @@ class Captured:
     """Regions that together cover the domain, the rung that found them, and the outputs of the module.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
-    `refused` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code
+    `raising_regions` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code
     takes another branch at some sizes, and that branch was not captured: it may have further conditions.
     """
 
@@ -115,7 +115,7 @@ class Captured:
     regions: tuple[Region, ...]
     outputs: tuple[OutputTensor, ...]
     decisions: tuple[Source, ...] = ()
-    refused: tuple[RaisingRegion, ...] = ()
+    raising_regions: tuple[RaisingRegion, ...] = ()
     has_uncaptured_branch: bool = False
 
     @property
@@ -139,7 +139,7 @@ class Captured:
     def is_proved(self) -> bool:
         """Whether the domain implies every condition of the capture. False without a program (the rung `legacy`), and where
         values choose between programs."""
-        is_whole = bool(self.regions) and not self.decisions and not self.refused
+        is_whole = bool(self.regions) and not self.decisions and not self.raising_regions
         return is_whole and all(guard.status == "proved" for guard in self.guards)
 
     @property
@@ -152,7 +152,7 @@ class Captured:
         """
         is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known
-        return self.is_proved or (is_whole and not self.has_uncaptured_branch and not self.refused)
+        return self.is_proved or (is_whole and not self.has_uncaptured_branch and not self.raising_regions)
 
     @property
     def has_texts(self) -> bool:

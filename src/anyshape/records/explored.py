@@ -69,7 +69,7 @@ class Misfit:
     """A tensor that the module holds, and a refusal at which it does not fit."""
 
     held: HeldTensor
-    refused: Refusal
+    refusal: Refusal
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Explored:
         A refusal at a much smaller size may have another cause: a kernel that is larger than its input.
         """
         size = self.pinned[name]
-        others = [refused for refused in self.refused if refused.sizes[name] != size]
+        others = [refusal for refusal in self.refused if refusal.sizes[name] != size]
         held = {other: fixed for other, fixed in self.pinned.items() if other != name}
         alone = [each for each in others if all(each.sizes[other] == fixed for other, fixed in held.items())] or others
         nearest = min(alone, key=lambda each: (abs(each.sizes[name] - size), sum(each.sizes.values())))
@@ -136,7 +136,7 @@ class Explored:
 
     def refused_in(self, domain: Domain) -> tuple[Mapping[str, int], ...]:
         """The refused points that the domain contains, the smallest first."""
-        inside = [refused.sizes for refused in self.refused if domain.contains(refused.sizes)]
+        inside = [refusal.sizes for refusal in self.refused if domain.contains(refusal.sizes)]
         return tuple(sorted(inside, key=lambda sizes: sum(sizes.values())))
 
     def narrow(self, domain: Domain) -> Domain:

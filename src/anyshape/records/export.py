@@ -89,14 +89,14 @@ class Attempt:
     @property
     def raising_regions(self) -> tuple[RaisingRegion, ...]:
         """Parts of the domain in which the module raises, as a capture has shown."""
-        return self.captured.refused if self.captured is not None else ()
+        return self.captured.raising_regions if self.captured is not None else ()
 
     @property
     def refused_inside(self) -> tuple[Sizes, ...]:
         """Sizes of its contract that the module refused while the file was compared."""
         if self.verdict is None or self.declared is None:
             return ()
-        return tuple(refused.sizes for refused in self.verdict.refused_in(self.declared.domain))
+        return tuple(refusal.sizes for refusal in self.verdict.refused_in(self.declared.domain))
 
     @property
     def share_right(self) -> float:

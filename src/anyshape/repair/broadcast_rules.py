@@ -171,11 +171,11 @@ def matmul(follower: Follower, node: ir.Node) -> list[Known]:
         inner = one[-1], other[-2] if len(other) > 1 else other[-1]
         follower.require_same(node, *inner, "it multiplies matrices")
         return [Known((*one[:-1], *other[:-2], *(other[-1:] if len(other) > 1 else ())))]
-    _require_inner(follower, node, one[-1], other[-2])
+    _require_inner(node, one[-1], other[-2])
     return [Known((*broadcast_inputs(follower, node, (0, 1), 2), one[-2], other[-1]))]
 
 
-def _require_inner(follower: Follower, node: ir.Node, one: Expr, other: Expr) -> None:
+def _require_inner(node: ir.Node, one: Expr, other: Expr) -> None:
     if is_same(one, other):
         return
     opened = [each for each in (one, other) if is_open(each)]
@@ -192,7 +192,7 @@ def gemm(follower: Follower, node: ir.Node) -> list[Known]:
     one, other = follower.axes(node, 0), follower.axes(node, 1)
     one = one[::-1] if follower.attribute(node, "transA", 0) else one
     other = other[::-1] if follower.attribute(node, "transB", 0) else other
-    _require_inner(follower, node, one[1], other[0])
+    _require_inner(node, one[1], other[0])
     made = (one[0], other[1])
     added = follower.input(node, 2)
     if added is not None:

@@ -37,7 +37,7 @@ def slice_(follower: Follower, node: ir.Node) -> list[Known]:
             starts[index] = begin
         if (
             is_open(end)
-            and not _is_to_end(follower, ends[index], steps[index])
+            and not _is_to_end(ends[index], steps[index])
             and not _is_from_end(ends[index])
             and steps[index] > 0
         ):
@@ -51,7 +51,7 @@ def _is_from_end(expr: Expr) -> bool:
     return isinstance(expr, Number) and expr.value < 0
 
 
-def _is_to_end(follower: Follower, end: Expr, step: int) -> bool:
+def _is_to_end(end: Expr, step: int) -> bool:
     return isinstance(end, Number) and (end.value >= _END if step > 0 else end.value < -_END)
 
 
@@ -64,7 +64,7 @@ def _bounds(
         if not is_open(axis):
             count = len(range(*slice(follower.at(start), follower.at(end), step).indices(follower.at(axis))))
             return Number(0), Number(count * -step)
-        if not is_whole or not _is_to_end(follower, end, step):
+        if not is_whole or not _is_to_end(end, step):
             raise Contradiction(node, f"it cuts an axis of size {axis} backwards.", dims_in((axis,)))
         return Number(0), axis
     if not is_open(axis) and not is_open(start) and not is_open(end):
@@ -72,7 +72,7 @@ def _bounds(
         return Number(low), Number(max(low, high))
     return (
         _bound(follower, node, axis, start, f"{slot}.start"),
-        axis if _is_to_end(follower, end, step) else _bound(follower, node, axis, end, f"{slot}.end"),
+        axis if _is_to_end(end, step) else _bound(follower, node, axis, end, f"{slot}.end"),
     )
 
 

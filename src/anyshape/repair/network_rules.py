@@ -15,15 +15,11 @@ _SMALL_RESULT = 8
 
 
 def conv(follower: Follower, node: ir.Node) -> list[Known]:
-    source, weight = follower.axes(node, 0), follower.axes(node, _weight_at(node))
+    source, weight = follower.axes(node, 0), follower.axes(node, 3 if node.op_type == "QLinearConv" else 1)
     group = follower.attribute(node, "group", 1)
     follower.require_same(node, source[1], simplify(weight[1] * group), "its weight has a number of channels")
     space = _windows(follower, node, source[2:], [follower.at(each) for each in weight[2:]])
     return [Known((source[0], weight[0], *space))]
-
-
-def _weight_at(node: ir.Node) -> int:
-    return 3 if node.op_type == "QLinearConv" else 1
 
 
 def conv_transpose(follower: Follower, node: ir.Node) -> list[Known]:

@@ -159,7 +159,7 @@ def _of_run(run: _Run, target: Sequence[int], sizes: Mapping[str, int]) -> Itera
         assigned = list(_assigned(factors, target, sizes))
         yield from assigned
         if not any(_is_clean(axes, target) and not _is_moved_back(run.sources, axes) for axes in assigned):
-            yield from _split(whole, target, sizes)
+            yield from _split(whole, target)
 
 
 def _is_clean(axes: Axes, target: Sequence[int]) -> bool:
@@ -225,7 +225,7 @@ def _assigned(factors: Sequence[Expr], target: Sequence[int], sizes: Mapping[str
             )
 
 
-def _split(whole: Expr, target: Sequence[int], sizes: Mapping[str, int]) -> Iterator[Axes]:
+def _split(whole: Expr, target: Sequence[int]) -> Iterator[Axes]:
     """One axis of the target holds the size divided by the numbers of all others."""
     for place in range(len(target)):
         rest = prod(size for index, size in enumerate(target) if index != place)

@@ -12,8 +12,6 @@ from anyshape.repair.followed_graph import Follower
 from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product, sizes_like
 from anyshape.repair.reshape_readings import find_readings
 
-_END = 2**31 - 1
-
 
 def reshape(follower: Follower, node: ir.Node) -> list[Known]:
     source = follower.input(node, 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -25,7 +24,6 @@ from anyshape.repair.known_constants import (
 )
 from anyshape.repair.known_shapes import Axes, Edit, IntsEdit, TableEdit, is_open
 
-Array = np.ndarray[Any, Any]
 Vector = Callable[[Sequence[Expr]], ir.Value]
 
 

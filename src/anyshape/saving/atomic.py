@@ -43,7 +43,7 @@ def stream_model(model: ir.Model, large: Mapping[ir.Value, ir.ExternalTensor]) -
     import onnx_ir as ir
 
     weights = {value.name: value.const_value for value in large}
-    with replaced_weights(model, large):
+    with replaced_weights(large):
         proto = ir.to_proto(model)
     before, after = _parted(proto, _GRAPH)
     head, tail = _parted(proto.graph, _INITIALIZER)
@@ -57,7 +57,7 @@ def stream_model(model: ir.Model, large: Mapping[ir.Value, ir.ExternalTensor]) -
 
 
 @contextlib.contextmanager
-def replaced_weights(model: ir.Model, replacements: Mapping[ir.Value, ir.TensorProtocol]) -> Iterator[None]:
+def replaced_weights(replacements: Mapping[ir.Value, ir.TensorProtocol]) -> Iterator[None]:
     """The model with other tensors for some of its weights, as long as the block runs."""
     originals = {value: value.const_value for value in replacements}
     try:

@@ -126,7 +126,7 @@ def model_bytes(model: ir.Model | onnx.ModelProto) -> bytes:
 
     if not isinstance(model, ir.Model):
         return _serialized(model, "the model in memory")
-    with replaced_weights(model, inlined(model)):
+    with replaced_weights(inlined(model)):
         return _serialized(ir.to_proto(model), "the model in memory")
 
 
@@ -153,7 +153,7 @@ def save_model(
         return
     target = resolve(path)
     layout = lay_out(loaded, f"{target.name}.data")
-    with replaced_weights(loaded, layout.replacements):
+    with replaced_weights(layout.replacements):
         data = _serialized(ir.to_proto(loaded), path)
     with reporting(path):
         _write_pair(target, data, layout)
@@ -173,13 +173,13 @@ def save_to_run(model: ir.Model, path: Path) -> None:
         return
     with path.with_name(layout.location).open("wb") as stream:
         layout.write(stream)
-    with replaced_weights(model, layout.replacements):
+    with replaced_weights(layout.replacements):
         path.write_bytes(_serialized(ir.to_proto(model), path))
 
 
 def _streamed(model: ir.Model, path: str | PathLike[str]) -> Streamed:
     """The pieces of one file. Raises UsageError above 2 GB."""
-    with replaced_weights(model, inlined(model)):
+    with replaced_weights(inlined(model)):
         found = stream_model(model, lay_out(model, "").of_graph(model.graph))
     if found.size > PROTOBUF_LIMIT:
         raise UsageError(too_large(path, found.size))

@@ -21,12 +21,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
 from anyshape.records.export import Exported
 from anyshape.translate.lacking_forms import attribute_of
+from anyshape.translate.whole_numbers import multiply_copies
 
 _INT64 = ir.DataType.INT64
 _OF_SIZES = ("Shape", "Size")
@@ -230,16 +232,7 @@ def _power(writer: _Writer, node: ir.Node) -> ir.Value:
         raise _Unknown
     if exponent.item() != int(exponent.item()):
         raise _Unknown
-    return _multiplied(writer, value, int(exponent.item()))
-
-
-def _multiplied(writer: _Writer, value: ir.Value, times: int) -> ir.Value:
-    """The product of so many copies."""
-    if times == 1:
-        return value
-    root = _multiplied(writer, value, times // 2)
-    square = writer.add("Mul", root, root)
-    return writer.add("Mul", square, value) if times % 2 else square
+    return multiply_copies(value, int(exponent.item()), partial(writer.add, "Mul"))
 
 
 def _remainder(writer: _Writer, node: ir.Node) -> ir.Value:

@@ -151,7 +151,7 @@ class _Sizes:
     def _is_some(self, size: Expr) -> bool:
         if not is_about(size, self._domain.names):
             return False
-        return decide(self._domain, Compare(">=", size, Number(1)), timeout_ms=_TIMEOUT_MS).status == "proved"
+        return decide(self._domain, Compare(">=", size, Number(1)), timeout_ms=_TIMEOUT_MS).proved
 
 
 def _may_be_empty(node: ir.Node, sizes: _Sizes) -> bool:

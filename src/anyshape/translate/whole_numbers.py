@@ -83,15 +83,16 @@ def translate_power(base: Size | float, exponent: Size | float) -> ir.Value:
     """Products by squaring, none larger than the result; with an exponent that varies, onnxruntime's Pow."""
     if not isinstance(exponent, int) or exponent < 1 or not isinstance(base, ir.Value) or base.dtype != _INT64_TYPE:
         return op.Pow(_value(base), _value(exponent))
-    result: ir.Value | None = None
-    square, left = base, exponent
-    while left:
-        if left % 2:
-            result = square if result is None else op.Mul(result, square)
-        left //= 2
-        if left:
-            square = op.Mul(square, square)
-    return op.Identity(base) if result is None or result is base else result
+    return op.Identity(base) if exponent == 1 else multiply_copies(base, exponent, op.Mul)
+
+
+def multiply_copies(value: ir.Value, count: int, multiply: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """The product of so many copies of a value, by squaring."""
+    if count == 1:
+        return value
+    root = multiply_copies(value, count // 2, multiply)
+    square = multiply(root, root)
+    return multiply(square, value) if count % 2 else square
 
 
 def translate_left_shift(number: Size, count: Size) -> ir.Value:

@@ -18,8 +18,7 @@ Files, in the order in which data flows:
     lacking_kernels   the operators of a bfloat16 file that have no kernel on the CPU
     choices           what the module chose from, in one run
     ties              equal values whose order torch leaves open
-    near_ties         values whose order is a matter of rounding
-    choice_effects    how far other choices move the module's answer
+    near_ties         values whose order is a matter of rounding; how far other choices move the module's outputs
     changing_outputs  random files, compared as samples; calls in a row, with state
     cond_sides        sides of torch.cond that no values lead to
     tally             count trials -> Verdict; verdicts of shares -> one

@@ -9,7 +9,7 @@ values in order  5.3 | 5.1000001 5.1000000 5.0999999 | 4.8   ->   each group of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.choices import EACH_ONCE, Choice, Product, base_name, is_product
+from anyshape.verify.choices import EACH_ONCE, Choice, Product, Watched, base_name, is_product, watch_choices
 from anyshape.verify.compare import is_float, widen
-from anyshape.verify.noise import distance_between
+from anyshape.verify.noise import Yardstick, distance_between
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.ties import ROUNDINGS_APART
+from anyshape.verify.ties import ROUNDINGS_APART, look_at_choices
 
 _MOST_APART = 256
 """In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
@@ -176,3 +176,43 @@ class _Groups:
         first = torch.where(has_left, 0, places).cummax(dim).values
         last = torch.where(has_right, size, places).flip(dim).cummin(dim).values.flip(dim)
         return places, first, last - first + 1
+
+
+Noise = Callable[[bool], Iterator[Sequence[Array]]]
+
+
+def find_sensitivities(
+    reference: Reference,
+    inputs: CallInputs,
+    answers: tuple[Sequence[Array], Sequence[Array]],
+    yardstick: Yardstick | None,
+    noise: Noise,
+) -> Iterator[Sequence[Array]]:
+    """Per-element sensitivity, larger with each answer of the module: infinitely where another choice among equal values is
+    as good, not at all where torch documents which one it is.
+
+    `answers` are the module's and the file's. `noise` gives the sensitivity to rounding; its argument is whether equal
+    values stay equal.
+    """
+    expected, actual = answers
+    watched = Watched(reference.run, inputs)
+    choices = look_at_choices(watched, expected, actual)
+    moved: Sequence[Array] = choices.free
+    for moved in move_near_ties(reference, inputs, expected, choices.ordered, watched.products):
+        yield _joined(choices.free, moved, choices.fixed)
+    if yardstick is not None and watched.choices:  # which takes long: often the least rounding explains enough
+        rounded = look_at_choices(watched, expected, actual, watch_choices(yardstick.double_answer, inputs))
+        is_further = is_moved_further(rounded.ordered, choices.ordered)
+        choices = rounded
+        yield _joined(choices.free, moved, choices.fixed)
+        further = move_near_ties(reference, inputs, expected, choices.ordered, watched.products)
+        for moved in further if is_further else ():
+            yield _joined(choices.free, moved, choices.fixed)
+    free = _joined(choices.free, moved, choices.fixed)
+    for sensitivities in noise(choices.has_fixed_ties):
+        yield _joined(sensitivities, free, choices.fixed)
+
+
+def _joined(one: Sequence[Array], other: Sequence[Array], fixed: Sequence[Array]) -> list[Array]:
+    """The larger sensitivity of each element; none where the very position is documented."""
+    return [np.where(is_fixed, 0.0, np.maximum(a, b)) for a, b, is_fixed in zip(one, other, fixed, strict=True)]

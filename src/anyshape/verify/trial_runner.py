@@ -16,10 +16,10 @@ from anyshape.domain import Sizes
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch
 from anyshape.runtime.child_messages import Array, ChildDied, Death, RunError
 from anyshape.runtime.client import ChildRunner, Pending
-from anyshape.verify.choice_effects import find_sensitivities
 from anyshape.verify.compare import OutputTolerance, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file
+from anyshape.verify.near_ties import find_sensitivities
 from anyshape.verify.noise import NoiseFloor, Yardstick, noise_of_ordinary
 from anyshape.verify.reference import Answer, CallInputs, Refused
 from anyshape.verify.request import VerifyRequest, chooses_among_values

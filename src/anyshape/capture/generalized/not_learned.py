@@ -38,7 +38,7 @@ def at(sizes: Sizes) -> str:
 
 def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> NotCaptured:
     shown = "; ".join(f"{value:g} at {at(point)}" for point, value in seen[:4])
-    refused = NotCaptured(
+    error = NotCaptured(
         Finding(
             code="AS120",
             name="number-without-rule",
@@ -49,8 +49,8 @@ def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> NotCapture
             fix="compute it from x.shape with + - * // % min max, or sqrt and log for floats.",
         )
     )
-    refused.seen = seen
-    return refused
+    error.seen = seen
+    return error
 
 
 def value_asked(source: Source | None, asked: str) -> NotCaptured:

@@ -40,7 +40,7 @@ def build_constant(frame: Frame, made: ConstantOperand) -> Node:
     ]
     dtype = tensors[0].dtype
     positions = _Positions(frame.scope, shape, axes)
-    found = _choice(frame, samples, axes)
+    found = _choice(samples, axes)
     if found is not None:
         condition, if_true, if_false = found
         mask = frame.scope.call(_aten.ge.Scalar, positions.build(condition), 0)
@@ -114,7 +114,7 @@ def _samples(point: dict[str, int], tensor: torch.Tensor, axes: Sequence[str]) -
         yield {**point, **dict(zip(axes, map(int, position), strict=True))}, values[index]
 
 
-def _choice(frame: Frame, samples: Sequence[Sample], axes: Sequence[str]) -> tuple[Expr, Any, Any] | None:
+def _choice(samples: Sequence[Sample], axes: Sequence[str]) -> tuple[Expr, Any, Any] | None:
     """Two values, distinguished by `e >= 0` for an affine e of positions and sizes."""
     values = {value for _, value in samples}
     if len(values) != 2 or any(value != value for value in values):

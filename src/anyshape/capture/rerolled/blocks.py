@@ -19,17 +19,15 @@ Entry = tuple[int, Any]
 
 
 _MANY_RUNS = 4
+_FEWEST = 3  # how often a block stands in a row in the longest trace
 
 
-def roll_up(traces: Sequence[Trace], fewest: int = 3) -> list[Tree]:
-    """Each trace as a tree of steps and repeated blocks, all of one form. Raises Unaligned where there is none.
-
-    A block must stand `fewest` times in a row in the longest trace.
-    """
+def roll_up(traces: Sequence[Trace]) -> list[Tree]:
+    """Each trace as a tree of steps and repeated blocks, all of one form. Raises Unaligned where there is none."""
     letters = _Letters()
     rows = [[(letters.of(step.signature), index) for index, step in enumerate(trace.steps)] for trace in traces]
     while not _are_alike(rows):
-        rolled = _roll_one(rows, letters, fewest)
+        rolled = _roll_one(rows, letters)
         if rolled is None:
             break
         rows = rolled
@@ -56,14 +54,14 @@ def _are_alike(rows: list[list[Entry]]) -> bool:
     return len({tuple(letter for letter, _ in row) for row in rows}) == 1
 
 
-def _roll_one(rows: list[list[Entry]], letters: _Letters, fewest: int) -> list[list[Entry]] | None:
+def _roll_one(rows: list[list[Entry]], letters: _Letters) -> list[list[Entry]] | None:
     """All traces with the smallest block rolled up that the traces repeat differently often; None if there is none.
 
     A block that mostly stands alone is more likely a part of a larger one (a b)*33 (a b c)*k, which goes before it.
     """
     longest = max(rows, key=len)
     alone: tuple[int, ...] | None = None
-    for block in _repeated(np.array([letter for letter, _ in longest], dtype=np.int64), fewest):
+    for block in _repeated(np.array([letter for letter, _ in longest], dtype=np.int64)):
         counts = [tuple(count for _, count in _runs(row, block)) for row in rows]
         if len(set(counts)) == 1:
             continue  # as often at every size, wherever it stands
@@ -79,14 +77,14 @@ def _all_rolled(rows: list[list[Entry]], block: tuple[int, ...], letters: _Lette
     return [_rolled(row, block, number) for row in rows]
 
 
-def _repeated(letters: np.ndarray[Any, np.dtype[np.int64]], fewest: int) -> Iterator[tuple[int, ...]]:
-    """Blocks that stand at least so many times in a row, the smallest first, from the left."""
+def _repeated(letters: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, ...]]:
+    """Blocks that stand `_FEWEST` times in a row or more, the smallest first, from the left."""
     count = len(letters)
-    for period in range(1, count // fewest + 1):
+    for period in range(1, count // _FEWEST + 1):
         same = letters[:-period] == letters[period:]
         edges = np.flatnonzero(np.diff(np.concatenate(([0], same.astype(np.int8), [0]))))
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            if end - start >= (fewest - 1) * period:
+            if end - start >= (_FEWEST - 1) * period:
                 block = tuple(letters[start : start + period].tolist())
                 if not _is_repetition(block):
                     yield block

@@ -48,7 +48,7 @@ class SizeCheck:
 
     def is_asking(self) -> bool:
         """Whether the running call is torch.nn's, asking for the number of sequences in packed input."""
-        return _is_called_from(_ASKING)
+        return _calling_frame().f_code in _ASKING
 
     def as_int(self, count: int | SymInt) -> int:
         """`int(batch_sizes[0])`."""
@@ -77,10 +77,6 @@ def promise_total_length(longest: int | SymInt) -> None:
         total_length = frame.f_locals["total_length"]
         if total_length is not None:
             torch._check(longest <= total_length)
-
-
-def _is_called_from(codes: tuple[CodeType, ...]) -> bool:
-    return _calling_frame().f_code in codes
 
 
 def _calling_frame() -> FrameType:

@@ -112,8 +112,8 @@ def along(vector: ir.Value, axis: int, of_rank: int) -> ir.Value:
     return op.Reshape(vector, ints(*(-1 if place == axis else 1 for place in range(of_rank))))
 
 
-def slice_axis(value: ir.Value, start: Size, end: Size, axis: int, step: int = 1) -> ir.Value:
-    return op.Slice(value, as_vector(start), as_vector(end), ints(axis), ints(step))
+def slice_axis(value: ir.Value, start: Size, end: Size, axis: int) -> ir.Value:
+    return op.Slice(value, as_vector(start), as_vector(end), ints(axis), ints(1))
 
 
 def shape_of(value: ir.Value, start: int, end: int) -> list[ir.Value]:
