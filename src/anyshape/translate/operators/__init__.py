@@ -26,6 +26,7 @@ Files, in the order in which data flows:
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
     interpolating      upsample, grid_sampler
+    antialiased        upsample with antialias=True
     fourier            fft, istft
     products           products and distances of matrices, attention
     linalg             solve, inverse, determinant
@@ -45,6 +46,7 @@ Translation = Callable[..., Any]
 
 
 FILES = (
+    "antialiased",
     "bessel",
     "complex_numbers",
     "convolution",
