@@ -46,3 +46,26 @@ def test_nearest_of_small_images_keeps_and_doubles_sizes_exactly(factor: tuple[f
     shapes = ((1, 1, 3, 2), (1, 1, 3, 9), (1, 1, 40, 24), (1, 1, 60, 66), (1, 1, 64, 3), (1, 1, 7, 60), (1, 1, 90, 40))
     row = Row("", lambda x: F.interpolate(x, scale_factor=factor, mode="nearest"), sizes(*shapes), {0: (0, 1)}, 0)
     assert find_differences(row) == []
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("how", [{}, {"align_corners": True}], ids=["centres", "corners"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("by", [0.29, 0.5, (1.3, 0.7), 2.3, "thirds", "columns", "one column"], ids=str)
+def test_with_antialias(mode: str, how: dict[str, Any], dtype: torch.dtype, by: Any) -> None:
+    def resize(x: torch.Tensor) -> Any:
+        height, width = x.shape[2:]
+        to = {"thirds": (height // 2, width // 3), "columns": (height * 2 - 1, 5), "one column": (height + 1, 1)}
+        chosen: dict[str, Any] = {"size": to[by]} if isinstance(by, str) else {"scale_factor": by}
+        return F.interpolate(x, mode=mode, antialias=True, **how, **chosen)
+
+    shapes = ((2, 1, 9, 7), (1, 1, 4, 4), (1, 1, 6, 5), (1, 1, 40, 4), (2, 1, 5, 90), (1, 1, 30, 61))
+    inputs = [(x.to(dtype),) for (x,) in sizes(*shapes)]
+    assert find_differences(Row("", resize, inputs, {0: (1,)}, tolerance=3e-4)) == []
+
+
+def test_antialias_by_given_factors_that_do_not_belong_to_the_size() -> None:
+    operator = torch.ops.aten._upsample_bilinear2d_aa.default
+    shapes = ((2, 1, 9, 7), (1, 1, 4, 4), (1, 1, 6, 5))
+    row = Row("", lambda x: operator(x, [x.shape[2] // 2, 3], False, None, 0.4), sizes(*shapes), {0: (1,)})
+    assert find_differences(row) == []

@@ -25,6 +25,7 @@ Files, in the order in which data flows:
     scattering         scatter, diagonals, strides
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
+    antialiased        upsample with antialias=True
     grid_sampling      grid_sampler
     interpolating      upsample
     fourier            fft, istft
@@ -46,6 +47,7 @@ Translation = Callable[..., Any]
 
 
 FILES = (
+    "antialiased",
     "bessel",
     "complex_numbers",
     "convolution",

@@ -52,11 +52,11 @@ def resized(mode: str) -> Callable[..., Any]:
         flat = op.Unsqueeze(x, as_vector(2)) if rank(x) == 3 else x  # runtimes are fastest on two axes
         added = rank(x) == 3
         if output_size is not None or align_corners:
-            wanted = [as_vector(size) for size in _wanted(x, output_size, scale_factors)]
+            wanted = [as_vector(size) for size in wanted_sizes(x, output_size, scale_factors)]
             sizes = op.Concat(*shape_of(x, 0, 2), *([as_vector(1)] if added else []), *wanted, axis=0)
             result = _resize(flat, None, sizes, mode, align_corners)
         else:
-            factors = [_factor(x, axis + 2, factor, mode) for axis, factor in enumerate(scale_factors or ())]
+            factors = [exact_factor(x, axis + 2, factor, mode) for axis, factor in enumerate(scale_factors or ())]
             ones = constant([1.0] * (3 if added else 2), _FLOAT)
             result = _resize(flat, op.Concat(ones, *factors, axis=0), None, mode, align_corners)
         return op.Squeeze(result, as_vector(2)) if added else result
@@ -71,7 +71,7 @@ def _resize(x: ir.Value, factors: Any, sizes: Any, mode: str, align_corners: boo
     )
 
 
-def _wanted(x: ir.Value, output_size: WantedSizes, factors: Factors) -> list[Size]:
+def wanted_sizes(x: ir.Value, output_size: WantedSizes, factors: Factors) -> list[Size]:
     if output_size is not None:
         return list(output_size)
     return [_scaled(size_scalar(x, axis + 2), factor) for axis, factor in enumerate(factors or ())]
@@ -81,7 +81,7 @@ def _scaled(size: ir.Value, factor: float) -> ir.Value:
     return op.Cast(op.Floor(op.Mul(op.Cast(size, to=_DOUBLE), constant(factor, _DOUBLE))), to=_INT64)
 
 
-def _factor(x: ir.Value, axis: int, factor: float, mode: str) -> ir.Value:
+def exact_factor(x: ir.Value, axis: int, factor: float, mode: str) -> ir.Value:
     """float32[1]: the factor with which ONNX comes to the same size as torch."""
     single = float(np.float32(factor))
     may_keep = mode == "linear" and 1 < factor < 2
@@ -108,7 +108,7 @@ def _step(number: float, steps: int) -> ir.Value:
 def _interpolate(x: ir.Value, output_size: WantedSizes, align_corners: bool, factors: Factors) -> ir.Value:
     """Axis by axis, with torch's own places, in double precision."""
     result, of_rank = x, rank(x)
-    for axis, wanted in enumerate(_wanted(x, output_size, factors), start=2):
+    for axis, wanted in enumerate(wanted_sizes(x, output_size, factors), start=2):
         size = size_scalar(x, axis)
         place = _places(size, as_scalar(wanted), align_corners, factors[axis - 2] if factors else None)
         first = op.Cast(op.Floor(place), to=_INT64)
@@ -139,7 +139,7 @@ def nearest(shift: float) -> Callable[..., Any]:
         if scale_factors is not None and not shift and all(float(factor).is_integer() for factor in scale_factors):
             return _repeat_elements(x, scale_factors)
         sizes = [size_scalar(x, axis) for axis in range(2, rank(x))]
-        all_wanted = [as_scalar(size) for size in _wanted(x, output_size, scale_factors)]
+        all_wanted = [as_scalar(size) for size in wanted_sizes(x, output_size, scale_factors)]
         for axis, (size, wanted) in enumerate(zip(sizes, all_wanted, strict=True), start=2):
             if output_size is not None:
                 scale = op.Div(op.Cast(size, to=_FLOAT), op.Cast(wanted, to=_FLOAT))
