@@ -33,6 +33,8 @@ import torch.nn.functional as F
 from torch import SymInt, Tensor, nn
 from torch.nn.modules import transformer
 
+from anyshape.intercept import value_checks
+
 Function = Callable[..., Any]
 
 
@@ -265,4 +267,4 @@ _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
-    return {**_without_check(), **_without_hint()}
+    return {**_without_check(), **_without_hint(), **value_checks.replacements()}
