@@ -60,7 +60,7 @@ def replacements() -> dict[Any, Callable[..., Any]]:
 
 
 def _assert_async(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    given = dict(zip(("input", "assert_msg"), args, strict=False)) | kwargs
+    given = dict(zip(("input", "assert_msg"), args, strict=False)) | dict(kwargs)
     return func(given["input"], _with_line(f"RuntimeError: {given.get('assert_msg', _NOT_TRUE)}"))
 
 
