@@ -27,17 +27,100 @@ class Checked(torch.nn.Module):
         return x * 2
 
 
+class CheckedItem(torch.nn.Module):
+    def forward(self, x):
+        torch._check((x.max() < 10).item(), lambda: "too large")
+        return x * 2
+
+
+class CheckedNumber(torch.nn.Module):
+    def forward(self, x):
+        torch._check(x.max().item() < 10, lambda: "too large")
+        return x * 2
+
+
+class CheckedAll(torch.nn.Module):
+    def forward(self, x):
+        torch._check_tensor_all(x < 10, lambda: "too large")
+        return x * 2
+
+
+class CheckedValue(torch.nn.Module):
+    def forward(self, x):
+        torch._check_value(x.max().item() < 10, lambda: "too large")
+        return x * 2
+
+
+class AssertedAsync(torch.nn.Module):
+    def forward(self, x):
+        torch._assert_async(x.max() < 10, "too large")
+        return x * 2
+
+
+class AssertedInBranchOfSizes(torch.nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 3:
+            torch._assert_async((x < 10).all(), "too large")
+            return x * 2
+        return x + x
+
+
+class CheckedInBranchOfValues(torch.nn.Module):
+    def forward(self, x):
+        torch._check(x.max().item() < 10, lambda: "too large")
+        if x.sum() > 100:
+            return x * 3
+        return x * 2
+
+
 class Plain(torch.nn.Module):
     def forward(self, x):
         assert x.max() < 10, "too large"
         return x * 2
 
 
-@pytest.mark.parametrize("module", [Asserted, AssertedLargest, Checked, Plain])
+FORMS = [
+    Asserted,
+    AssertedLargest,
+    Checked,
+    CheckedItem,
+    CheckedNumber,
+    CheckedAll,
+    CheckedValue,
+    AssertedAsync,
+    AssertedInBranchOfSizes,
+    CheckedInBranchOfValues,
+    Plain,
+]
+
+
+@pytest.mark.parametrize("module", FORMS)
 def test_the_file_fails_with_the_words_of_the_assertion(module, tmp_path) -> None:
     result = anyshape.export(module(), lambda n=4: {"x": torch.randn(n, 3)}, tmp_path / "m.onnx", where=["n <= 64"])
     assert result.contract.status == "kept"
     loaded = anyshape.load(tmp_path / "m.onnx")
     np.testing.assert_array_equal(loaded(x=np.ones((5, 3), np.float32)), np.full((5, 3), 2, np.float32))
     with pytest.raises(anyshape.PromiseBroken, match="too large"):
+        loaded(x=np.full((5, 3), 11, np.float32))
+
+
+class CheckedWithValueInWords(torch.nn.Module):
+    def forward(self, x):
+        largest = x.max().item()
+        torch._check(largest < 10, lambda: f"{largest} is too large")
+        return x * 2
+
+
+class AssertedWithoutWords(torch.nn.Module):
+    def forward(self, x):
+        torch._assert_async(x.max() < 10)
+        return x.sum(), x * 2
+
+
+@pytest.mark.parametrize("module", [CheckedWithValueInWords, AssertedWithoutWords])
+def test_a_check_without_words_of_its_own_fails_with_its_line(module, tmp_path) -> None:
+    result = anyshape.export(module(), lambda n=4: {"x": torch.randn(n, 3)}, tmp_path / "m.onnx")
+    assert not result.findings
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    with pytest.raises(anyshape.PromiseBroken, match=r"RuntimeError: Expected .*test_asserted_values.py:\d+"):
         loaded(x=np.full((5, 3), 11, np.float32))

@@ -107,8 +107,8 @@ def environment_of(values: Iterable[Any]) -> Any | None:
     return None
 
 
-def asserted_truths(program: ExportedProgram) -> frozenset[str]:
-    """The symbols of truth values that a program reads from tensors only to assert them.
+def asserted_numbers(program: ExportedProgram) -> frozenset[str]:
+    """The symbols of numbers and truth values that a program reads from tensors only to assert something about them.
 
     `torch._check(mask.any().item())` raises in the user's module too: it is no condition under which the program holds.
     """
@@ -117,27 +117,21 @@ def asserted_truths(program: ExportedProgram) -> frozenset[str]:
     found: set[str] = set()
     for node in program.graph.nodes:
         value = node.meta.get("val")
-        if isinstance(value, torch.SymBool) and _reads_truth(node) and _is_only_asserted(node):
+        if node.target in (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default) and (
+            isinstance(value, (torch.SymBool, torch.SymInt, torch.SymFloat)) and _is_only_asserted(node)
+        ):
             unsimplified = value.node._expr  # `expr` has 1 for a symbol that was asserted
             found |= {symbol.name for symbol in unsimplified.free_symbols}
     return frozenset(found)
-
-
-def _reads_truth(node: Node) -> bool:
-    import torch
-
-    source = getattr(node.args[0], "meta", {}).get("val") if node.args else None
-    return isinstance(source, torch.Tensor) and source.dtype == torch.bool and source.dim() == 0
 
 
 def _is_only_asserted(node: Node) -> bool:
     """Whether all that follows from a value are assertions."""
     import torch
 
-    if node.target is torch.ops.aten._assert_scalar.default:
+    if node.target in (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_async.msg):
         return True
-    is_plain = node.op == "call_function" and not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
-    return is_plain and bool(node.users) and all(_is_only_asserted(user) for user in node.users)
+    return node.op == "call_function" and bool(node.users) and all(map(_is_only_asserted, node.users))
 
 
 def collect_guards(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.below_autograd import DERIVATIVES, ModuleBelowAutograd, has_all_values, noted_transforms
 from anyshape.capture.guards import (
-    asserted_truths,
+    asserted_numbers,
     collect_guards,
     decide_pins,
     environment_of,
@@ -33,6 +33,7 @@ from anyshape.intercept.quick_tracing import results_kept_when_repeated
 from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.turns import quiet_libraries
+from anyshape.intercept.value_checks import recorded_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.leaves.lifted import control_flow_kept
@@ -152,7 +153,7 @@ def _trace(
         with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
             program = run_open(module, export, texts)
             layout.note_writes(program)
-            asserted = asserted_truths(program)
+            asserted = asserted_numbers(program)
             return Traced(module, program, flat.seen.paths, layout, asserted, texts=tuple(texts))
     except Exception as error:
         alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
@@ -168,7 +169,7 @@ def read_capture(
     guards = decide_pins(pinned, declared.domain)
     if environment is not None:
         also = traced.layout.which_matter(traced.program, environment)
-        asserted = traced.asserted | asserted_truths(traced.program)  # decomposing may give them other symbols
+        asserted = traced.asserted | asserted_numbers(traced.program)  # decomposing may give them other symbols
         guards = (*guards, *collect_guards(environment, symbols, declared.domain, also, asserted))
     guards = (*guards, *(Guard(None, OF_TEXT, source, by_user=True) for source in traced.texts))
     region = Region(decomposed, symbols, guards, dict(trace_sizes))
@@ -203,7 +204,7 @@ def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guar
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions():
+    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions(), recorded_checks():
         return torch.export.export(flat, tuple(values), dynamic_shapes=(open_axes(declared),), strict=False)
 
 

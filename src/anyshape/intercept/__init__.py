@@ -25,7 +25,9 @@ What is replaced, and when:
                                        `forward` of torch's transformer layers                   leaves/checked
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
                                        the hash of tensors that are numbers                      python_numbers
-    while torch.export runs            `bool()` of conditions on sizes                           needless_conditions
+                                       torch._check of tensors that are numbers                  value_checks
+    while torch.export runs            torch._check and _assert_async of values                  value_checks
+                                       `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
@@ -68,6 +70,7 @@ Files, in the order in which data flows:
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
+    value_checks         torch._check of values, recorded with its words
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
     size_texts           lines of the user's code that turn a size into a text

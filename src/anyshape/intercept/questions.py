@@ -34,6 +34,7 @@ from anyshape.intercept.python_numbers import (
 )
 from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
 from anyshape.intercept.selections import Selections, call_with_mask, find_open_slice
+from anyshape.intercept.value_checks import decided_checks
 from anyshape.modules.user_code import source_of_running_code
 
 Kind = Literal["truth", "number"]
@@ -92,6 +93,7 @@ class Questions(TorchFunctionMode):
     def __enter__(self) -> Questions:
         self._around.enter_context(no_hash_of_numbers())
         self._around.enter_context(control_flow_in_python())
+        self._around.enter_context(decided_checks())
         return super().__enter__()  # type: ignore[no-any-return,no-untyped-call]
 
     def __exit__(self, *error: Any) -> None:

@@ -33,6 +33,8 @@ import torch.nn.functional as F
 from torch import SymInt, Tensor, nn
 from torch.nn.modules import transformer
 
+from anyshape.intercept import value_checks
+
 Function = Callable[..., Any]
 
 
@@ -261,4 +263,4 @@ _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
-    return {**_without_check(), Tensor.__bool__: _bool}
+    return {**_without_check(), Tensor.__bool__: _bool, **value_checks.replacements()}

@@ -1,5 +1,5 @@
-"""Operators of ours that captured programs hold: loops, pieces of tensors, numbers computed through floats, grouped
-products.
+"""Operators of ours that captured programs hold: loops, pieces of tensors, numbers computed through floats, assertions
+about values, grouped products.
 
 torch's own `select` and `slice` record conditions on a computed place (is it negative, does it reach beyond the end), which
 a place learned from traces is known already; these record none. No place here is negative or beyond the end.
@@ -152,6 +152,19 @@ def _evaluate(formula: Any, sizes: tuple[Any, ...]) -> Any:
 def counted(number: Any, start: Any, step: Any, dtype: str) -> torch.Tensor:
     """`torch.arange(start, end, step)` of floats, as many as `number`, which a formula counts."""
     return (start + step * torch.arange(number, dtype=torch.float64)).to(getattr(torch, dtype))
+
+
+def _refuse(x: Tensor, truths: Sequence[Tensor], words: Sequence[str]) -> Tensor:
+    for truth, text in zip(truths, words, strict=True):
+        torch._assert_async(truth, text)
+    return x.clone()
+
+
+def _refused_shape(x: Tensor, truths: Sequence[Tensor], words: Sequence[str]) -> Tensor:
+    return torch.empty_like(x)
+
+
+refused = define("refused", "(Tensor x, Tensor[] truths, str[] words) -> Tensor", _refuse, _refused_shape)
 
 
 Function = Callable[..., Any]

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     ModelFile = str | PathLike[str] | bytes
 
 _IN_MEMORY = "the model in memory"
-_REFUSED_VALUES = re.compile(r"Name:'anyshape AS419: the model refuses these values: (.*?)' Status Message")
+_REFUSED_VALUES = re.compile(r"Name:'(?:[^']*/)?anyshape AS419: the model refuses these values: (.*?)' Status Message")
 
 
 def load(

@@ -17,6 +17,7 @@ Files, in the order in which data flows:
     whole_numbers     sizes, exact in 64 bits
     lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
     exact_int64       64-bit integers that onnxruntime computes inexactly, with operators that are exact
+    asserted_values   assertions about values -> nodes that fail
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop
     names             names and source lines in the file

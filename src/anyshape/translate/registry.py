@@ -19,9 +19,10 @@ from torch.fx import Node
 from anyshape.intercept.patching import patched
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaf_translations
-from anyshape.leaves.own_operators import counted, number, whole
+from anyshape.leaves.own_operators import counted, number, refused, whole
 from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
+from anyshape.translate.asserted_values import keep_assertions, translate_refused
 from anyshape.translate.custom import (
     Inliner,
     find_overloads,
@@ -146,6 +147,7 @@ class Translator:
         # Some operators on complex numbers refuse to be differentiated, which nobody asks of them here.
         with _config.patch(backed_size_oblivious=True), torch.no_grad():  # type: ignore[attr-defined]
             insert_promotions(program)
+            keep_assertions(program)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
             with constants_in_double(program, _building):
@@ -194,6 +196,7 @@ def _registry() -> Any:
     registry.register_op(whole, lambda *args: translate_whole(*args))
     registry.register_op(counted, lambda *args: translate_counted(*args))
     registry.register_op(number, lambda *args: translate_number(*args))
+    registry.register_op(refused, lambda *args: translate_refused(*args))
     for function, translation in size_translations().items():
         registry.register_op(function, translation)
     for target, translation in complex_translations().items():

@@ -1,0 +1,79 @@
+"""Assertions about values in a captured program -> nodes of the file that fail where the assertion does, named with its words.
+
+    _assert_async(truth, "too large"); return x  ->  return refused(x, [truth], ["too large"])
+                                                 ->  truth -> Gather named with the words -> 0;  x -> Gather([x], 0)
+
+The Gather looks up a 0 or a 1 in a table of one entry, and fails at 1; all outputs depend on it, so that no optimizer leaves it
+out. Conditions that torch asserts for itself (`_assert_scalar`) are left to guards.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+import torch
+from onnxscript import opset18 as op
+from torch.fx import GraphModule, Node
+
+from anyshape.leaves.own_operators import refused
+from anyshape.translate.decomposed_nodes import name_outputs
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+_ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
+_NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
+
+
+def keep_assertions(program: ExportedProgram) -> None:
+    """In place, through nested modules: outputs depend on the assertions, which go."""
+    for module in program.graph_module.modules():
+        if isinstance(module, GraphModule):
+            found = [node for node in module.graph.nodes if node.target in _ASSERTIONS]
+            if found:
+                _keep(module, found)
+    name_outputs(program)
+
+
+def _keep(module: GraphModule, assertions: Sequence[Node]) -> None:
+    truths = [node.args[0] for node in assertions]
+    words = [str(node.args[1]) if len(node.args) > 1 else _NO_WORDS for node in assertions]
+    output = module.graph.output_node()
+    made: dict[Node, Node] = {}
+
+    def depending(node: Node) -> Node:
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            return node
+        if node not in made:
+            with module.graph.inserting_before(output):
+                made[node] = module.graph.call_function(refused, (node, truths, words))
+            made[node].meta = dict(node.meta)
+        return made[node]
+
+    output.args = torch.fx.map_arg(output.args, depending)
+    for node in assertions:
+        module.graph.erase_node(node)
+    module.recompile()
+
+
+def translate_refused(x: ir.Value, truths: Sequence[ir.Value], words: Sequence[str]) -> ir.Value:
+    import onnxscript.evaluator
+
+    zero = op.Constant(value=ir.tensor([0], dtype=ir.DataType.INT64))
+    one = op.Constant(value=ir.tensor([1], dtype=ir.DataType.INT64))
+    for truth, text in zip(truths, words, strict=True):
+        is_false = op.Not(op.Cast(op.Reshape(truth, one), to=ir.DataType.BOOL.value))
+        node = ir.node(
+            "Gather",
+            [zero, op.Cast(is_false, to=ir.DataType.INT64.value)],
+            name=f"anyshape AS419: the model refuses these values: {text}",
+        )
+        zero = node.outputs[0]
+        zero.type, zero.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+        onnxscript.evaluator.default().nodes.append(node)  # torch.onnx's recorder
+    return op.Gather(op.Unsqueeze(x, [0]), op.Squeeze(zero), axis=0)
