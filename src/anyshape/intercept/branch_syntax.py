@@ -22,12 +22,24 @@ _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _LOOPS = (ast.For, ast.While)
 
 
-def join_branches(function: ast.FunctionDef) -> ast.FunctionDef | None:
-    """A copy of the function with its branches joined; None where it has none that can be."""
-    copied = copy.deepcopy(function)
-    writer = _Writer(copied)
-    copied.body = writer.write(copied.body, ())
-    return copied if writer.count else None
+def has_branch(block: Sequence[ast.stmt]) -> bool:
+    """Whether a branch of this block, or of one inside of it, can be joined as far as the branch itself shows."""
+    for statement in block:
+        branch = _as_branch(statement)
+        if branch is not None and _can_join(branch):
+            return True
+        if isinstance(statement, (ast.If, ast.With, *_LOOPS)):
+            others = [] if isinstance(statement, ast.With) else statement.orelse
+            if has_branch([*statement.body, *others]):
+                return True
+    return False
+
+
+def join_branches(function: ast.FunctionDef) -> bool:
+    """Join the branches of the function; False where it has none that can be."""
+    writer = _Writer(function)
+    function.body = writer.write(function.body, ())
+    return writer.count > 0
 
 
 class _Writer:

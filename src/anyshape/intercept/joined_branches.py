@@ -12,8 +12,10 @@ nothing: that replaces the other side. Sides that do anything else are not joine
 from __future__ import annotations
 
 import ast
+import copy
 import dis
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +26,7 @@ from typing import Any
 import torch
 from torch import SymBool, SymInt
 
-from anyshape.intercept.branch_syntax import CHOICE, COPIED, EITHER, IS_OPEN, PADDED, SLICED, join_branches
+from anyshape.intercept.branch_syntax import CHOICE, COPIED, EITHER, IS_OPEN, PADDED, SLICED, has_branch, join_branches
 from anyshape.intercept.call_sites import SameCode, redirect
 from anyshape.intercept.patching import is_capturing, patched
 from anyshape.intercept.size_choices import NotJoined, choose, missing_to_multiple, reaches
@@ -68,10 +70,12 @@ def _joined(of: SameCode) -> CodeType | None:
     """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
     try:
         tree = _parsed(of.code)
-        joined = None if tree is None else join_branches(tree)
-        if tree is None or joined is None:
+        if tree is None or not has_branch(tree.body):
             return None
-        unchanged, code = (_compiled(each, of.code) for each in (tree, joined))
+        own, joined = (ast.increment_lineno(each, of.code.co_firstlineno - 1) for each in (tree, copy.deepcopy(tree)))
+        if not join_branches(joined):
+            return None
+        unchanged, code = (_compiled(each, of.code) for each in (own, joined))
     except (OSError, SyntaxError, TypeError, ValueError):
         return None
     if unchanged is None or code is None or _listing(unchanged) != _listing(of.code):
@@ -90,14 +94,30 @@ def _listing(code: CodeType) -> list[tuple[str, str]]:
 
 
 def _parsed(code: CodeType) -> ast.FunctionDef | None:
-    """The syntax of a function under the lines of its file; None where its bytecode shows no branch that could be joined."""
+    """The syntax of a function, its lines from 1 on; None where its bytecode shows no branch that could be joined."""
     if code.co_name == "<lambda>" or not _may_have_branches(code):
         return None
-    lines, first = inspect.getsourcelines(code)
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    if not isinstance(tree, ast.FunctionDef):
-        return None
-    return ast.increment_lineno(tree, first - 1)
+    try:
+        tree = ast.parse(textwrap.dedent("".join(_lines_of(code)))).body[0]
+    except SyntaxError:  # its last lines leave nothing in the bytecode
+        tree = ast.parse(textwrap.dedent("".join(inspect.getsourcelines(code)[0]))).body[0]
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _lines_of(code: CodeType) -> list[str]:
+    """The lines of a function up to the last one of its bytecode; `inspect` splits the source into tokens for it."""
+    last = max(_last_lines(code), default=code.co_firstlineno)
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 : last]
+    if not lines:
+        raise OSError(f"no source of {code.co_name}")
+    return lines
+
+
+def _last_lines(code: CodeType) -> Iterator[int]:
+    yield from (end for _, end, _, _ in code.co_positions() if end is not None)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _last_lines(inner)
 
 
 def _may_have_branches(code: CodeType) -> bool:
