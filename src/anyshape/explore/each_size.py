@@ -8,8 +8,9 @@ if f"{n:04d}".startswith("03"):     no comparison of numbers leads to 300 and 39
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, islice, product
 from random import Random
 from typing import NamedTuple
 
@@ -17,25 +18,32 @@ from anyshape.domain import Sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.findings import Source
 from anyshape.inputs import Declared
-from anyshape.modules.unfollowed_uses import Use
+from anyshape.modules.unfollowed_uses import Seen, Use
 from anyshape.modules.user_code import make_source
 
 _SHARE_OF_OPEN, _SHARE_OF_DECLARED = 32, 2  # one part in so many of all work, for a dim without and with an end
 _MOST = 1 << 16
-_TOGETHER = 200  # points at which several such dims vary
-Watch = Callable[[Sizes], Mapping[Use, str]]
+_TOGETHER = 200  # random points at which several such dims vary
+_EQUAL, _SIDE = 64, 12  # several such dims have equal sizes up to the first, and all combinations up to the second
+_MOST_KEYS, _MOST_WAYS, _STEPS = 64, 4, 6  # keys of containers, ways to sizes that look one up, steps of a way
+Watch = Callable[[Sizes], Mapping[Use, Seen]]
 
 
 class Unfollowed(NamedTuple):
-    """The line of such a use of a dim. `is_rest`: there are only rests of divisions."""
+    """The line of such a use of a dim. `is_rest`: there are only rests of divisions.
+
+    `at_keys`: sizes of all dims at which what is looked up is a key of the container.
+    """
 
     source: Source
     is_rest: bool
+    at_keys: tuple[Sizes, ...] = ()
 
 
 def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[Sizes], bool]) -> dict[str, Unfollowed]:
     """The dims on which such a use depends, by calls of the module at a few sizes of each dim."""
     found: dict[str, Unfollowed] = {}
+    moves: dict[str, _Move] = {}
     example = declared.example_sizes
     first = watch(example) if is_affordable(example) else {}
     for name in declared.domain.names if first else ():
@@ -44,12 +52,89 @@ def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[S
             if not declared.domain.contains(sizes) or not is_affordable(sizes):
                 continue
             seen = watch(sizes)
-            changed = [use for use, text in first.items() if seen.get(use, text) != text]
+            changed = [use for use, before in first.items() if seen.get(use, before).text != before.text]
             if changed:
+                moves[name] = _Move(example[name], value, seen)
                 use = min(changed, key=lambda each: (each.is_rest, each.file, each.line, each.column))
                 found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest)
                 break
-    return found
+    looking = _Looking(declared, watch, is_affordable, first, moves)
+    points = tuple(looking.at_keys())
+    return {name: each._replace(at_keys=points) for name, each in found.items()}
+
+
+class _Move(NamedTuple):
+    """The example's size of a dim, another one, and what uses worked with there."""
+
+    before: int
+    after: int
+    seen: Mapping[Use, Seen]
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """Search for sizes at which a use looks up a key that is there. `first`: what uses worked with at the example."""
+
+    declared: Declared
+    watch: Watch
+    is_affordable: Callable[[Sizes], bool]
+    first: Mapping[Use, Seen]
+    moves: Mapping[str, _Move]
+
+    def at_keys(self) -> Iterator[Sizes]:
+        """Sizes for each key: from the example and from the smallest sizes, by each dim that changes a number of it."""
+        smallest = {dim.name: dim.smallest for dim in self.declared.domain.dims}
+        looked_up = [
+            (use, key) for use, seen in self.first.items() if seen.look_up for key in sorted(seen.look_up.keys)
+        ]
+        for use, key in looked_up[:_MOST_KEYS]:
+            for start in (self.declared.example_sizes, smallest):
+                for movers in islice(product(*(self._movers(use, place) for place in range(len(key)))), _MOST_WAYS):
+                    sizes = self._find(use, key, start, movers)
+                    if sizes is not None:
+                        yield sizes
+
+    def _movers(self, use: Use, place: int) -> list[str | None]:
+        """The dims that change this number of what is looked up."""
+        found = [name for name in self.moves if self._change(use, place, name)]
+        return [*found] if found else [None]
+
+    def _change(self, use: Use, place: int, name: str) -> int:
+        after = _item(self.moves[name].seen, use)
+        return after[place] - _item(self.first, use)[place] if place < len(after) else 0
+
+    def _find(self, use: Use, key: Sequence[int], sizes: Sizes, movers: Sequence[str | None]) -> Sizes | None:
+        """Sizes at which this key is looked up, by secants from the given ones; None where none are found."""
+        rates = [
+            (self.moves[name].after - self.moves[name].before) / self._change(use, place, name) if name else 0.0
+            for place, name in enumerate(movers)
+        ]
+        item = self._look(use, sizes)
+        for _ in range(_STEPS):
+            if len(item) < len(key) or tuple(item[: len(key)]) == tuple(key):
+                return sizes if item else None
+            nearer = dict(sizes)
+            for name, number, now, rate in zip(movers, key, item, rates, strict=False):
+                if name is not None and number != now:
+                    nearer[name] = max(0, sizes[name] + (round((number - now) * rate) or (1 if number > now else -1)))
+            there = self._look(use, nearer)
+            for place, (name, now, then) in enumerate(zip(movers, item, there, strict=False)):
+                if name is not None and then != now and nearer[name] != sizes[name]:
+                    rates[place] = (nearer[name] - sizes[name]) / (then - now)
+            sizes, item = nearer, there
+        return None
+
+    def _look(self, use: Use, sizes: Sizes) -> Sequence[int]:
+        """The numbers that are looked up at these sizes; none where the module may not be called."""
+        if not self.declared.domain.contains(sizes) or not self.is_affordable(sizes):
+            return ()
+        return _item(self.watch(sizes), use)
+
+
+def _item(seen: Mapping[Use, Seen], use: Use) -> Sequence[int]:
+    """The numbers in what a use looks up; none where it does not."""
+    look_up = seen[use].look_up if use in seen else None
+    return () if look_up is None else look_up.item
 
 
 def _others(size: int) -> tuple[int, ...]:
@@ -82,10 +167,19 @@ class EachSize:
             for value in self.values(name, min(end, largest.get(name, end))):
                 yield {**self.declared.example_sizes, name: value}
         if len(self.ends) > 1:
-            random = Random(0)
-            for _ in range(_TOGETHER):
-                drawn = {name: random.randint(1, min(end, largest.get(name, end))) for name, end in self.ends.items()}
-                yield {**self.declared.example_sizes, **drawn}
+            yield from self._together({name: min(end, largest.get(name, end)) for name, end in self.ends.items()})
+        for use in self.unfollowed.values():
+            yield from map(dict, use.at_keys)
+
+    def _together(self, ends: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Points at which several dims vary: all small ones of two dims, equal sizes, and random ones."""
+        example, random = self.declared.example_sizes, Random(0)
+        for one, other in combinations(ends, 2):
+            sides = (self.values(name, min(_SIDE, ends[name])) for name in (one, other))
+            yield from ({**example, one: first, other: second} for first, second in product(*sides))
+        yield from ({**example, **dict.fromkeys(ends, size)} for size in range(1, min(_EQUAL, *ends.values()) + 1))
+        for _ in range(_TOGETHER):
+            yield {**example, **{name: random.randint(1, end) for name, end in ends.items()}}
 
     def values(self, name: str, end: int) -> range:
         """The sizes of a dim up to an end."""

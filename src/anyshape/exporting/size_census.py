@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, EachSize, Unfollowed, find_unfollowed
 from anyshape.inputs import Declared
-from anyshape.modules.unfollowed_uses import Use, watch_uses
+from anyshape.modules.unfollowed_uses import Seen, Use, watch_uses
 from anyshape.verify import Reference
 
 _SHARE = 4  # one part in so many of all work
@@ -57,7 +57,7 @@ class SizeCensus:
             self.reference.run(inputs)
         return tuple(path.called)
 
-    def _watch(self, sizes: Sizes) -> dict[Use, str]:
+    def _watch(self, sizes: Sizes) -> dict[Use, Seen]:
         inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
         return watch_uses(lambda: self.reference.run(inputs))
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from anyshape.modules.container_keys import LookUp, read_look_up
 from anyshape.modules.line_trace import look_at_lines
 from anyshape.modules.user_code import is_users
 from anyshape.modules.watched_comparisons import only_computes
@@ -51,6 +52,13 @@ class Use(NamedTuple):
     is_rest: bool = False
 
 
+class Seen(NamedTuple):
+    """What a use worked with, as a text; `look_up` where it looked for something in a container."""
+
+    text: str
+    look_up: LookUp | None = None
+
+
 @dataclass(frozen=True)
 class _Watched:
     """One use: what it works with, by expressions that can be evaluated; `function` is what it calls."""
@@ -61,9 +69,9 @@ class _Watched:
     function: CodeType | None = None
 
 
-def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
-    """What each use worked with when it was first reached in this call, as a text. What the call raises is dropped."""
-    found: dict[Use, str] = {}
+def watch_uses(call: Callable[[], Any]) -> dict[Use, Seen]:
+    """What each use worked with when it was first reached in this call. What the call raises is dropped."""
+    found: dict[Use, Seen] = {}
 
     def look(use: _Watched, frame: FrameType) -> bool:
         at = use.at._replace(function=frame.f_code.co_qualname)
@@ -80,13 +88,18 @@ def watch_uses(call: Callable[[], Any]) -> dict[Use, str]:
     return found
 
 
-def _look(use: _Watched, frame: FrameType) -> str | None:
-    """What a use works with, as a text; None where it is followed elsewhere."""
+def _look(use: _Watched, frame: FrameType) -> Seen | None:
+    """What a use works with; None where it is followed elsewhere."""
     values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
     if _is_followed(use, values, frame):
         return None
     texts = [_plain_text(value) for value in values]
-    return " | ".join(text for text in texts if text is not None) or None
+    text = " | ".join(text for text in texts if text is not None)
+    place = (
+        -1 if isinstance(use.node, ast.Compare) else 0
+    )  # of the container: `item in container`, `container.get(item)`
+    others = values[:-1] if place else values[1:]
+    return Seen(text, read_look_up(values[place], others)) if text else None
 
 
 def _is_followed(use: _Watched, values: Sequence[Any], frame: FrameType) -> bool:

@@ -26,7 +26,18 @@ _COLLECTIONS = ("len", "list", "max", "min", "range", "str", "sum", "tuple")
 _NUMBERS = ("abs", "bool", "float", "hash", "int", "pow", "round", "Decimal", "Fraction")
 _FUNCTIONS = frozenset((*_COLLECTIONS, *_NUMBERS, *(name for name in vars(math) if not name.startswith("_"))))
 _METHODS = frozenset(("bit_length", "dim", "item", "nelement", "numel", "size"))
-_PARTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.List, ast.Name, ast.Subscript, ast.Tuple, ast.UnaryOp)
+_PARTS = (
+    ast.Attribute,
+    ast.BinOp,
+    ast.Constant,
+    ast.Dict,
+    ast.List,
+    ast.Name,
+    ast.Set,
+    ast.Subscript,
+    ast.Tuple,
+    ast.UnaryOp,
+)
 _TEXTS = (ast.JoinedStr, ast.FormattedValue)
 _SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
 
