@@ -38,6 +38,7 @@ from anyshape.translate.operators.size_values import (
     positive,
     rank,
     size_scalar,
+    squeeze_both,
     static_size,
 )
 from anyshape.translate.operators.sorting import prefer_nan, sort_key
@@ -82,7 +83,7 @@ def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
         if dtype_of(x).is_floating_point():
             value, index = prefer_nan(x, axis, value, index)
         value = op.Cast(value, to=ir.DataType.BOOL) if is_bool else value
-        return (value, index) if keepdim else (op.Squeeze(value, ints(axis)), op.Squeeze(index, ints(axis)))
+        return squeeze_both(value, index, axis, keepdim)
 
     return translate
 

@@ -116,6 +116,11 @@ def slice_axis(value: ir.Value, start: Size, end: Size, axis: int) -> ir.Value:
     return op.Slice(value, as_vector(start), as_vector(end), ints(axis), ints(1))
 
 
+def squeeze_both(one: ir.Value, other: ir.Value, axis: int, keepdim: bool) -> tuple[ir.Value, ir.Value]:
+    """Both without the axis, of size 1; with it where it is to be kept."""
+    return (one, other) if keepdim else (op.Squeeze(one, ints(axis)), op.Squeeze(other, ints(axis)))
+
+
 def shape_of(value: ir.Value, start: int, end: int) -> list[ir.Value]:
     """The sizes of some axes, for a Concat; nothing where there are none.
 
