@@ -106,7 +106,7 @@ def try_module(
     refused = sorted(raised, key=lambda refusal: sum(refusal.sizes.values()))
 
     def look_again(learned: LegalValues | None) -> Tried | None:
-        """The same with values inside learned bounds; None where they change nothing at the refused sizes."""
+        """Explore again with values inside learned bounds; None where these change nothing at the refused sizes."""
         if learned is None:
             return None
         try_again = make_trial(learned.declared, reference)
@@ -202,7 +202,7 @@ def _has_integers(declared: Declared) -> bool:
 
 
 def _with_misfit(tried: Tried, reference: Reference) -> Tried:
-    """The same with a tensor of the module's own that is in the way of other sizes, where no rule describes them."""
+    """`tried` with a tensor of the module that does not fit other sizes, where no rule describes the refusals."""
     explored = tried.explored
     if explored.is_explained and not explored.pinned:
         return tried
@@ -215,7 +215,7 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
 
 
 def _with_layers(tried: Tried, reference: Reference) -> Tried:
-    """The same with the layers whose weights fix the size of a dim that has one size only."""
+    """`tried` with the layers whose weights fix the size of a dim that has one size only."""
     layers = {}
     for name in tried.explored.pinned:
         answer = reference.run(tried.declared.make(tried.explored.refusal_beside(name).sizes, 0))
@@ -226,7 +226,7 @@ def _with_layers(tried: Tried, reference: Reference) -> Tried:
 
 
 def _with_return_line(tried: Tried, reference: Reference) -> Tried:
-    """The same with the line that returns other outputs than at the example's sizes, for refusals and rules."""
+    """`tried`, where refusals and rules about other outputs have the line that returns these."""
     explored = tried.explored
     smallest = find_smallest_varying(explored.refused)
     if smallest is None:

@@ -55,7 +55,7 @@ class _Scripted(torch.nn.Module):
         self._is_strict = False
 
     def strictly(self) -> _Scripted:
-        """The same, which raises for values by which the module itself would decide otherwise."""
+        """A copy that raises for values by which the module itself would decide otherwise."""
         strict = copy(self)
         strict._is_strict = True
         return strict

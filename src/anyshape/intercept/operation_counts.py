@@ -138,7 +138,7 @@ def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operato
 
 
 def count_real_call(call: Callable[[], Any], most_operators: int, unread: set[int] | None = None) -> Counted | None:
-    """The same, counted while the call really runs: faster than on fake tensors, and possible for modules that read values.
+    """The counts of a call, taken while it really runs: faster than on fake tensors, and possible for modules that read values.
 
     From `unread`, ids of tensors, those that an operator takes are removed: of the others only sizes are read.
     """

@@ -66,7 +66,7 @@ def _logspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _spread(start: Any, end: Any, steps: Size, dtype: torch.dtype, device: Any) -> Tensor:
-    """As torch's kernel does it: from both ends towards the middle; integers by way of float64."""
+    """`linspace` as torch's kernel computes it: from both ends towards the middle; integers by way of float64."""
     working = dtype if dtype.is_floating_point else torch.float64
     number = torch.arange(steps, device=device)
     place = number.to(working)

@@ -47,7 +47,7 @@ def user_functions(module: torch.nn.Module) -> list[FunctionType]:
 
 
 def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[FunctionType]:
-    """The same of the classes of a module's parts."""
+    """The user's functions in the classes of a module's parts."""
     reader = _Reader()
     for kind in dict.fromkeys(kinds):
         for above in (each for each in kind.__mro__ if each is not torch.nn.Module):  # libraries add methods to it

@@ -149,7 +149,7 @@ class SizeWriter:
         return parts[0] if len(parts) == 1 else self.arithmetic.add("Concat", *parts, size=len(parts), axis=0)
 
     def scalar(self, expr: Expr) -> ir.Value:
-        """The same as an int64 without axes."""
+        """The expression as an int64 without axes."""
         found = self.arithmetic.add("Reshape", self.vector((expr,)), self.arithmetic.constant(np.zeros(0)))
         found.shape = ir.Shape(())
         return found
@@ -197,7 +197,7 @@ def with_edits(
 
 
 def _is_left_over(value: ir.Value, graph: ir.Graph) -> bool:
-    """Whether it is a constant that nothing uses any more."""
+    """Whether the value is a constant that nothing uses any more."""
     is_own = graph.initializers.get(str(value.name)) is value
     return is_own and not value.uses() and not value.is_graph_output() and not value.is_graph_input()
 

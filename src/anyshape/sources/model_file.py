@@ -104,7 +104,7 @@ def _built(model: Any, file: Path, name: str) -> Any:
 
 
 def is_builder(model: Any) -> bool:
-    """Whether it has to be called to get the model: a class or function without arguments. With parameters it is the model."""
+    """Whether a call gives the model: of a class or function without arguments. With parameters it is the model."""
     import torch
 
     is_model = isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))

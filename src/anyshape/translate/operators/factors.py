@@ -77,7 +77,7 @@ def translate_lu(matrix: ir.Value, *, pivot: bool = True) -> tuple[ir.Value, ir.
 def translate_lu_unpack(
     table: ir.Value, pivots: ir.Value, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """What is not asked for is empty."""
+    """P, L and U of a factored table; empty where `unpack_data` or `unpack_pivots` is False."""
     dtype = dtype_of(table)
     permutation, lower, upper = _unpack(table, pivots, rank(table), dtype)
     nothing = op.Expand(constant(0, dtype), ints(0))
@@ -243,7 +243,7 @@ def _product(reflectors: ir.Value, factors: ir.Value, of_rank: int) -> ir.Value:
 
 
 def translate_householder_product(reflectors: ir.Value, factors: ir.Value) -> ir.Value:
-    """As many columns as the reflectors have."""
+    """The product of the reflections, with as many columns as there are reflectors."""
     of_rank = rank(reflectors)
     product = _product(reflectors, factors, of_rank)
     width = op.Shape(reflectors, start=-1)
