@@ -105,8 +105,7 @@ def place_of_extreme(name: str) -> Callable[..., Any]:
 
 def translate_aminmax(x: ir.Value, *, dim: int | None = None, keepdim: bool = False) -> tuple[ir.Value, ir.Value]:
     axes = () if dim is None else (dim,)
-    least, greatest = extreme("ReduceMin")(x, axes, keepdim), extreme("ReduceMax")(x, axes, keepdim)
-    return least, greatest
+    return extreme("ReduceMin")(x, axes, keepdim), extreme("ReduceMax")(x, axes, keepdim)
 
 
 def translate_vector_norm(
