@@ -236,12 +236,7 @@ def _capture_beside(context: CaptureContext, condition: Condition) -> Captured |
 
 def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> Captured:
     return capture(
-        context.module,
-        context.declared,
-        context.answers,
-        context.decompose,
-        context.suspects(),
-        context.traces,
+        context.module, context.declared, context.answers, context.decompose, context.suspects(), context.traces
     )
 
 

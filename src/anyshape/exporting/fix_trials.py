@@ -222,8 +222,7 @@ def with_axes(declared: Declared, places: Sequence[Place], expression: Expr) -> 
     """The declaration with these axes following the expression; inputs are made from the same example."""
     leaves = tuple(
         replace(
-            leaf,
-            axes=tuple(expression if (leaf.path, axis) in places else own for axis, own in enumerate(leaf.axes)),
+            leaf, axes=tuple(expression if (leaf.path, axis) in places else own for axis, own in enumerate(leaf.axes))
         )
         for leaf in declared.leaves
     )

@@ -141,12 +141,7 @@ class QuestionFound:
 
 
 def find_next_question(
-    module: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    script: Script,
-    *,
-    ints: Ints = "tensors",
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], script: Script, *, ints: Ints = "tensors"
 ) -> QuestionFound:
     """Run the module: truths come from the script, numbers are what they are. What the module raises goes on."""
     decisions: list[Any] = []

@@ -127,12 +127,7 @@ def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operato
     """
     from torch._subclasses import FakeTensorMode
 
-    with (
-        quiet_libraries(),
-        without_fused_layers(),
-        FakeTensorMode(allow_non_fake_inputs=True) as fake,
-        torch.no_grad(),
-    ):
+    with quiet_libraries(), without_fused_layers(), FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.no_grad():
         faked = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
         return _count(lambda: call(faked), most_operators)
 

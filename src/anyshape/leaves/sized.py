@@ -207,11 +207,7 @@ def _kron(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     return (left.reshape(outer) * right.reshape(inner)).reshape(shape)
 
 
-_MODES = {
-    "use_mm_for_euclid_dist_if_necessary": 0,
-    "use_mm_for_euclid_dist": 1,
-    "donot_use_mm_for_euclid_dist": 2,
-}
+_MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -217,11 +217,7 @@ def _foreign_folders() -> tuple[str, ...]:
     import torch
 
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-    return (
-        str(Path(torch.__file__).parent),
-        str(PACKAGE_FOLDER),
-        *(str(Path(folder)) for folder in standard),
-    )
+    return (str(Path(torch.__file__).parent), str(PACKAGE_FOLDER), *(str(Path(folder)) for folder in standard))
 
 
 @lru_cache(maxsize=4096)

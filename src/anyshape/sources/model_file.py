@@ -254,8 +254,4 @@ def is_python_module(spelled: str) -> bool:
     return is_form and ("." in module or PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is not None)
 
 
-PYTHON_MODULE = SourceKind(
-    form="package.module:Class",
-    load=load_python_module,
-    matches=is_python_module,
-)
+PYTHON_MODULE = SourceKind(form="package.module:Class", load=load_python_module, matches=is_python_module)

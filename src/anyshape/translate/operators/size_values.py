@@ -163,10 +163,7 @@ Values = Sequence[ir.Value]
 
 
 def repeat(
-    count: Size,
-    states: Sequence[tuple[ir.Value, ir.DataType]],
-    body: Callable[..., Values],
-    collected: int = 0,
+    count: Size, states: Sequence[tuple[ir.Value, ir.DataType]], body: Callable[..., Values], collected: int = 0
 ) -> Values:
     """`body(number of the round, *states)` gives the new states, then `collected` values that are stacked on axis 0."""
     number, goes_on = _value("number", ir.DataType.INT64), _value("goes_on", ir.DataType.BOOL)
