@@ -117,7 +117,7 @@ def _shorten(log: Path) -> None:
 
 
 def _moved(plain: Any, before: str, after: str) -> Any:
-    """The same with another path in every text: a file is spoken of where it is in the end."""
+    """The value with one path replaced by another in every text: messages name the final place of a file."""
     if isinstance(plain, str):
         return plain.replace(before, after)
     if isinstance(plain, Mapping):

@@ -198,7 +198,7 @@ def run_model(
 
 
 def spec_of(job: Job, folder: Path, around: Surroundings) -> dict[str, Any]:
-    """What the child is told; all paths are absolute but that of the source."""
+    """The request for the child process; all paths are absolute but that of the source."""
     folder = folder.absolute()
     arguments = ["export", job.source, "-o", _output(job, folder), "--json", f"--time-limit={job.time_limit:.3f}s"]
     return {

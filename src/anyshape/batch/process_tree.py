@@ -85,7 +85,7 @@ def _has_psutil() -> bool:
 
 
 def _ask_psutil(pids: Iterable[int] | None = None) -> dict[int, Process]:
-    """These processes, or all."""
+    """The processes with these ids, or all, as psutil lists them."""
     import psutil
 
     found = {}

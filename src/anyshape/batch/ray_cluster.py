@@ -112,7 +112,7 @@ _PREFIX, _OWNER = "anyshape-batch-", ".owner"
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """Sent first: how the process ended, the sizes of the files whose bytes follow, and the folder that they speak of."""
+    """Sent first: how the process ended, the sizes of the files whose bytes follow, and the folder of their paths."""
 
     ended: Ended
     files: Mapping[str, int]

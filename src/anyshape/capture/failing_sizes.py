@@ -160,7 +160,7 @@ def _fails(term: Any, exprs: Mapping[Any, Expr], sizes: Sizes) -> bool:
 
 
 def _compiled(term: Any, exprs: Mapping[Any, Expr], domain: Domain) -> Callable[[Sizes], bool] | None:
-    """The same as a Python function, a hundred times as fast; None where the two differ at the first sizes."""
+    """`_fails` as a compiled Python function, a hundred times as fast; None where the two differ at the first sizes."""
     import sympy
 
     try:

@@ -62,7 +62,7 @@ class LayoutConditions:
         self._has_unclear_writes = any(map(_writes_into_view_or_copy, _nodes_of(program)))
 
     def which_matter(self, program: ExportedProgram, environment: Any) -> tuple[Term, ...]:
-        """Those of a program that writes into tensors or reads strides; none of another one."""
+        """The noted conditions, if the program writes into tensors or reads strides; else none."""
         matter = self._has_unclear_writes or depends_on_layout(program)
         return tuple(self._terms(environment).items()) if matter else ()
 

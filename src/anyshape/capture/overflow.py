@@ -14,19 +14,7 @@ from functools import partial
 from math import prod
 
 from anyshape.capture.size_steps import Step, element_counts, first_overflow, fits, steps_of
-from anyshape.domain import (
-    All,
-    AnyOf,
-    Compare,
-    Condition,
-    Domain,
-    Expr,
-    Not,
-    Number,
-    Op,
-    Ref,
-    all_of,
-)
+from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Expr, Not, Number, Op, Ref, all_of
 from anyshape.domain.intervals import (
     INT64,
     Limits,

@@ -148,11 +148,7 @@ class _Parts:
     """The parts of a domain that captures have shown: regions with a program, and those in which the module raises."""
 
     def __init__(
-        self,
-        first: Captured,
-        declared: Declared,
-        borders: frozenset[Condition | None],
-        spared: SparedCalls,
+        self, first: Captured, declared: Declared, borders: frozenset[Condition | None], spared: SparedCalls
     ) -> None:
         self._outputs = _outputs(first)
         self._declared = declared

@@ -68,7 +68,7 @@ class CaptureContext:
     branches: list[Condition] = field(default_factory=list, hash=False)
     """Conditions of the user's code under which such a loop was captured."""
     sides: list[Condition] = field(default_factory=list, hash=False)
-    """The same for a loop over all of a dim, without conditions on that dim."""
+    """Conditions of the user's code beside a loop over all of a dim, without those on that dim."""
 
     def key_of(self, sizes: Mapping[str, int]) -> CaptureKey:
         """The key of a symbolic capture at these sizes."""
@@ -236,12 +236,7 @@ def _capture_beside(context: CaptureContext, condition: Condition) -> Captured |
 
 def _from_traces(capture: Callable[..., Captured], context: CaptureContext) -> Captured:
     return capture(
-        context.module,
-        context.declared,
-        context.answers,
-        context.decompose,
-        context.suspects(),
-        context.traces,
+        context.module, context.declared, context.answers, context.decompose, context.suspects(), context.traces
     )
 
 

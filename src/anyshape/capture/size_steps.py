@@ -199,7 +199,7 @@ def _number(value: float) -> Step:
 
 
 def _only(step: Step, allowed: tuple[int, int], source: Source | None) -> Step:
-    """The same value, which must stay within these ends here."""
+    """The step, with the ends within which its value must stay here."""
     return Step("same", (step,), 0, step.expr, step.terms, step.is_float, allowed, source)
 
 

@@ -126,11 +126,7 @@ class CheckReporter:
         return render_summary(self._facts(result))
 
     def _facts(
-        self,
-        result: FileVerdict,
-        model: ir.Model | None = None,
-        bench: Benched | None = None,
-        command: str = "",
+        self, result: FileVerdict, model: ir.Model | None = None, bench: Benched | None = None, command: str = ""
     ) -> PageFacts:
         return facts_of_check(
             str(result.path), self.contract, self.run, result, result.findings, model, command=command, bench=bench

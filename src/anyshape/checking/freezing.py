@@ -149,11 +149,7 @@ def _fold(model: ir.Model) -> None:
 
 
 def _compare(
-    model: ir.Model,
-    path: Path,
-    frozen: Contract,
-    sizes: Mapping[str, int],
-    kinds: Mapping[str, object],
+    model: ir.Model, path: Path, frozen: Contract, sizes: Mapping[str, int], kinds: Mapping[str, object]
 ) -> None:
     """Raise PromiseBroken where the frozen file answers otherwise than the original, at sizes at which that answers."""
     inputs = {each.name: tuple(axis for axis in each.axes if axis is not None) for each in frozen.inputs}

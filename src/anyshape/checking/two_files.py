@@ -168,11 +168,7 @@ def _pair(
 
 @contextmanager
 def _runners(paths: Paths, options: VerifyOptions) -> Iterator[tuple[ChildRunner, ChildRunner]]:
-    limits = {
-        "time_limit_s": options.run_limit_s,
-        "memory_limit": options.memory_limit,
-        "providers": options.providers,
-    }
+    limits = {"time_limit_s": options.run_limit_s, "memory_limit": options.memory_limit, "providers": options.providers}
     with ChildRunner(str(paths[0]), **limits) as one, ChildRunner(str(paths[1]), **limits) as other:  # type: ignore[arg-type]
         yield one, other
 

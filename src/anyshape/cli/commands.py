@@ -162,11 +162,7 @@ def check(
     )
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         declared = declare(
-            module,
-            loaded.inputs,
-            dynamic=loaded.dynamic,
-            where=[*loaded.where, *where],
-            values=values or loaded.values,
+            module, loaded.inputs, dynamic=loaded.dynamic, where=[*loaded.where, *where], values=values or loaded.values
         )
         at = parse_sizes(sizes, declared)
 
@@ -194,8 +190,7 @@ def check(
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="An ONNX file.", show_default=False)],
-    as_json: AsJson = False,
+    file: Annotated[Path, typer.Argument(help="An ONNX file.", show_default=False)], as_json: AsJson = False
 ) -> Outcome:
     """Show what a file promises: its dims, rules, inputs, outputs, and what was tested.
 

@@ -71,8 +71,7 @@ Values = Annotated[
 ]
 Atol = Annotated[float | None, typer.Option(help="Absolute tolerance in place of the measured noise floor.")]
 Report = Annotated[
-    Path | None,
-    typer.Option(help="Write the result, or the refusal, as one HTML page: out.html.", show_default=False),
+    Path | None, typer.Option(help="Write the result, or the refusal, as one HTML page: out.html.", show_default=False)
 ]
 Measure = Annotated[
     bool, typer.Option("--measure", help="Measure latency and memory at five sizes, for the maps of --report.")

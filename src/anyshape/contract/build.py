@@ -122,7 +122,7 @@ def describe_run(model: str, declared: Declared, seed: int) -> Run:
 
 
 def renew_contract(contract: Contract, verdict: Verdict, model: ir.Model) -> Contract:
-    """The same promise for a model that somebody changed and that was compared again; its capture proves nothing now."""
+    """The contract of a file that was changed and compared again; the proofs of its capture no longer count."""
     return replace(
         contract,
         status="kept",
@@ -198,7 +198,7 @@ def _worst_errors(verdict: Verdict) -> dict[str, float]:
 
 
 def _is_of_a_body(condition: Condition, verdict: Verdict) -> bool:
-    """Whether it mentions a loop's counter, which is no size."""
+    """Whether the condition mentions the counter of a loop, which is no size."""
     return any(name not in sizes for sizes in verdict.tried[:1] for name in dims_of(condition))
 
 

@@ -122,11 +122,7 @@ def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix:
     """onnxruntime does not take the file, whose name is put into `what`."""
     fix = fix or (_NO_KERNEL if "NOT_IMPLEMENTED" in message else _TRY_ANOTHER)
     return Finding(
-        code="AS047",
-        name="runtime-rejects-file",
-        what=f"onnxruntime {what.format(repr(path))}",
-        why=message,
-        fix=fix,
+        code="AS047", name="runtime-rejects-file", what=f"onnxruntime {what.format(repr(path))}", why=message, fix=fix
     )
 
 

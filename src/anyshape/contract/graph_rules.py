@@ -177,7 +177,7 @@ def _tensor(value: ir.Value, names: _Names, is_input: bool) -> TensorPromise:
 
 
 def dtype_name(dtype: ir.DataType) -> str:
-    """As numpy and torch call it; `string` for texts."""
+    """The name of the dtype in numpy and torch; `string` for texts."""
     name = dtype.numpy().name
     return "string" if name == "object" else name
 

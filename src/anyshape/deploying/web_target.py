@@ -225,5 +225,5 @@ def unpack(packed: Path, target: Path, digest: str = _DIGEST) -> None:
 
 
 def digest_of(packed: Path) -> str:
-    """As npm writes it: sha512 in base64."""
+    """The checksum of a package in the form of npm: sha512 in base64."""
     return "sha512-" + base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()

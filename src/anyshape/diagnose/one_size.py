@@ -43,7 +43,7 @@ def _joined(axes: Iterable[Mapping[int, str]]) -> Mapping[int, str]:
 
 
 def refusals_of_others(declared: Declared, left_out: Iterable[LeftOut], explored: Explored) -> Explored:
-    """The same without the dims that AS153 explains: their refusals are no fault of a line of the model."""
+    """The exploration without the dims that AS153 explains: their refusals are no fault of a line of the model."""
     explained = {each.dim for each in left_out}
     others = {name: size for name, size in explored.pinned.items() if name not in explained}
     if len(others) == len(explored.pinned):

@@ -221,7 +221,7 @@ def dims_of(term: Expr | Condition) -> tuple[str, ...]:
 
 
 def is_about(term: Expr | Condition, dims: Collection[str]) -> bool:
-    """Whether it mentions these dims alone; the counter of a loop is none of them."""
+    """Whether the term mentions these dims alone; the counter of a loop is none of them."""
     return all(name in dims for name in _names(term))
 
 

@@ -22,7 +22,7 @@ from anyshape.findings import DeclarationError, Finding
 Sizes = Mapping[str, int]
 """A size for each dim."""
 Point = dict[str, int]
-"""The same, newly made: whoever gets it may change it."""
+"""Sizes in a new dict, which the caller may change."""
 
 
 def format_sizes(sizes: Sizes, separator: str = ", ") -> str:

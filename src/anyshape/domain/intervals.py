@@ -36,7 +36,7 @@ class Limits:
     products: tuple[tuple[Names, int], ...] = ()
 
     def with_end(self, names: Iterable[str], high: int) -> Limits:
-        """These dims end at `high`, or where they ended before."""
+        """The limits with an end of `high` for these dims, or their own end where that is smaller."""
         ends = {name: (self.ends[name][0], min(self.ends[name][1], high)) for name in names}
         return replace(self, ends={**self.ends, **ends})
 
@@ -168,7 +168,7 @@ def _highest_with_parts(monomial: Monomial, limits: Limits) -> int:
 
 
 def _product_of_parts(monomial: Monomial, limits: Limits, small: int) -> int:
-    """The same, where atoms that end at `small` or before count by their ends."""
+    """The bound of a product in which atoms that end at `small` or before count by their ends."""
     names: list[str] = []
     numerator = denominator = 1
     for atom in monomial:

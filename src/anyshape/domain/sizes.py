@@ -55,9 +55,7 @@ def choose_sizes(
         return Chosen((smallest,))
     chooser = _Chooser(_tightened(domain), smallest, example or {}, Budget(price, budget))
     proposals = chain(
-        chooser.opening(),
-        _alternate(chooser.around(conditions), chooser.pairs()),
-        chooser.rest(Random(seed)),
+        chooser.opening(), _alternate(chooser.around(conditions), chooser.pairs()), chooser.rest(Random(seed))
     )
     for point in proposals:
         if point is not None:

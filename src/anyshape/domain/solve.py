@@ -58,7 +58,7 @@ class Session:
         self._solver.add([ref >= 0 for ref in self._refs.values()])
 
     def require(self, *conditions: Condition) -> None:
-        """These hold from now on."""
+        """Add conditions that every later point must keep."""
         self._required.extend(conditions)
         self._solver.add([self._condition(condition) for condition in conditions])
 
@@ -250,7 +250,7 @@ class Completion:
         return found
 
     def afford(self, wishes: Mapping[str, int], conditions: Sequence[Condition] = ()) -> tuple[Point, Point] | None:
-        """The same within the budget, and the wishes that were left: the last are lowered as far as it takes."""
+        """A point within the budget, and the wishes that it keeps: the last ones are lowered as far as needed."""
         left = dict(wishes)
         point = self.complete(left, conditions)
         if point is None or self._budget.allows(point):

@@ -74,7 +74,7 @@ def smallest_point(
 def smallest_known_point(
     domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
 ) -> Point | None:
-    """The same; None also where z3 cannot decide, so that None proves nothing."""
+    """`smallest_point`, but None also where z3 cannot decide: None proves nothing."""
     try:
         return smallest_point(domain, *conditions, timeout_ms=timeout_ms, effort=effort)
     except Undecided:

@@ -97,7 +97,7 @@ class CallCounter:
         return self._probed[key]
 
     def refuses_inputs_early(self, inputs: Inputs, most_operations: int, per_element: int) -> bool:
-        """The same of a call with these inputs, which the module may write into."""
+        """Whether a call with these inputs raises within so many operations; the module may write into the inputs."""
         with self._put_back():
             return raises_early(lambda: self._declared.call(self._module, inputs), most_operations, per_element)
 

@@ -110,7 +110,7 @@ class Costing:
         return self._counter.refuses_early(sizes, _PROBED, _PER_ELEMENT)
 
     def refuses_inputs_early(self, inputs: Inputs) -> bool:
-        """The same with these inputs, which the module may write into."""
+        """Whether a call with these inputs raises early; the module may write into the inputs."""
         return self._counter.refuses_inputs_early(inputs, _PROBED, _PER_ELEMENT)
 
     @property

@@ -15,17 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from anyshape.domain import (
-    Compare,
-    Condition,
-    Domain,
-    Number,
-    Ref,
-    Sizes,
-    Undecided,
-    find_point,
-    holds,
-)
+from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Undecided, find_point, holds
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.limits import LITTLE
 from anyshape.explore.rule_grammar import LARGEST_MULTIPLE

@@ -207,7 +207,7 @@ class Memory:
     def _slots_that_matter(
         self, changed: Sequence[Slot], initial: Mapping[str, Any], later: Mapping[str, Any]
     ) -> list[Slot]:
-        """Those whose later value alone changes an answer, or whose first value does among the later ones of the others."""
+        """The slots whose later value alone changes the outputs, or whose first value does beside later ones of the others."""
         if len(changed) == 1 or len(changed) > _MOST_SLOTS:
             return list(changed)
         all_later = self._replies(changed, [later[slot.path] for slot in changed])

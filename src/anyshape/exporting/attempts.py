@@ -121,12 +121,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
     try:
         parts = [
             translate(
-                region,
-                region.outputs or captured.outputs,
-                translator,
-                inputs,
-                output_names,
-                domain=declared.domain,
+                region, region.outputs or captured.outputs, translator, inputs, output_names, domain=declared.domain
             )
             for region in regions
         ]
@@ -145,11 +140,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
 
 
 def _verify_for_target(
-    captured: Captured,
-    exported: Exported,
-    context: ExportContext,
-    promised: Promised,
-    regions: Sequence[Region] = (),
+    captured: Captured, exported: Exported, context: ExportContext, promised: Promised, regions: Sequence[Region] = ()
 ) -> Attempt:
     """The file for the target of the export, verified, with the findings of that. A guard of `regions` may be blamed."""
     targeted = verify_for_target(exported, context, lambda file: _verify(captured, file, context, promised))

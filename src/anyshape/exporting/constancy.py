@@ -84,10 +84,7 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
     replies = {id(call.inputs): _reply_of(call.answer) for call in noted}
     known = {key: reply for key, reply in replies.items() if reply is not None}
     repeated = observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
-    return (
-        *diagnose_memory(repeated, constant.options.state),
-        *diagnose_randomness(repeated, constant.options.random),
-    )
+    return (*diagnose_memory(repeated, constant.options.state), *diagnose_randomness(repeated, constant.options.random))
 
 
 def _reply_of(answer: Answer | None) -> Reply | None:

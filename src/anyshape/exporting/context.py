@@ -150,11 +150,11 @@ class ExportContext:
         return Allowance(of=self.cost.operations, total=total, decisive=decisive, most_sizes=options.most_sizes)
 
     def with_counterexamples(self, sizes: Iterable[Sizes]) -> ExportContext:
-        """The same, with further sizes at which a rung has seen the module do something else."""
+        """The context with further sizes at which the file of a rung was wrong."""
         return replace(self, counterexamples=(*self.counterexamples, *sizes))
 
     def within(self, promised: Promised) -> ExportContext:
-        """The same, for what can be promised."""
+        """The context with the declaration that can be promised."""
         return replace(self, declared=promised.declared)
 
     def traceable(self) -> list[dict[str, int]]:

@@ -86,7 +86,7 @@ def _remedy(findings: Sequence[Finding]) -> Remedy:
 
 
 def _on_one_rung(exporting: Exporting, broken: PromiseBroken, tried: Sequence[Finding]) -> Exporting:
-    """The same on the first rung of the ladder that has the findings, if they come from a rung."""
+    """The export restricted to the first rung that has these findings, if they come from a rung."""
     rungs = [attempt.strategy for attempt in broken.attempts if set(tried) & set(attempt.findings)]
     strategy = rungs[0] if rungs else exporting.options.strategy
     return replace(exporting, options=replace(exporting.options, strategy=strategy, force=False))
@@ -222,8 +222,7 @@ def with_axes(declared: Declared, places: Sequence[Place], expression: Expr) -> 
     """The declaration with these axes following the expression; inputs are made from the same example."""
     leaves = tuple(
         replace(
-            leaf,
-            axes=tuple(expression if (leaf.path, axis) in places else own for axis, own in enumerate(leaf.axes)),
+            leaf, axes=tuple(expression if (leaf.path, axis) in places else own for axis, own in enumerate(leaf.axes))
         )
         for leaf in declared.leaves
     )

@@ -79,54 +79,72 @@ def try_module(
 
     What is found under this declaration is added to `known`. `tell` is called with the number of sizes.
     """
-    counted = _Counted(tell)
-
-    def look(declared: Declared, known: KnownBefore) -> Tried:
-        cost = known.cost or costing(module, declared, options.verify.budget_s, thorough=options.thorough)
-        known.cost = cost
-
-        def explore_with(*, several: bool) -> Explored:
-            trial = make_trial(declared, reference, draws=_DRAWS if several else None, known=known.outcomes, cost=cost)
-            try_sizes = counted.try_with(trial)
-            candidates = partial(find_candidates, module, declared, known.captured)
-            seed, few = options.verify.seed, options.verify.is_skipped
-            return explore(declared, try_sizes, cost, lessons, seed=seed, candidates=candidates, few=few)
-
-        several = _need_several_draws(declared, reference, lessons, known.outcomes)
-        explored = explore_with(several=several)
-        if not several and _depends_on_values(declared, explored, cost, reference):
-            stricter = explore_with(several=True)
-            explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
-        return Tried(declared, explored, cost, programs=known.captured.traces)
-
-    first = _with_return_line(look(declared, known or KnownBefore()), reference)
+    trials = _Trials(module, reference, options, lessons, tell)
+    first = trials.explore_under(declared, known or KnownBefore())
     raised = [each for each in first.explored.refused if each.outputs is None]
     if not raised or not first.explored.answered:
         return first
-    refused = sorted(raised, key=lambda refusal: sum(refusal.sizes.values()))
-
-    def look_again(learned: LegalValues | None) -> Tried | None:
-        """The same with values inside learned bounds; None where they change nothing at the refused sizes."""
-        if learned is None:
-            return None
-        try_again = make_trial(learned.declared, reference)
-        if all(try_again(each.sizes) is not None for each in refused[:_LOOKED_AT]):
-            return None
-        again = _with_return_line(look(learned.declared, KnownBefore()), reference)
-        return replace(again, values=learned.texts, order=learned.order)
-
+    raised.sort(key=lambda refusal: sum(refusal.sizes.values()))
+    refused = [each.sizes for each in raised]
     integers = learn_values(declared, reference.answers)
-    found = look_again(integers)
+    found = trials.explore_again(integers, refused)
     if found is None:
-        calm = find_calm(declared, reference.answers, [each.sizes for each in refused])
-        by_value = next((each for each in refused if any(each.sizes == other.sizes for other in calm)), None)
-        found = look_again(learn_floats(declared, reference.answers, calm))
+        calm = find_calm(declared, reference.answers, refused)
+        found = trials.explore_again(learn_floats(declared, reference.answers, calm), refused)
+        by_value = next((each for each in raised if any(each.sizes == other.sizes for other in calm)), None)
         found = found or replace(first, explored=replace(first.explored, by_value=by_value))
         if not found.explored.is_explained and not found.cost.is_dear:
-            made = find_refused_by_function(declared, reference.answers, [each.sizes for each in refused])
+            made = find_refused_by_function(declared, reference.answers, refused)
             found = replace(found, explored=replace(found.explored, made_value=made))
     found = _with_layers(_with_misfit(found, reference), reference)
     return replace(found, has_legal_integers=integers is not None)
+
+
+@dataclass
+class _Trials:
+    """Explorations of one module, under its declaration and with learned bounds of values; all count their sizes together."""
+
+    module: torch.nn.Module
+    reference: Reference
+    options: Options
+    lessons: Sequence[Lesson]
+    tell: Tell
+    _done: int = 0
+
+    def explore_under(self, declared: Declared, known: KnownBefore) -> Tried:
+        """Where the module answers under a declaration."""
+        verify = self.options.verify
+        cost = known.cost or costing(self.module, declared, verify.budget_s, thorough=self.options.thorough)
+        known.cost = cost
+        candidates = partial(find_candidates, self.module, declared, known.captured)
+
+        def explore_with(*, several: bool) -> Explored:
+            draws = _DRAWS if several else None
+            trial = make_trial(declared, self.reference, draws=draws, known=known.outcomes, cost=cost)
+            try_sizes = partial(self._count, trial)
+            few = verify.is_skipped
+            return explore(declared, try_sizes, cost, self.lessons, seed=verify.seed, candidates=candidates, few=few)
+
+        several = _need_several_draws(declared, self.reference, self.lessons, known.outcomes)
+        explored = explore_with(several=several)
+        if not several and _depends_on_values(declared, explored, cost, self.reference):
+            stricter = explore_with(several=True)
+            explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
+        return _with_return_line(Tried(declared, explored, cost, programs=known.captured.traces), self.reference)
+
+    def explore_again(self, learned: LegalValues | None, refused: Sequence[Sizes]) -> Tried | None:
+        """Explore with values inside learned bounds; None where these change nothing at the refused sizes."""
+        if learned is None:
+            return None
+        try_again = make_trial(learned.declared, self.reference)
+        if all(try_again(sizes) is not None for sizes in refused[:_LOOKED_AT]):
+            return None
+        return replace(self.explore_under(learned.declared, KnownBefore()), values=learned.texts, order=learned.order)
+
+    def _count(self, try_sizes: Callable[[Sizes], Refusal | None], sizes: Sizes) -> Refusal | None:
+        self._done += 1
+        self.tell(STAGE, self._done, 0)
+        return try_sizes(sizes)
 
 
 def _need_several_draws(declared: Declared, reference: Reference, lessons: Sequence[Lesson], known: Outcomes) -> bool:
@@ -134,21 +152,6 @@ def _need_several_draws(declared: Declared, reference: Reference, lessons: Seque
     refused = [lesson.sizes for lesson in lessons if lesson.rule is None]
     try_sizes = make_trial(declared, reference, known=known)
     return bool(refused) and (_has_integers(declared) or any(try_sizes(sizes) is None for sizes in refused))
-
-
-class _Counted:
-    """Reports how many sizes were tried so far."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell, self._done = tell, 0
-
-    def try_with(self, try_sizes: Callable[[Sizes], Refusal | None]) -> Callable[[Sizes], Refusal | None]:
-        def try_and_tell(sizes: Sizes) -> Refusal | None:
-            self._done += 1
-            self._tell(STAGE, self._done, 0)
-            return try_sizes(sizes)
-
-        return try_and_tell
 
 
 def diagnose_declared_values(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
@@ -202,7 +205,7 @@ def _has_integers(declared: Declared) -> bool:
 
 
 def _with_misfit(tried: Tried, reference: Reference) -> Tried:
-    """The same with a tensor of the module's own that is in the way of other sizes, where no rule describes them."""
+    """`tried` with a tensor of the module that does not fit other sizes, where no rule describes the refusals."""
     explored = tried.explored
     if explored.is_explained and not explored.pinned:
         return tried
@@ -215,7 +218,7 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
 
 
 def _with_layers(tried: Tried, reference: Reference) -> Tried:
-    """The same with the layers whose weights fix the size of a dim that has one size only."""
+    """`tried` with the layers whose weights fix the size of a dim that has one size only."""
     layers = {}
     for name in tried.explored.pinned:
         answer = reference.run(tried.declared.make(tried.explored.refusal_beside(name).sizes, 0))
@@ -226,7 +229,7 @@ def _with_layers(tried: Tried, reference: Reference) -> Tried:
 
 
 def _with_return_line(tried: Tried, reference: Reference) -> Tried:
-    """The same with the line that returns other outputs than at the example's sizes, for refusals and rules."""
+    """`tried`, where refusals and rules about other outputs have the line that returns these."""
     explored = tried.explored
     smallest = find_smallest_varying(explored.refused)
     if smallest is None:

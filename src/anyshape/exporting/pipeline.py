@@ -71,7 +71,7 @@ def export(module: torch.nn.Module, declared: Declared, options: Options, tell: 
 
 
 def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
-    """The same, which also measures the stages, and ends an export whose time is over."""
+    """A progress callback that also measures the stages, and ends an export whose time is over."""
 
     def timed(stage: str, done: int, total: int) -> None:
         limit.stage = f"{stage}, {done} of {total}" if total else stage

@@ -259,7 +259,7 @@ class ModuleRepair:
                 raise PromiseBroken(source_readings(make_source(site.file, site.line), site.text, texts, why))
 
     def _others(self, search: EditSearch, found: Found) -> list[tuple[Site, Found]]:
-        """The same edits with one more number as a size, where every call answers, and some otherwise."""
+        """The found edits with one more number as a size, where each call answers and some outputs change."""
         others = []
         for site, reading in other_readings(found.edits, search.original[0], found.calls):
             edits = {**found.edits, site: reading}

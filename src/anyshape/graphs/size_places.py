@@ -191,7 +191,7 @@ def find_needs(model: ir.Model) -> tuple[str, ...]:
 
 
 def find_needs_of_proto(model: onnx.ModelProto) -> tuple[str, ...]:
-    """The same of a file's own form, which onnx-ir may refuse: torch writes outputs that are named like inputs."""
+    """`find_needs` of a ModelProto, which onnx-ir may refuse: torch writes outputs that are named like inputs."""
     own = {(function.domain, function.name) for function in model.functions}
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     needed = set()

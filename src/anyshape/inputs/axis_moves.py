@@ -133,7 +133,7 @@ class _Search:
 
 
 def _units(places: Sequence[Place], sizes: Mapping[Place, int]) -> list[tuple[Place, ...]]:
-    """The axes in groups that nobody would tell apart: the same axis of `past.0.k` and `past.1.k`, of one size."""
+    """The axes in groups that mean the same: the same axis of `past.0.k` and `past.1.k`, of one size."""
     found: dict[tuple[str, int, int], list[Place]] = {}
     for place in places:
         found.setdefault(_unit_key(place, sizes), []).append(place)

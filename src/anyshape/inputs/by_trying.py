@@ -168,7 +168,7 @@ class TriedAxes:
 
 
 def _filled(value: Any, number: int) -> Any:
-    """The same with each whole number at this one: an index or a length that a module takes at most sizes."""
+    """The value with each whole number replaced by this one: an index or a length that a module takes at most sizes."""
     return torch.full_like(value, number) if _is_whole(value) else value
 
 

@@ -42,7 +42,7 @@ class InputLeaf:
 
     @property
     def is_open_number(self) -> bool:
-        """Whether it is a Python number that is an input of the file."""
+        """Whether the leaf is a Python number that is an input of the file."""
         return self.kind == "scalar"
 
     @property

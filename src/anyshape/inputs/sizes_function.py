@@ -148,5 +148,5 @@ def _from_range(name: str, sizes: range) -> tuple[DimRange, tuple[Condition, ...
 
 
 def size_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """Those that may be sizes."""
+    """The parameters that may be sizes."""
     return tuple(parameter for parameter in parameters if parameter.may_be_size)

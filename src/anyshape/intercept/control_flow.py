@@ -69,7 +69,8 @@ def control_flow_by(replacement: Replacement) -> Iterator[None]:
 
 @contextmanager
 def choices_noted(noted: dict[Source, set[bool]], forced: Mapping[Source, bool]) -> Iterator[None]:
-    """The same; `noted` gets which functions each torch.cond chose, by its line. `forced` chooses for some lines."""
+    """Run these operators as Python, and note in `noted` which functions each torch.cond chose, by its line. `forced`
+    chooses for some lines."""
 
     def choose(own: Function, operator: HigherOrderOperator, args: tuple[Any, ...]) -> Any:
         if operator.name() != "cond":

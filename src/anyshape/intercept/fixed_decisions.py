@@ -55,7 +55,7 @@ class _Scripted(torch.nn.Module):
         self._is_strict = False
 
     def strictly(self) -> _Scripted:
-        """The same, which raises for values by which the module itself would decide otherwise."""
+        """A copy that raises for values by which the module itself would decide otherwise."""
         strict = copy(self)
         strict._is_strict = True
         return strict
@@ -141,12 +141,7 @@ class QuestionFound:
 
 
 def find_next_question(
-    module: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    script: Script,
-    *,
-    ints: Ints = "tensors",
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], script: Script, *, ints: Ints = "tensors"
 ) -> QuestionFound:
     """Run the module: truths come from the script, numbers are what they are. What the module raises goes on."""
     decisions: list[Any] = []

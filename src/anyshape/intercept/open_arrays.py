@@ -40,7 +40,7 @@ class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As numpy names it, since the user compares it with numpy's."""
+        """The dtype of numpy, since the user's code compares it with numpy's."""
         return np.dtype(self._array.dtype.name)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:

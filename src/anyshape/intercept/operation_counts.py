@@ -127,18 +127,13 @@ def count_call(call: Callable[[list[Any]], Any], values: list[Any], most_operato
     """
     from torch._subclasses import FakeTensorMode
 
-    with (
-        quiet_libraries(),
-        without_fused_layers(),
-        FakeTensorMode(allow_non_fake_inputs=True) as fake,
-        torch.no_grad(),
-    ):
+    with quiet_libraries(), without_fused_layers(), FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.no_grad():
         faked = [fake.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
         return _count(lambda: call(faked), most_operators)
 
 
 def count_real_call(call: Callable[[], Any], most_operators: int, unread: set[int] | None = None) -> Counted | None:
-    """The same, counted while the call really runs: faster than on fake tensors, and possible for modules that read values.
+    """The counts of a call, taken while it really runs: faster than on fake tensors, and possible for modules that read values.
 
     From `unread`, ids of tensors, those that an operator takes are removed: of the others only sizes are read.
     """

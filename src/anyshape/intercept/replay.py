@@ -52,7 +52,7 @@ class Reply:
         return all(_is_close(one, two) for (_, one), (_, two) in zip(self.leaves, other.leaves, strict=True))
 
     def without_none(self) -> Reply:
-        """The same, with the leaves that are None left out."""
+        """The reply without the leaves that are None."""
         return replace(self, leaves=tuple((path, leaf) for path, leaf in self.leaves if leaf is not None))
 
 

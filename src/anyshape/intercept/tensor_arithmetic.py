@@ -156,7 +156,7 @@ def _rough(name: str, source: Elements, dtype: torch.dtype) -> Elements:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether it is a whole number, or the float of one."""
+    """Whether the value is a whole number, or the float of one."""
     if not isinstance(value, SymFloat):
         return isinstance(value, SymInt) or value == int(value)
     term = value.node.expr

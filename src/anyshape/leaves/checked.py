@@ -169,7 +169,7 @@ def _encode(
 
 
 def _refusing_all(left_out: Tensor) -> Tensor:
-    """The same; a program that runs this raises where all positions are left out, as eager does of rows without any."""
+    """The mask; a program that runs this raises where all positions are left out, as eager does of rows without any."""
     none = torch.zeros(1, dtype=torch.bool, device=left_out.device)
     return left_out | none.index_select(0, left_out.all().reshape(1).to(torch.int64))
 

@@ -269,9 +269,4 @@ def _map(own: Function, operator: Any, function: Any, xs: Any, additional: Any =
     return _scan(own, scan_op, function, (), xs, additional)
 
 
-_CALLS: dict[str, Callable[..., _Call]] = {
-    "cond": _cond,
-    "while_loop": _while_loop,
-    "scan": _scan,
-    "map_impl": _map,
-}
+_CALLS: dict[str, Callable[..., _Call]] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan, "map_impl": _map}

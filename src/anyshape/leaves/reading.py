@@ -49,7 +49,7 @@ class Reading(TorchFunctionMode):
         self._recorded = recorded
 
     def note(self, values: Any) -> None:
-        """These are read."""
+        """Note that the function reads these values."""
         for leaf in _leaves(values):
             if isinstance(leaf, torch.Tensor):
                 if self._recorded.has_tensor(leaf) or (self._recorded.tracers and _is_held_by_python(leaf)):

@@ -27,8 +27,8 @@ def replacements() -> dict[Any, Callable[..., Any]]:
         torch.logspace: _logspace,
         torch.fft.fftfreq: _fftfreq,
         torch.fft.rfftfreq: _rfftfreq,
-        torch.tril_indices: _tril_indices,
-        torch.triu_indices: _triu_indices,
+        torch.tril_indices: _triangle_indices,
+        torch.triu_indices: _triangle_indices,
         torch.combinations: _combinations,
         F.affine_grid: _affine_grid,
         F.pad: _pad,
@@ -66,7 +66,7 @@ def _logspace(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _spread(start: Any, end: Any, steps: Size, dtype: torch.dtype, device: Any) -> Tensor:
-    """As torch's kernel does it: from both ends towards the middle; integers by way of float64."""
+    """`linspace` as torch's kernel computes it: from both ends towards the middle; integers by way of float64."""
     working = dtype if dtype.is_floating_point else torch.float64
     number = torch.arange(steps, device=device)
     place = number.to(working)
@@ -95,20 +95,15 @@ def _rfftfreq(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     return torch.arange(size // 2 + 1, device=kwargs.get("device")).to(dtype) / (size * spacing)
 
 
-def _tril_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _triangle_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """`torch.tril_indices` and `torch.triu_indices`."""
     row, col, offset = arguments(("row", "col", "offset"), args, {"offset": 0, **kwargs})
     if not is_open(row, col, offset):
         return func(*args, **kwargs)
-    mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).tril(offset)
-    return _places(mask, _count_lower(row, col, offset), kwargs)
-
-
-def _triu_indices(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    row, col, offset = arguments(("row", "col", "offset"), args, {"offset": 0, **kwargs})
-    if not is_open(row, col, offset):
-        return func(*args, **kwargs)
-    mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device")).triu(offset)
-    return _places(mask, row * col - _count_lower(row, col, offset - 1), kwargs)
+    mask = torch.ones(row, col, dtype=torch.bool, device=kwargs.get("device"))
+    if func is torch.tril_indices:
+        return _places(mask.tril(offset), _count_lower(row, col, offset), kwargs)
+    return _places(mask.triu(offset), row * col - _count_lower(row, col, offset - 1), kwargs)
 
 
 def _places(mask: Tensor, count: Size, kwargs: Mapping[str, Any]) -> Tensor:
@@ -212,11 +207,7 @@ def _kron(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     return (left.reshape(outer) * right.reshape(inner)).reshape(shape)
 
 
-_MODES = {
-    "use_mm_for_euclid_dist_if_necessary": 0,
-    "use_mm_for_euclid_dist": 1,
-    "donot_use_mm_for_euclid_dist": 2,
-}
+_MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -50,7 +50,7 @@ class KeptTensor:
 
     @property
     def is_small_buffer(self) -> bool:
-        """Whether it is compared after each call, and quickly together with others."""
+        """Whether the tensor is a small buffer, which is compared after each call together with others."""
         if self._values is None or self._is_parameter or self._memory.device.type != "cpu":
             return False
         return _is_dense(self._memory) and 0 < self._memory.nbytes <= _SMALL_BYTES

@@ -128,7 +128,7 @@ def stored_globals(code: CodeType) -> tuple[str, ...]:
 
 
 def _can_change(value: Any) -> bool:
-    """Whether it is data: no function, class, module or descriptor."""
+    """Whether the value is data: no function, class, module or descriptor."""
     return value is MISSING or isinstance(value, (*_CHANGEABLE, *_NUMBERS, tuple)) or _is_users_object(value)
 
 
@@ -148,7 +148,7 @@ def _is_users_class(kind: type) -> bool:
 
 
 def _is_users_function(value: Any) -> bool:
-    """Whether it is written by the user; what installed packages keep in their globals are tables and registers."""
+    """Whether the value is a function of the user's: globals of installed packages hold tables and registers."""
     if not isinstance(value, FunctionType):
         return False
     file = value.__code__.co_filename

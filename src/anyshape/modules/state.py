@@ -187,7 +187,7 @@ def _content(value: Any) -> Any:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether it is a class, a function, or an object of a library: its attributes are not the user's."""
+    """Whether the value is a class, a function, or an object of a library: its attributes are not the user's."""
     if isinstance(value, torch.nn.Module):
         return False
     return isinstance(value, type) or callable(value) or type(value).__module__.split(".")[0] in _FOREIGN

@@ -47,7 +47,7 @@ def user_functions(module: torch.nn.Module) -> list[FunctionType]:
 
 
 def functions_of_classes(kinds: Sequence[type[torch.nn.Module]]) -> list[FunctionType]:
-    """The same of the classes of a module's parts."""
+    """The user's functions in the classes of a module's parts."""
     reader = _Reader()
     for kind in dict.fromkeys(kinds):
         for above in (each for each in kind.__mro__ if each is not torch.nn.Module):  # libraries add methods to it
@@ -217,11 +217,7 @@ def _foreign_folders() -> tuple[str, ...]:
     import torch
 
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-    return (
-        str(Path(torch.__file__).parent),
-        str(PACKAGE_FOLDER),
-        *(str(Path(folder)) for folder in standard),
-    )
+    return (str(Path(torch.__file__).parent), str(PACKAGE_FOLDER), *(str(Path(folder)) for folder in standard))
 
 
 @lru_cache(maxsize=4096)

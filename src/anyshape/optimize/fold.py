@@ -29,7 +29,7 @@ _ROUNDS = 2
 
 
 def optimize(exported: Exported, never_empty: Collection[str] = ()) -> Exported:
-    """The same answers from fewer nodes. The model is changed in place, and given back. `never_empty`: dims from 1 on."""
+    """The model with fewer nodes and the same outputs. It is changed in place, and returned. `never_empty`: dims from 1 on."""
     import onnx_ir.passes.common as passes
     from onnx_ir.passes import Sequential
     from onnxscript.optimizer import fold_constants

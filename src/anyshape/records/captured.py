@@ -160,7 +160,7 @@ class Captured:
         return any(guard.text == OF_TEXT for guard in self.guards)
 
     def without_texts(self) -> Captured:
-        """The same, where the text of a size is known to decide nothing."""
+        """The capture without the guards about texts of sizes, for code in which these decide nothing."""
         regions = [(region, [guard for guard in region.guards if guard.text != OF_TEXT]) for region in self.regions]
         return replace(self, regions=tuple(replace(region, guards=tuple(guards)) for region, guards in regions))
 

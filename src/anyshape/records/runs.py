@@ -104,7 +104,7 @@ class SourceRepair:
     folder: str = ""
 
     def stripped(self) -> SourceRepair:
-        """The same without lines of the user's code."""
+        """The repair without lines of the user's code."""
         return replace(self, edits=(), diff="", folder="")
 
     def as_plain(self) -> dict[str, Any]:

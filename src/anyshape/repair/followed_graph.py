@@ -142,7 +142,7 @@ class Follower:
         return list(np.asarray(known.ints, dtype=object).reshape(-1))
 
     def numbers(self, node: ir.Node, index: int, name: str = "") -> list[int] | None:
-        """The same, where each has to be a number (axes, steps)."""
+        """`ints`, where each has to be a number (axes, steps)."""
         found = self.ints(node, index, name)
         if found is None:
             return None

@@ -59,12 +59,12 @@ def is_regular(array: Array, axes: Mapping[int, Expr]) -> bool:
 
 
 def varying_axes(array: Array, axes: Iterable[int]) -> list[int]:
-    """Those of the axes along which the values differ."""
+    """The axes along which the values differ."""
     return [axis for axis in axes if not _equal(array, array.take([0], axis))]
 
 
 def find_counting(array: Array, axis: int) -> Counting | None:
-    """The same whole steps along the axis everywhere, exactly; None where there are none.
+    """The whole step by which all values grow along the axis, exactly; None where there is none.
 
     Other steps (`i/10` of ten) may depend on the size themselves.
     """

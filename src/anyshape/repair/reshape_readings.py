@@ -234,7 +234,7 @@ def _split(whole: Expr, target: Sequence[int]) -> Iterator[Axes]:
 
 
 def _swapped(axes: Axes, sizes: Mapping[str, int]) -> Iterator[Axes]:
-    """The same with dims of equal sizes exchanged: the constants of the file do not tell them apart."""
+    """The axes with dims of equal sizes exchanged: the constants of the file are the same for both."""
     names = sorted(dims_in(axes))
     for one, other in combinations(names, names):
         if one < other and sizes[one] == sizes[other]:

@@ -15,13 +15,7 @@ import onnx_ir as ir
 from anyshape.domain import Dim, Domain, Expr, Number, dims_of, format_expr
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.graphs.size_places import places_of, readings_of
-from anyshape.repair.known_constants import (
-    Counting,
-    Diagonal,
-    find_counting,
-    find_diagonal,
-    varying_axes,
-)
+from anyshape.repair.known_constants import Counting, Diagonal, find_counting, find_diagonal, varying_axes
 from anyshape.repair.known_shapes import Axes, Edit, IntsEdit, TableEdit, is_open
 
 Vector = Callable[[Sequence[Expr]], ir.Value]
@@ -149,7 +143,7 @@ class SizeWriter:
         return parts[0] if len(parts) == 1 else self.arithmetic.add("Concat", *parts, size=len(parts), axis=0)
 
     def scalar(self, expr: Expr) -> ir.Value:
-        """The same as an int64 without axes."""
+        """The expression as an int64 without axes."""
         found = self.arithmetic.add("Reshape", self.vector((expr,)), self.arithmetic.constant(np.zeros(0)))
         found.shape = ir.Shape(())
         return found
@@ -197,7 +191,7 @@ def with_edits(
 
 
 def _is_left_over(value: ir.Value, graph: ir.Graph) -> bool:
-    """Whether it is a constant that nothing uses any more."""
+    """Whether the value is a constant that nothing uses any more."""
     is_own = graph.initializers.get(str(value.name)) is value
     return is_own and not value.uses() and not value.is_graph_output() and not value.is_graph_input()
 

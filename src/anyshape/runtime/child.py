@@ -159,7 +159,7 @@ def time_calls(request: TimingRequest) -> Timing:
 
 
 def time_here() -> None:
-    """What the child does."""
+    """Run in the child: read a TimingRequest from stdin, print a Timing as JSON."""
     request: TimingRequest = pickle.loads(sys.stdin.buffer.read())
     began = time.perf_counter()
     session = Session(request.path, threads=request.threads, providers=request.providers, spinning=False)

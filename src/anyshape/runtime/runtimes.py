@@ -101,7 +101,7 @@ def runtime_called(name: str) -> Runtime:
 
 
 def check_runtime(name: str) -> Runtime:
-    """The same; UsageError (AS556) where its package is not installed."""
+    """The runtime of this name. Raises UsageError (AS060, or AS556 where its package is not installed)."""
     runtime = runtime_called(name)
     if find_spec(runtime.package) is None:
         raise UsageError(package_missing(runtime.package, runtime.extra))

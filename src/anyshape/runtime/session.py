@@ -138,7 +138,7 @@ class Session:
         return [_as_array(info, result) for info, result in zip(self.outputs, results, strict=True)]
 
     def _run_extended(self, feeds: Mapping[str, Array]) -> list[Any]:
-        """The same through OrtValues: onnxruntime's numpy border does not know these types."""
+        """Run the model through OrtValues: onnxruntime takes no numpy arrays of these types."""
         values = {name: _to_ort(np.asarray(array)) for name, array in feeds.items()}
         names = [info.name for info in self.outputs]
         return [_from_ort(value) for value in self._session.run_with_ort_values(names, values)]
@@ -171,7 +171,7 @@ def available_providers() -> list[str]:
 
 
 def started_providers(wanted: Sequence[str]) -> list[str]:
-    """Those of the providers that onnxruntime really runs a file with; it leaves out the others without an exception."""
+    """The providers that really start; onnxruntime leaves out the others without an exception."""
     import onnxruntime
     from onnx import parser
 

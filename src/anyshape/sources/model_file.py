@@ -104,7 +104,7 @@ def _built(model: Any, file: Path, name: str) -> Any:
 
 
 def is_builder(model: Any) -> bool:
-    """Whether it has to be called to get the model: a class or function without arguments. With parameters it is the model."""
+    """Whether a call gives the model: of a class or function without arguments. With parameters it is the model."""
     import torch
 
     is_model = isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
@@ -254,8 +254,4 @@ def is_python_module(spelled: str) -> bool:
     return is_form and ("." in module or PathFinder.find_spec(module, [*sys.path, str(Path.cwd())]) is not None)
 
 
-PYTHON_MODULE = SourceKind(
-    form="package.module:Class",
-    load=load_python_module,
-    matches=is_python_module,
-)
+PYTHON_MODULE = SourceKind(form="package.module:Class", load=load_python_module, matches=is_python_module)

@@ -45,7 +45,7 @@ def decompose_nodes(
         return False
     for node, expansion in work:
         _inline(node, expansion)
-    program.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or _is_check(node.target))
+    program.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or is_check(node.target))
     name_outputs(program)
     program.graph_module.recompile()
     return True
@@ -80,7 +80,7 @@ class _Expansions:
     def is_needed(self, node: Node) -> bool:
         """Whether an operator of the program has no translation that is used."""
         target = node.target
-        if node.op != "call_function" or not isinstance(target, OpOverload) or _is_check(target):
+        if node.op != "call_function" or not isinstance(target, OpOverload) or is_check(target):
             return False
         is_decomposed = target in self.table or is_composite(target)
         if is_decomposed and node.meta.get("unbacked_bindings"):  # traced again, it would give another unknown size
@@ -145,7 +145,7 @@ class _Expansions:
             raise Unsuited(node)
 
     def _may_stay(self, target: OpOverload) -> bool:
-        return _is_check(target) or (not target._schema.is_mutable and self.is_translated(target))
+        return is_check(target) or (not target._schema.is_mutable and self.is_translated(target))
 
 
 def _is_kept_whole(target: OpOverload) -> bool:
@@ -155,7 +155,7 @@ def _is_kept_whole(target: OpOverload) -> bool:
     return target.name() in _ONE_TO_ONE or bool(_is_preservable_cia_op(target))
 
 
-def _is_check(target: Any) -> bool:
+def is_check(target: Any) -> bool:
     """Checks at run time, which translation leaves out: guards have the same conditions."""
     return isinstance(target, OpOverload) and (
         "assert" in target.name() or target.name().startswith("aten::sym_constrain_range")

@@ -77,7 +77,7 @@ def _is_small(value: ir.Value | None) -> bool:
 
 
 def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether it is a constant, or computed from sizes and constants without a product."""
+    """Whether the value is a constant, or computed from sizes and constants without a product."""
     pending = [value]
     while pending:
         each = pending[-1]

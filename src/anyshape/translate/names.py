@@ -103,7 +103,7 @@ def leave_false_sizes_open(
 
 
 def written_axis(axis: Expr | None) -> int | str | None:
-    """As a file has it; None is open."""
+    """The size of an axis as a file has it: a number, a text, or None (open)."""
     return axis.value if isinstance(axis, Number) else format_expr(axis) if axis is not None else None
 
 

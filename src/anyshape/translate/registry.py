@@ -31,7 +31,7 @@ from anyshape.translate.custom import (
     operators_of,
     resolve_translations,
 )
-from anyshape.translate.decomposed_nodes import decompose_nodes
+from anyshape.translate.decomposed_nodes import decompose_nodes, is_check
 from anyshape.translate.fewer_nodes import insert_promotions, take_out_idle_nodes
 from anyshape.translate.floats import (
     WITH_ATTRIBUTES,
@@ -110,7 +110,7 @@ class Translator:
         found: dict[str, Untranslatable] = {}
         for node in nodes_of(program):
             target = mutating_operator(node) or node.target
-            if not isinstance(target, OpOverload) or target.namespace == "onnx" or _is_assertion(target):
+            if not isinstance(target, OpOverload) or target.namespace == "onnx" or is_check(target):
                 continue
             if target is not node.target or not self._registry.is_registered(target):
                 found.setdefault(target.name(), self._describe(target, node.meta.get("stack_trace")))
@@ -244,8 +244,3 @@ def _view_as_reshape(program: ExportedProgram) -> None:
 def _is_view_by_einsum(node: Node) -> bool:
     """Whether this may be a view of one tensor. torch's pass takes `einsum` for new memory if it is kept whole (to 2.13)."""
     return node.target is _EINSUM and len(node.all_input_nodes) == 1
-
-
-def _is_assertion(target: OpOverload) -> bool:
-    """Checks that are taken out before translation: guards have the same."""
-    return "assert" in target.name() or target.name().startswith("aten::sym_constrain_range")

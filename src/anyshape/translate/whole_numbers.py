@@ -212,7 +212,7 @@ def formula_of(value: Any, sizes: list[Node]) -> Any:
 
 
 def is_float(value: Any) -> bool:
-    """Whether it is a node for a Python float."""
+    """Whether the value is a node for a Python float."""
     return isinstance(value, Node) and isinstance(value.meta.get("val"), (float, torch.SymFloat))
 
 
@@ -245,7 +245,7 @@ def _written(formula: Any, sizes: tuple[Any, ...]) -> Any:
 
 
 def _logarithm(number: Any, base: float) -> Any:
-    """As the C library has it: exact at whole powers of the base, where a quotient of two logarithms may not be."""
+    """The logarithm of the C library: exact at whole powers of the base, where a quotient of two logarithms may not be."""
     quotient = op.Div(op.Log(number), op.Log(_double(base)))
     nearest = op.Round(quotient)
     return op.Where(op.Equal(op.Pow(_double(base), nearest), number), nearest, quotient)

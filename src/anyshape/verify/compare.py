@@ -54,7 +54,7 @@ def compare_in_full(
     tolerances: Sequence[OutputTolerance],
     sensitivities: Sequence[Array] | None = None,
 ) -> Comparison:
-    """The same, with the errors of those outputs that are equal within their tolerance as well.
+    """Compare two lists of arrays, with the errors of outputs that are equal within their tolerance as well.
 
     `sensitivities` widens the tolerance element by element: how far each value moves by rounding on these very inputs.
     """

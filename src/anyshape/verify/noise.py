@@ -78,7 +78,7 @@ class Yardstick:
         return answer
 
     def recall_double(self, inputs: CallInputs) -> Answer | None:
-        """The same as `double_answer`; the module runs only if the last answer was not to these very inputs."""
+        """`double_answer`, but the module runs only if its last call had other inputs."""
         return self._last[1] if self._last is not None and self._last[0] is inputs else self.double_answer(inputs)
 
     def other_answer(self, inputs: CallInputs) -> Answer | None:

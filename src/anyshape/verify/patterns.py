@@ -60,7 +60,7 @@ def is_wide_float(tensor: torch.Tensor) -> bool:
 
 
 def is_number(tensor: torch.Tensor) -> bool:
-    """Whether it holds integers that are neither a mask nor pivots of a matrix."""
+    """Whether the tensor holds integers that are neither a mask nor pivots of a matrix."""
     is_whole = not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
     return is_whole and tensor.numel() > 0 and not is_mask(tensor) and not _are_pivots(tensor)
 

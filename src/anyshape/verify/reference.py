@@ -156,7 +156,7 @@ class Reference:
             self._note(inputs, (has_drawn, self._state.restore()), has_answered)
 
     def recall(self, inputs: CallInputs) -> Answer | Refused:
-        """The same as `run`; where an earlier call that took long had equal inputs, its answer."""
+        """`run`, but the outputs of an earlier call where one that took long had equal inputs."""
         known = self._answers.find(inputs)
         if known is not None:
             return known

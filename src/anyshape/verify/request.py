@@ -207,23 +207,23 @@ class SizePlan:
     decisive: tuple[dict[str, int], ...] = ()
 
     def with_once(self, points: Iterable[Sizes]) -> SizePlan:
-        """The same with these points, each compared once."""
+        """The plan with these points, each compared once."""
         known = [*self.sizes, *self.once]
         fresh = [dict(key) for key in dict.fromkeys(tuple(point.items()) for point in points) if dict(key) not in known]
         return replace(self, once=(*self.once, *fresh))
 
     def with_decisive(self, points: Iterable[Sizes]) -> SizePlan:
-        """The same; no budget leaves these points out."""
+        """The plan, in which no budget leaves these points out."""
         return replace(self, decisive=(*self.decisive, *map(dict, points)))
 
     def with_left_out(self, untried: Iterable[Untried]) -> SizePlan:
-        """The same without these sizes."""
+        """The plan without these sizes."""
         return replace(self, left_out=(*self.left_out, *untried))
 
     def with_affordable(
         self, points: Iterable[Sizes], excess: Callable[[Sizes], str], cost: Cost, work: int
     ) -> SizePlan:
-        """The same with as many of these points as the work suffices for, in their order; the others are left out.
+        """The plan with as many of these points as the work suffices for, in their order; the others are left out.
 
         `excess` is the limit that a point exceeds, in words, or "".
         """
@@ -274,7 +274,7 @@ def plan_sizes(declared: Declared, guards: Iterable[Guard], cost: Cost, seed: in
 
 
 def plan_check(declared: Declared, cost: Cost, seed: int) -> SizePlan:
-    """Those near the example too: a file of another exporter is most at home there, and may be wrong one step away."""
+    """The plan for any file, with sizes near the example: a file of another exporter may be wrong one step away from it."""
     plan = plan_sizes(declared, (), cost, seed)
     near = [point for point in sizes_near(declared.domain, declared.example_sizes) if point not in plan.sizes]
     cheap = tuple(point for point in near if cost.of(point) <= cost.affordable)

@@ -85,7 +85,7 @@ def verify(request: VerifyRequest) -> Verdict:
 
 
 def _verify_bfloat16_copy(request: VerifyRequest, path: str) -> Verdict | None:
-    """The same on a copy that the runtime can run, where there is one."""
+    """Verify a copy of a bfloat16 file that the runtime can run, where there is one."""
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         bfloat16_copy = copy_bfloat16_file(path, folder)
         if bfloat16_copy is None:

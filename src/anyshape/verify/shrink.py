@@ -135,7 +135,7 @@ def smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started
 
 
 def _fails_alike(trial_runner: TrialRunner, failure: Failure, sizes: Sizes) -> Failure | None:
-    """The same kind of failure at other sizes, with the same values or with those of two other seeds."""
+    """A failure of the same kind at other sizes, with the same values or with those of two other seeds."""
     for seed in (failure.seed, failure.seed + 1, failure.seed + 2):
         outcome = trial_runner.run(Trial(sizes, seed, edge_called(failure.values)))
         if isinstance(outcome, Failure) and outcome.kind is failure.kind:

@@ -85,7 +85,7 @@ def _constant(value: ir.Value) -> Array:
 
 
 def _symbolic(array: Any) -> Array:
-    """The same numbers as expressions; an array of objects also where it has no axes."""
+    """The numbers as expressions; an array of objects also where it has no axes."""
     numbers = np.asarray(array)
     made = np.empty(numbers.shape, dtype=object)
     made[...] = np.vectorize(lambda number: as_expr(int(number)), otypes=[object])(numbers) if numbers.size else made

@@ -74,7 +74,7 @@ def _with_rounding(choice: Choice, exact: Choice) -> Choice:
 
 
 def _with_least(choice: Choice) -> Choice:
-    """The same for values that were computed: no less than the least rounding that is assumed of such."""
+    """The choice, for computed values: its rounding is at least the least that is assumed of such values."""
     largest = np.max(
         np.abs(widen(choice.values)), choice.axis, keepdims=True, initial=0.0, where=np.isfinite(choice.values)
     )

@@ -278,12 +278,7 @@ def _names(names: Sequence[str], answer: Answer) -> tuple[str, ...]:
 
 def _failure(trial: Trial, kind: FailureKind, difference: Difference | None = None, message: str = "") -> Failure:
     return Failure(
-        sizes=dict(trial.sizes),
-        kind=kind,
-        difference=difference,
-        message=message,
-        values=trial.values,
-        seed=trial.seed,
+        sizes=dict(trial.sizes), kind=kind, difference=difference, message=message, values=trial.values, seed=trial.seed
     )
 
 

@@ -155,7 +155,7 @@ class Frame:
         return node
 
     def _is_piece(self, place: Place, args: Sequence[Any]) -> bool:
-        """Whether it takes a piece at a computed place or of a computed size.
+        """Whether the step takes a piece at a computed place or of a computed size.
 
         Where something writes into views, they have to stay views: torch then sees to them.
         """

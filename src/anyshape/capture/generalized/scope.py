@@ -212,7 +212,7 @@ def _is_computed(value: Any) -> bool:
 
 
 def rewrite(scope: Scope, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Node | None:
-    """The same by operators that take computed sizes; None where there is no such form."""
+    """The call written with operators that take computed sizes; None where there is no such form."""
     rule = _RULES.get(target)
     return rule(scope, *args, **kwargs) if rule is not None else None
 

@@ -27,7 +27,7 @@ class ShapeKernels:
         self._usual: set[Any] = set()  # operators that have no kernel for shapes
 
     def run(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What the operator gives."""
+        """The result of the operator on fake tensors, by the kernel of the meta device where that can run."""
         device = self._common_device(func, args, kwargs)
         if device is not None:
             try:

@@ -52,7 +52,7 @@ class Fits:
         return result
 
     def reals(self, seen: Sequence[tuple[Sizes, float]], near: Sequence[Expr] = ()) -> Real | float | None:
-        """The same for floats; a float where all are equal."""
+        """An expression that gives these floats; a float where all are equal."""
         if len({value for _, value in seen}) == 1 or all(value != value for _, value in seen):
             return float(seen[0][1])
         key = ("real", *near, *((tuple(point.items()), value) for point, value in seen))

@@ -93,7 +93,7 @@ _ASKING = {
     for name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "__index__", "__array__", "is_nonzero")
 } | {torch.is_nonzero}
 _PYTHONS = {whole_number: torch.Tensor.__int__, real_number: torch.Tensor.__float__}
-"""int() and float() in the user's own code, while they stand for functions that are heard."""
+"""int() and float() in the user's own code, while they are replaced by functions that record their calls."""
 
 
 class ReadsInputValue(Exception):

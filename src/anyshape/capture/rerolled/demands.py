@@ -45,7 +45,7 @@ class Observed:
         return found
 
     def find(self, seen: Seen) -> Shape | None:
-        """The same; None where the trace does not have the value."""
+        """The shape of the value in this trace; None where the trace does not have the value."""
         for other, shape in self.shapes:
             if other.trace == seen.trace and seen.counters[: len(other.counters)] == other.counters:
                 return shape

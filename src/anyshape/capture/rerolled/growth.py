@@ -75,10 +75,7 @@ def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: 
 
 
 def check_growth(
-    recorder: Recorder,
-    declared: Declared,
-    answers: Callable[[Mapping[str, int]], bool],
-    strides: Strides = NO_STRIDES,
+    recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool], strides: Strides = NO_STRIDES
 ) -> None:
     """Raise NotCaptured where small traces show a loop, before there are long ones: no program without loops is right.
 
@@ -127,11 +124,7 @@ _FEWEST_LENGTHS = 3
 
 
 def find_side(
-    recorder: Recorder,
-    declared: Declared,
-    answers: Answers,
-    suspects: Sequence[Sizes],
-    strides: Strides = NO_STRIDES,
+    recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes], strides: Strides = NO_STRIDES
 ) -> Condition | None:
     """`dim > c` such that all traces on that side have one form, for the smallest c that shows it; None if none does."""
     for name in declared.domain.names:
@@ -183,11 +176,7 @@ _STEP = 4
 
 
 def choose_suspects(
-    recorder: Recorder,
-    declared: Declared,
-    answers: Answers,
-    suspects: Sequence[Sizes],
-    strides: Strides = NO_STRIDES,
+    recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes], strides: Strides = NO_STRIDES
 ) -> list[Sizes]:
     """A few of them, with the other dims at sizes that differ: what only suspects show must not look like a constant."""
     if not suspects:

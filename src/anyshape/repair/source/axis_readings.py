@@ -189,10 +189,7 @@ def _of_table(
 
 
 def _of_tables(
-    site: Site,
-    tables: tuple[torch.Tensor, ...],
-    sizes: Sequence[Size],
-    definitions: Mapping[str, Sequence[Definition]],
+    site: Site, tables: tuple[torch.Tensor, ...], sizes: Sequence[Size], definitions: Mapping[str, Sequence[Definition]]
 ) -> Iterator[Reading]:
     """Tables of one shape, such as the two states of an LSTM, which follow the same sizes."""
     if any(table.shape != tables[0].shape for table in tables):

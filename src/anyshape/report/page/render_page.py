@@ -40,13 +40,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("arithmetic.js", "estimates.js", "explorer.js", "page.js")
 _PACKAGES = ("jinja2", "altair", "vl_convert")
-COLOURS = {
-    "kept": "#15803d",
-    "narrowed": "#a14a05",
-    "unverified": "#a14a05",
-    "broken": "#b91c1c",
-    "refused": "#b91c1c",
-}
+COLOURS = {"kept": "#15803d", "narrowed": "#a14a05", "unverified": "#a14a05", "broken": "#b91c1c", "refused": "#b91c1c"}
 _NO_RUNGS = "No rung of the ladder was tried: the findings were clear before the model was captured."
 _STRIPPED = "What each rung came to was left out of the result, with the lines of the source."
 

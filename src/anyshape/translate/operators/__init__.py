@@ -104,7 +104,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 
 def complex_translations() -> dict[OpOverload, Translation]:
-    """The same for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
+    """Our translations for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
     from anyshape.leaves.define import without_types
     from anyshape.leaves.signal_windows import istft
 
@@ -113,12 +113,12 @@ def complex_translations() -> dict[OpOverload, Translation]:
 
 
 def library_translations() -> dict[OpOverload, Translation]:
-    """The same for operators of libraries that are imported by now."""
+    """Our translations of operators of libraries that are imported by now."""
     return _by_overload(_collect("LIBRARY_TRANSLATIONS"))
 
 
 def decomposed_operators() -> list[OpOverload]:
-    """Those that are taken apart, though torch.onnx has a translation."""
+    """The operators that are decomposed although torch.onnx has a translation."""
     return list(_by_overload(dict.fromkeys(DECOMPOSED, _unused)))
 
 

@@ -51,10 +51,7 @@ def fit(function: Function, low: float, high: float, x: ir.Value) -> ir.Value:
     one_later, two_later = number(0), number(0)
     first, *rest = _coefficients(function, low, high)
     for coefficient in reversed(rest):
-        one_later, two_later = (
-            op.Sub(op.Add(op.Mul(twice, one_later), number(coefficient)), two_later),
-            one_later,
-        )
+        one_later, two_later = (op.Sub(op.Add(op.Mul(twice, one_later), number(coefficient)), two_later), one_later)
     return op.Sub(op.Add(op.Mul(place, one_later), number(first)), two_later)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.linalg import identities, same_batch, substitute, turn
+from anyshape.translate.operators.linalg import identities, same_batch, substitute, swap_pivot, turn
 from anyshape.translate.operators.size_values import Values, as_scalar, constant, count_up, dtype_of, ints, rank, repeat
 
 _INT64, _INT32, _DOUBLE = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.DOUBLE
@@ -43,12 +43,7 @@ def translate_lu_factor(
     columns = count_up(as_scalar(op.Shape(matrix, start=column_axis, end=of_rank)))
 
     def step(k: ir.Value, table: ir.Value, info: ir.Value) -> Values:
-        column = op.Gather(table, k, axis=column_axis)
-        candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype))
-        chosen = op.ArgMax(candidates, axis=row_axis, keepdims=1)
-        order = op.Where(op.Equal(rows, k), chosen, op.Where(op.Equal(rows, chosen), k, rows))
-        wide = op.Expand(op.Unsqueeze(order, ints(column_axis)), op.Shape(table))
-        swapped = op.GatherElements(table, wide, axis=row_axis)
+        chosen, swapped = swap_pivot(table, k, rows, of_rank)
         pivot_row = op.Unsqueeze(op.Gather(swapped, k, axis=row_axis), ints(row_axis))
         pivots = op.Gather(pivot_row, op.Reshape(k, ints(1)), axis=column_axis)
         is_zero = op.Equal(pivots, constant(0, dtype))
@@ -82,7 +77,7 @@ def translate_lu(matrix: ir.Value, *, pivot: bool = True) -> tuple[ir.Value, ir.
 def translate_lu_unpack(
     table: ir.Value, pivots: ir.Value, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """What is not asked for is empty."""
+    """P, L and U of a factored table; empty where `unpack_data` or `unpack_pivots` is False."""
     dtype = dtype_of(table)
     permutation, lower, upper = _unpack(table, pivots, rank(table), dtype)
     nothing = op.Expand(constant(0, dtype), ints(0))
@@ -248,7 +243,7 @@ def _product(reflectors: ir.Value, factors: ir.Value, of_rank: int) -> ir.Value:
 
 
 def translate_householder_product(reflectors: ir.Value, factors: ir.Value) -> ir.Value:
-    """As many columns as the reflectors have."""
+    """The product of the reflections, with as many columns as there are reflectors."""
     of_rank = rank(reflectors)
     product = _product(reflectors, factors, of_rank)
     width = op.Shape(reflectors, start=-1)

@@ -156,9 +156,7 @@ def _fill(signal: ir.Value, length: Size) -> ir.Value:
     return op.Pad(signal, op.Concat(ints(0, 0, 0), missing, axis=0), constant(0, _DOUBLE))
 
 
-TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "_fft_r2c": translate_r2c,
-}
+TRANSLATIONS: dict[str, Callable[..., Any]] = {"_fft_r2c": translate_r2c}
 
 
 COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {

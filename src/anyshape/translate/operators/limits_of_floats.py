@@ -86,10 +86,7 @@ def _first_quadrant_in_doubles(y: ir.Value, x: ir.Value) -> ir.Value:
     narrow = _first_quadrant(op.Cast(y, to=_SINGLE), op.Cast(x, to=_SINGLE), _SINGLE)
     angle = op.Cast(narrow, to=_DOUBLE)
     sine, cosine = op.Sin(angle), op.Cos(angle)
-    step = op.Div(
-        op.Sub(op.Mul(y, cosine), op.Mul(x, sine)),
-        op.Add(op.Mul(x, cosine), op.Mul(y, sine)),
-    )
+    step = op.Div(op.Sub(op.Mul(y, cosine), op.Mul(x, sine)), op.Add(op.Mul(x, cosine), op.Mul(y, sine)))
     # Both are 0, or one is NaN.
     return op.Where(is_ordinary, op.Add(angle, step), larger)
 

@@ -55,12 +55,7 @@ def _eliminate(matrix: ir.Value, right: ir.Value, of_rank: int, dtype: ir.DataTy
 
     def step(k: ir.Value, table: ir.Value, sign: ir.Value, log: ir.Value, info: ir.Value) -> Values:
         is_k = op.Equal(rows, k)
-        column = op.Gather(table, k, axis=column_axis)
-        candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype))
-        chosen = op.ArgMax(candidates, axis=row_axis, keepdims=1)
-        order = op.Where(is_k, chosen, op.Where(op.Equal(rows, chosen), k, rows))
-        wide = op.Expand(op.Unsqueeze(order, ints(column_axis)), op.Shape(table))
-        swapped = op.GatherElements(table, wide, axis=row_axis)
+        chosen, swapped = swap_pivot(table, k, rows, of_rank)
         pivot_row = op.Gather(swapped, k, axis=row_axis)
         pivot = op.Gather(pivot_row, op.Reshape(k, ints(1)), axis=row_axis)
         normal = op.Unsqueeze(op.Div(pivot_row, pivot), ints(row_axis))
@@ -124,6 +119,16 @@ def cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Val
     """
     factor, info = _cholesky(op.Cast(matrix, to=_DOUBLE), of_rank, _DOUBLE)
     return op.Cast(factor, to=dtype), info
+
+
+def swap_pivot(table: ir.Value, k: ir.Value, rows: ir.Value, of_rank: int) -> tuple[ir.Value, ir.Value]:
+    """The row from k on with the largest entry of column k, and the table in which it has changed places with row k."""
+    column = op.Gather(table, k, axis=of_rank - 1)
+    candidates = op.Where(op.GreaterOrEqual(rows, k), op.Abs(column), constant(-1, dtype_of(table)))
+    chosen = op.ArgMax(candidates, axis=of_rank - 2, keepdims=1)
+    order = op.Where(op.Equal(rows, k), chosen, op.Where(op.Equal(rows, chosen), k, rows))
+    wide = op.Expand(op.Unsqueeze(order, ints(of_rank - 1)), op.Shape(table))
+    return chosen, op.GatherElements(table, wide, axis=of_rank - 2)
 
 
 def _cholesky(matrix: ir.Value, of_rank: int, dtype: ir.DataType) -> tuple[ir.Value, ir.Value]:

@@ -162,9 +162,7 @@ def translate_pdist(x: ir.Value, p: float = 2.0) -> ir.Value:
     return _norm(difference, 1, p, dtype_of(x))
 
 
-LIBRARY_TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "transformers::grouped_mm_fallback": translate_grouped,
-}
+LIBRARY_TRANSLATIONS: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": translate_grouped}
 
 
 # mypy: disable-error-code="no-any-return"

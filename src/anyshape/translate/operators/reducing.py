@@ -36,6 +36,7 @@ from anyshape.translate.operators.size_values import (
     positive,
     rank,
     size_scalar,
+    squeeze_both,
     static_size,
 )
 from anyshape.translate.operators.sorting import prefer_nan, sort_key
@@ -80,7 +81,7 @@ def extreme_with_index(name: str, index_name: str) -> Callable[..., Any]:
         if dtype_of(x).is_floating_point():
             value, index = prefer_nan(x, axis, value, index)
         value = op.Cast(value, to=ir.DataType.BOOL) if is_bool else value
-        return (value, index) if keepdim else (op.Squeeze(value, ints(axis)), op.Squeeze(index, ints(axis)))
+        return squeeze_both(value, index, axis, keepdim)
 
     return translate
 
@@ -102,8 +103,7 @@ def place_of_extreme(name: str) -> Callable[..., Any]:
 
 def translate_aminmax(x: ir.Value, *, dim: int | None = None, keepdim: bool = False) -> tuple[ir.Value, ir.Value]:
     axes = () if dim is None else (dim,)
-    least, greatest = extreme("ReduceMin")(x, axes, keepdim), extreme("ReduceMax")(x, axes, keepdim)
-    return least, greatest
+    return extreme("ReduceMin")(x, axes, keepdim), extreme("ReduceMax")(x, axes, keepdim)
 
 
 def translate_vector_norm(

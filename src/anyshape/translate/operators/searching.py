@@ -37,6 +37,7 @@ from anyshape.translate.operators.size_values import (
     rank,
     repeat,
     size_vector,
+    squeeze_both,
     static_size,
 )
 from anyshape.translate.operators.sorting import comparable, prefer_nan, sort_key, take_extreme
@@ -158,7 +159,7 @@ def translate_median_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
     result = _last(values, axis, True), _last(places, axis, True)
     if dtype_of(x).is_floating_point():
         result = prefer_nan(x, axis, *result)
-    return result if keepdim else (op.Squeeze(result[0], ints(axis)), op.Squeeze(result[1], ints(axis)))
+    return squeeze_both(*result, axis, keepdim)
 
 
 def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pair:
@@ -170,7 +171,7 @@ def translate_nanmedian_dim(x: ir.Value, dim: int, keepdim: bool = False) -> Pai
     numbers = op.ReduceSum(op.Cast(op.Not(op.IsNaN(x)), to=ir.DataType.INT64), ints(axis), keepdims=1)
     middle = op.Max(op.Div(op.Sub(numbers, ints(1)), ints(2)), ints(0))
     picked = op.GatherElements(values, middle, axis=axis), op.GatherElements(places, middle, axis=axis)
-    return picked if keepdim else (op.Squeeze(picked[0], ints(axis)), op.Squeeze(picked[1], ints(axis)))
+    return squeeze_both(*picked, axis, keepdim)
 
 
 def translate_median(x: ir.Value) -> ir.Value:
@@ -199,7 +200,7 @@ def translate_mode(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Pair:
     last = op.Sub(op.GatherElements(end, winner, axis=-1), as_vector(1))
     picked = [op.GatherElements(table, last, axis=-1) for table in (values, places)]
     value, place = (op.Transpose(table, perm=swapped) for table in picked)
-    return (value, place) if keepdim else (op.Squeeze(value, ints(axis)), op.Squeeze(place, ints(axis)))
+    return squeeze_both(value, place, axis, keepdim)
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {

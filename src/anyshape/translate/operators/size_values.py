@@ -116,6 +116,11 @@ def slice_axis(value: ir.Value, start: Size, end: Size, axis: int) -> ir.Value:
     return op.Slice(value, as_vector(start), as_vector(end), ints(axis), ints(1))
 
 
+def squeeze_both(one: ir.Value, other: ir.Value, axis: int, keepdim: bool) -> tuple[ir.Value, ir.Value]:
+    """Both without the axis, of size 1; with it where it is to be kept."""
+    return (one, other) if keepdim else (op.Squeeze(one, ints(axis)), op.Squeeze(other, ints(axis)))
+
+
 def shape_of(value: ir.Value, start: int, end: int) -> list[ir.Value]:
     """The sizes of some axes, for a Concat; nothing where there are none.
 
@@ -158,10 +163,7 @@ Values = Sequence[ir.Value]
 
 
 def repeat(
-    count: Size,
-    states: Sequence[tuple[ir.Value, ir.DataType]],
-    body: Callable[..., Values],
-    collected: int = 0,
+    count: Size, states: Sequence[tuple[ir.Value, ir.DataType]], body: Callable[..., Values], collected: int = 0
 ) -> Values:
     """`body(number of the round, *states)` gives the new states, then `collected` values that are stacked on axis 0."""
     number, goes_on = _value("number", ir.DataType.INT64), _value("goes_on", ir.DataType.BOOL)

@@ -163,7 +163,8 @@ def _series(x: ir.Value, q: ir.Value) -> ir.Value:
 
 
 def _outside(x: ir.Value, q: ir.Value, value: ir.Value) -> ir.Value:
-    """As torch has it: NaN below x = 1, at q = inf and for roots of negative numbers; infinite at poles."""
+    """The value, with torch's results where the series ends: NaN below x = 1, at q = inf and for roots of negative numbers;
+    infinite at poles."""
     zero, one = number(0), number(1)
     is_low = op.LessOrEqual(q, zero)
     is_pole = op.And(is_low, op.Equal(q, op.Floor(q)))

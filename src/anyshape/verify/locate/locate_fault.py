@@ -142,7 +142,7 @@ def _located(scene: _Scene, path: str) -> Located | None:
 
 
 def _is_right_on_the_other_side(scene: _Scene, model: Any, name: str, outputs: list[str]) -> bool:
-    """Whether it is the condition of an If that is wrong: with its sides swapped the file answers rightly."""
+    """Whether the condition of an If is wrong: with its sides swapped the file answers rightly."""
     swapped = copy.deepcopy(model)
     take_other_side(swapped, name)
     try:

@@ -213,7 +213,7 @@ def _convolution_without_bias(images: Any, weight: Any, bias: Any, *rest: Any) -
 
 
 def _attention(query: Any, key: Any, value: Any, *rest: Any, scale: float | None = None, **given: Any) -> Any:
-    """As a file has it; torch's own kernel shows nothing of what is inside, and its parts scale both sides first."""
+    """Attention in the steps of a file: torch's own kernel shows no inner values, and its parts scale both sides first."""
     mask = given.get("attn_mask", given.get("attn_bias", next((each for each in rest if _is_mask(each)), None)))
     is_causal = given.get("is_causal", next((each for each in rest if each is True), False))
     if is_causal:
