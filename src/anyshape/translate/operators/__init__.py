@@ -13,6 +13,7 @@ Files, in the order in which data flows:
 
     size_values        functions that all translations use; Loop and If with bodies written like translations
     elementwise        functions of each element
+    activations        elu, gelu and their like
     limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
     integers           divisions that round, gcd, shifts
     whole_products     products and powers of whole numbers
@@ -46,6 +47,7 @@ Translation = Callable[..., Any]
 
 
 FILES = (
+    "activations",
     "bessel",
     "complex_numbers",
     "convolution",
