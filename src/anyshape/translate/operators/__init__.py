@@ -23,6 +23,7 @@ Files, in the order in which data flows:
     reducing           reductions and running sums along an axis
     searching          search by halving, order statistics
     sorting            sort, count, unique
+    lookups            rows of tables by an index
     ranges             arange, repeat, nonzero; random operators; roll and pad
     scattering         scatter, diagonals, strides
     pooling            adaptive pooling
@@ -58,6 +59,7 @@ FILES = (
     "interpolating",
     "limits_of_floats",
     "linalg",
+    "lookups",
     "pooling",
     "products",
     "ranges",
