@@ -30,7 +30,7 @@ ROWS: list[tuple[str, Callable[..., Any]]] = [
     ("Clip(x, , high)", lambda x, y: x.clamp(max=2**31)),
     ("Pow(x, five)", lambda x, y: x**5),
     ("Pow(x, one)", lambda x, y: x),
-    ("Mod <fmod = 1> (x, y)", lambda x, y: torch.fmod(x, torch.where(y == 0, 1, y))),
+    ("Mod <fmod = 1> (x, low)", lambda x, y: torch.fmod(x, 3)),
     ("Mod <fmod = 1> (y, five)", lambda x, y: torch.fmod(y, 5)),
 ]
 
@@ -52,6 +52,46 @@ def test_the_answer_is_that_of_torch(node: str, function: Callable[..., Any]) ->
     onnx.checker.check_model(proto, full_check=True)
     (answer,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": X, "y": Y})
     np.testing.assert_array_equal(answer, function(torch.from_numpy(X), torch.from_numpy(Y)).numpy(), strict=True)
+
+
+DIVIDENDS = [-(2**31), 2**31 - 1, -7, 7, 0, 5, -(2**31), 9]
+DIVISORS = [-1, 7, 3, -3, -1, -(2**31), 2**31 - 1, 1]
+DIVIDED: list[tuple[str, Callable[..., Any]]] = [
+    (
+        "Div(x, y)",
+        lambda x, y: torch.where(y == -1, -x, torch.div(x, torch.where(y == -1, 1, y), rounding_mode="trunc")),
+    ),
+    ("Mod(x, y)", torch.remainder),
+    ("Mod <fmod = 1> (x, y)", torch.fmod),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize(("node", "function"), DIVIDED, ids=[node for node, _ in DIVIDED])
+def test_divisors_may_be_minus_one_and_fail_at_zero(node: str, function: Callable[..., Any], dtype: str) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]> g ({dtype}[8] x, {dtype}[8] y) => ({dtype}[8] z) {{ z = {node} }}
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    compute_exactly(Exported(model, ("x", "y"), (), 18))
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    x, y = (np.array(numbers, dtype) for numbers in (DIVIDENDS, DIVISORS))
+    x[0] = np.iinfo(dtype).min
+    (answer,) = session.run(None, {"x": x, "y": y})
+    np.testing.assert_array_equal(answer, function(torch.from_numpy(x), torch.from_numpy(y)).numpy(), strict=True)
+    with pytest.raises(Exception, match="the model refuses these values: RuntimeError: ZeroDivisionError"):
+        session.run(None, {"x": x, "y": np.zeros_like(y)})
+
+
+def test_sums_of_32_bits_wrap_around() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (int32[n] x) => (int32[1] z) { z = ReduceSum <keepdims = 1> (x) }
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    compute_exactly(Exported(model, ("x",), (), 18))
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    assert session.run(None, {"x": np.array([2**31 - 1, 3], np.int32)})[0] == -(2**31) + 2
 
 
 def test_other_types_and_sizes_stay_as_they_are() -> None:

@@ -16,7 +16,9 @@ Files, in the order in which data flows:
     floats            floats as torch computes them
     whole_numbers     sizes, exact in 64 bits
     lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
-    exact_int64       64-bit integers that onnxruntime computes inexactly, with operators that are exact
+    node_writer       nodes that take the place of one
+    exact_quotients   quotients and remainders of integers by open divisors
+    exact_int64       integers that onnxruntime computes inexactly, with operators that are exact
     asserted_values   assertions about values -> nodes that fail
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop

@@ -66,12 +66,12 @@ def translate_refused(x: ir.Value, truths: Sequence[ir.Value], words: Sequence[s
 
     zero = op.Constant(value=ir.tensor([0], dtype=ir.DataType.INT64))
     one = op.Constant(value=ir.tensor([1], dtype=ir.DataType.INT64))
-    for truth, text in zip(truths, words, strict=True):
+    for place, (truth, text) in enumerate(zip(truths, words, strict=True)):
         is_false = op.Not(op.Cast(op.Reshape(truth, one), to=ir.DataType.BOOL.value))
         node = ir.node(
             "Gather",
             [zero, op.Cast(is_false, to=ir.DataType.INT64.value)],
-            name=f"anyshape AS419: the model refuses these values: {text}",
+            name=f"{x.name}_{place}/anyshape AS419: the model refuses these values: {text}",
         )
         zero = node.outputs[0]
         zero.type, zero.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])

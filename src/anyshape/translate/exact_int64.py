@@ -1,8 +1,9 @@
-"""64-bit integers that onnxruntime computes inexactly, written with operators that are exact (seen to 1.31, on the CPU).
+"""Integers that onnxruntime computes inexactly, written with operators that are exact (seen to 1.31, on the CPU).
 
 Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin compare the upper halves of the numbers, and where these are equal the
 lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater, Less and TopK are right, and so
-is each of them on a single number. ReduceSum, Pow and Mod of the dividend's sign go by way of doubles, exact up to 2**53.
+is each of them on a single number. ReduceSum, Pow and Mod of the dividend's sign go by way of doubles, exact up to 2**53; sums
+of 32 bits end at 2**31, where those of torch wrap around.
 
     Max(a, b)             ->   Where(Less(a, b), b, a)
     Clip(x, low, high)    ->   the larger of x and low, and the smaller of that and high
@@ -10,7 +11,8 @@ is each of them on a single number. ReduceSum, Pow and Mod of the dividend's sig
     ReduceMax(x, axes)    ->   TopK of one, axis after axis
     ReduceSum(x, axes)    ->   the sums of what is left by 2**31, and of how often it is in x
     Pow(x, 5)             ->   products
-    Mod <fmod = 1> (x, y) ->   Mod of the divisor's sign, less the divisor where the signs differ
+    ReduceSum of int32    ->   the same in 64 bits, cast back
+    Div, Mod              ->   divisors 0 and -1 apart (see `exact_quotients`)
 
 Nodes stay as they are where their numbers are sizes, or sums of sizes: these have less than 32 bits. A product of sizes may
 have more. So do those that compare single numbers, and sums of numbers that were cast from a type of fewer bits.
@@ -18,8 +20,7 @@ have more. So do those that compare single numbers, and sums of numbers that wer
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -27,7 +28,9 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.records.export import Exported
+from anyshape.translate.exact_quotients import needs_care, quotient, remainder
 from anyshape.translate.lacking_forms import attribute_of
+from anyshape.translate.node_writer import NodeWriter
 from anyshape.translate.whole_numbers import multiply_copies
 
 _INT64 = ir.DataType.INT64
@@ -38,21 +41,38 @@ _FEWER_BITS = frozenset(
     getattr(ir.DataType, name) for name in ("BOOL", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32")
 )
 _HALF = 2**31
+_DIVISIONS = ("Div", "Mod")
+_FOLLOWED_PRODUCTS = ("Mul", "ReduceProd")
 _PRODUCTS = ("Mul", "Pow", "ReduceProd", "MatMul", "Einsum", "BitShift")
 
 
 def compute_exactly(exported: Exported) -> Exported:
     """The model is changed in place, and given back."""
     of_sizes: dict[ir.Value, bool] = {}
+    of_products: dict[ir.Value, bool] = {}
     for node in list(exported.model.graph.all_nodes()):
-        form = _FORMS.get(node.op_type) if node.domain == "" else None
         given = [value for value in node.inputs if value is not None]
-        if form is None or _INT64 not in (given[0].dtype, node.outputs[0].dtype) or _is_exact(node):
+        form = _form_of(node, {value.dtype for value in (*given[:1], node.outputs[0])}) if node.domain == "" else None
+        if form is None or _is_exact(node):
+            continue
+        is_division = node.op_type in _DIVISIONS and not attribute_of(node, "fmod")
+        if is_division and _is_of_sizes(given[1], of_products, _FOLLOWED_PRODUCTS):
             continue
         if not all(_is_of_sizes(value, of_sizes) for value in given):
             with suppress(_Unknown):
                 _replace(node, form)
     return exported
+
+
+Form = Callable[[NodeWriter, ir.Node], ir.Value]
+
+
+def _form_of(node: ir.Node, dtypes: set[ir.DataType | None]) -> Form | None:
+    if node.op_type in _DIVISIONS:
+        return _FORMS[node.op_type] if any(dtype is not None and dtype.is_integer() for dtype in dtypes) else None
+    if node.op_type == "ReduceSum" and dtypes == {ir.DataType.INT32}:
+        return _wide_sum
+    return _FORMS.get(node.op_type) if _INT64 in dtypes else None
 
 
 class _Unknown(Exception):
@@ -62,7 +82,9 @@ class _Unknown(Exception):
 def _is_exact(node: ir.Node) -> bool:
     """Whether onnxruntime's own kernel is, at these shapes and types."""
     if node.op_type == "ReduceSum":
-        return _is_small(node.inputs[0])
+        return node.outputs[0].dtype == _INT64 and _is_small(node.inputs[0])
+    if node.op_type in _DIVISIONS:
+        return not needs_care(node)
     shape = node.outputs[0].shape
     return node.op_type in _OF_PAIRS and shape is not None and all(size == 1 for size in shape)
 
@@ -76,8 +98,8 @@ def _is_small(value: ir.Value | None) -> bool:
     return source is not None and source.dtype in _FEWER_BITS
 
 
-def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether the value is a constant, or computed from sizes and constants without a product."""
+def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool], products: Collection[str] = ()) -> bool:
+    """Whether the value is a constant, or computed from sizes and constants without a product, but for these."""
     pending = [value]
     while pending:
         each = pending[-1]
@@ -92,48 +114,14 @@ def _is_of_sizes(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
         if unknown:
             pending.extend(unknown)
             continue
-        is_followed = not inner and node.op_type not in _PRODUCTS
+        is_followed = not inner and (node.op_type not in _PRODUCTS or node.op_type in products)
         known[each] = is_followed and bool(before) and all(known[read] for read in before)
         pending.pop()
     return known[value]
 
 
-class _Writer:
-    """Nodes that take the place of one node, with its line."""
-
-    def __init__(self, node: ir.Node) -> None:
-        self._node, self._count = node, itertools.count()
-        self.nodes: list[ir.Node] = []
-
-    def add(
-        self, op_type: str, *inputs: ir.Value, dtype: ir.DataType = _INT64, outputs: int = 1, **given: int
-    ) -> ir.Value:
-        """The first output of a new node."""
-        name = f"order_{next(self._count)}"
-        node = ir.node(op_type, inputs, given, num_outputs=outputs, name=f"{self._node.name}/{name}")
-        node.metadata_props.update(self._node.metadata_props)
-        for place, value in enumerate(node.outputs):
-            value.name = f"{self._node.outputs[0].name}/{name}{place or ''}"
-            value.dtype = dtype
-        self.nodes.append(node)
-        return node.outputs[0]
-
-    def constant(self, numbers: int | list[int]) -> ir.Value:
-        tensor = ir.Tensor(np.array(numbers, np.int64))
-        value = self.add("Constant")
-        value.producer().attributes["value"] = ir.AttrTensor("value", tensor)  # type: ignore[union-attr]
-        value.const_value = tensor
-        return value
-
-    def larger(self, one: ir.Value, other: ir.Value) -> ir.Value:
-        return self.add("Where", self.add("Less", one, other, dtype=ir.DataType.BOOL), other, one)
-
-    def smaller(self, one: ir.Value, other: ir.Value) -> ir.Value:
-        return self.add("Where", self.add("Less", other, one, dtype=ir.DataType.BOOL), other, one)
-
-
-def _replace(node: ir.Node, form: Callable[[_Writer, ir.Node], ir.Value]) -> None:
-    writer = _Writer(node)
+def _replace(node: ir.Node, form: Form) -> None:
+    writer = NodeWriter(node)
     result = form(writer, node)
     if result.producer() not in writer.nodes:  # the largest of one
         result = writer.add("Identity", result)
@@ -146,11 +134,11 @@ def _replace(node: ir.Node, form: Callable[[_Writer, ir.Node], ir.Value]) -> Non
     result.name = name
 
 
-def _largest(writer: _Writer, node: ir.Node) -> ir.Value:
+def _largest(writer: NodeWriter, node: ir.Node) -> ir.Value:
     return _chosen(node, writer.larger)
 
 
-def _smallest(writer: _Writer, node: ir.Node) -> ir.Value:
+def _smallest(writer: NodeWriter, node: ir.Node) -> ir.Value:
     return _chosen(node, writer.smaller)
 
 
@@ -161,14 +149,14 @@ def _chosen(node: ir.Node, choose: Callable[[ir.Value, ir.Value], ir.Value]) -> 
     return result
 
 
-def _clipped(writer: _Writer, node: ir.Node) -> ir.Value:
+def _clipped(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value, low, high = (*node.inputs, None, None)[:3]
     assert value is not None
     value = value if low is None else writer.larger(value, low)
     return value if high is None else writer.smaller(value, high)
 
 
-def _sign(writer: _Writer, node: ir.Node) -> ir.Value:
+def _sign(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value, zero = node.inputs[0], writer.constant(0)
     assert value is not None
     tests = [writer.add(name, value, zero, dtype=ir.DataType.BOOL) for name in ("Greater", "Less")]
@@ -176,21 +164,21 @@ def _sign(writer: _Writer, node: ir.Node) -> ir.Value:
     return writer.add("Sub", above, below)
 
 
-def _not_negative(writer: _Writer, node: ir.Node) -> ir.Value:
+def _not_negative(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value = node.inputs[0]
     assert value is not None
     return writer.larger(value, writer.constant(0))
 
 
-def _largest_along(writer: _Writer, node: ir.Node) -> ir.Value:
+def _largest_along(writer: NodeWriter, node: ir.Node) -> ir.Value:
     return _first_along(writer, node, largest=1)
 
 
-def _smallest_along(writer: _Writer, node: ir.Node) -> ir.Value:
+def _smallest_along(writer: NodeWriter, node: ir.Node) -> ir.Value:
     return _first_along(writer, node, largest=0)
 
 
-def _first_along(writer: _Writer, node: ir.Node, largest: int) -> ir.Value:
+def _first_along(writer: NodeWriter, node: ir.Node, largest: int) -> ir.Value:
     value, axes, keeps = node.inputs[0], _axes_of(node), attribute_of(node, "keepdims") != 0
     assert value is not None
     one, kept = writer.constant([1]), [1] * len(value.shape) if value.shape is not None else None
@@ -207,7 +195,7 @@ def _first_along(writer: _Writer, node: ir.Node, largest: int) -> ir.Value:
     return writer.add("Reshape", first, writer.constant(kept if keeps and kept is not None else []))
 
 
-def _sum(writer: _Writer, node: ir.Node) -> ir.Value:
+def _sum(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value, half = node.inputs[0], writer.constant(_HALF)
     assert value is not None
     rest = writer.add("Mod", value, half)  # never negative
@@ -216,7 +204,14 @@ def _sum(writer: _Writer, node: ir.Node) -> ir.Value:
     return writer.add("Add", writer.add("Mul", high, half), low)
 
 
-def _summed(writer: _Writer, node: ir.Node, value: ir.Value) -> ir.Value:
+def _wide_sum(writer: NodeWriter, node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    wide = _summed(writer, node, writer.add("Cast", value, to=_INT64.value))
+    return writer.add("Cast", wide, dtype=ir.DataType.INT32, to=ir.DataType.INT32.value)
+
+
+def _summed(writer: NodeWriter, node: ir.Node, value: ir.Value) -> ir.Value:
     result = writer.add("ReduceSum", value, *(axes for axes in node.inputs[1:] if axes is not None))
     made = result.producer()
     assert made is not None
@@ -224,7 +219,7 @@ def _summed(writer: _Writer, node: ir.Node, value: ir.Value) -> ir.Value:
     return result
 
 
-def _power(writer: _Writer, node: ir.Node) -> ir.Value:
+def _power(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value, by = node.inputs
     known = ir.convenience.get_const_tensor(by) if by is not None else None
     exponent = known.numpy() if known is not None else np.array([])
@@ -233,22 +228,6 @@ def _power(writer: _Writer, node: ir.Node) -> ir.Value:
     if exponent.item() != int(exponent.item()):
         raise _Unknown
     return multiply_copies(value, int(exponent.item()), partial(writer.add, "Mul"))
-
-
-def _remainder(writer: _Writer, node: ir.Node) -> ir.Value:
-    value, divisor = node.inputs
-    if not attribute_of(node, "fmod"):
-        raise _Unknown
-    assert value is not None and divisor is not None
-    zero, one = writer.constant(0), writer.constant(1)
-    # An integer division by 0 ends the whole process.
-    divisor = writer.add("Where", writer.add("Equal", divisor, zero, dtype=ir.DataType.BOOL), one, divisor)
-    rest = writer.add("Mod", value, divisor)
-    signs = [writer.add("Less", each, zero, dtype=ir.DataType.BOOL) for each in (value, divisor)]
-    differ = writer.add("Xor", *signs, dtype=ir.DataType.BOOL)
-    is_left = writer.add("Not", writer.add("Equal", rest, zero, dtype=ir.DataType.BOOL), dtype=ir.DataType.BOOL)
-    away = writer.add("And", differ, is_left, dtype=ir.DataType.BOOL)
-    return writer.add("Where", away, writer.add("Sub", rest, divisor), rest)
 
 
 def _axes_of(node: ir.Node) -> list[int]:
@@ -263,7 +242,7 @@ def _axes_of(node: ir.Node) -> list[int]:
     return [int(axis) for axis in known.numpy().ravel()]
 
 
-_FORMS: dict[str, Callable[[_Writer, ir.Node], ir.Value]] = {
+_FORMS: dict[str, Form] = {
     "Max": _largest,
     "Min": _smallest,
     "Clip": _clipped,
@@ -273,5 +252,6 @@ _FORMS: dict[str, Callable[[_Writer, ir.Node], ir.Value]] = {
     "ReduceMin": _smallest_along,
     "ReduceSum": _sum,
     "Pow": _power,
-    "Mod": _remainder,
+    "Mod": remainder,
+    "Div": quotient,
 }

@@ -13,14 +13,17 @@ Files, in the order in which data flows:
 
     size_values        functions that all translations use; Loop and If with bodies written like translations
     elementwise        functions of each element
+    activations        elu, gelu and their like
     limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
     integers           divisions that round, gcd, shifts
+    whole_products     products and powers of whole numbers
     special_functions  orthogonal polynomials, zeta, normal distribution
     bessel             Bessel functions, Chebyshev series
     complex_numbers    complex numbers as pairs
     reducing           reductions and running sums along an axis
     searching          search by halving, order statistics
     sorting            sort, count, unique
+    lookups            rows of tables by an index
     ranges             arange, repeat, nonzero; random operators; roll and pad
     scattering         scatter, diagonals, strides
     pooling            adaptive pooling
@@ -47,6 +50,7 @@ Translation = Callable[..., Any]
 
 
 FILES = (
+    "activations",
     "antialiased",
     "bessel",
     "complex_numbers",
@@ -59,6 +63,7 @@ FILES = (
     "interpolating",
     "limits_of_floats",
     "linalg",
+    "lookups",
     "pooling",
     "products",
     "ranges",
@@ -67,6 +72,7 @@ FILES = (
     "searching",
     "sorting",
     "special_functions",
+    "whole_products",
 )
 """The files of this folder with a table TRANSLATIONS, COMPLEX_TRANSLATIONS or LIBRARY_TRANSLATIONS."""
 

@@ -196,9 +196,14 @@ def _far(size: ir.Value, order: int, *, is_j: bool) -> ir.Value:
     return op.Mul(wave, op.Sqrt(op.Div(number(2 / math.pi), op.Max(size, number(_FAR)))))
 
 
+def _j1_near(x: torch.Tensor) -> torch.Tensor:
+    return _special.bessel_j1(x) / x
+
+
 def _j(x: ir.Value, order: int) -> ir.Value:
     size = op.Abs(x)
-    near = fit(_J[order], 0.0, _FAR, op.Min(size, number(_FAR)))
+    inside = op.Min(size, number(_FAR))
+    near = op.Mul(inside, fit(_j1_near, 0.0, _FAR, inside)) if order else fit(_J[0], 0.0, _FAR, inside)
     value = op.Where(op.LessOrEqual(size, number(_FAR)), near, _far(size, order, is_j=True))
     return op.Mul(value, op.Sign(x)) if order else value
 

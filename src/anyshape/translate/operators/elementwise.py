@@ -130,7 +130,8 @@ def translate_lgamma(x: ir.Value) -> ir.Value:
     power = op.Sub(op.Mul(op.Add(shifted, half), op.Log(base)), base)
     upper = op.Add(op.Add(root, power), op.Log(series))
     upper = op.Where(_is_infinite(wide), constant(math.inf, _DOUBLE), upper)
-    turn = op.Sin(op.Mul(constant(math.pi, _DOUBLE), op.Sub(wide, op.Floor(wide))))
+    # The nearest whole number is taken away: of a number just below 0, x - floor(x) is 1.
+    turn = op.Abs(op.Sin(op.Mul(constant(math.pi, _DOUBLE), op.Sub(wide, op.Round(wide)))))
     reflected = op.Sub(op.Log(op.Div(constant(math.pi, _DOUBLE), turn)), upper)
     return op.Cast(op.Where(op.And(is_low, op.Not(_is_infinite(wide))), reflected, upper), to=dtype_of(x))
 
@@ -217,7 +218,7 @@ def _add(x: ir.Value, other: ir.Value, log_base: float) -> ir.Value:
 
 
 def translate_log1p(x: ir.Value) -> ir.Value:
-    value = log1p_in(*_at_least_float32(x))
+    value = log1p_in(*at_least_float32(x))
     return op.CastLike(value, x) if dtype_of(x) in NARROW else value
 
 
@@ -232,7 +233,7 @@ def log1p_in(x: ir.Value, dtype: ir.DataType) -> ir.Value:
 
 def translate_expm1(x: ir.Value) -> ir.Value:
     """x * (u - 1) / log(u) with u = exp(x) rounded; x where u is 1. It is -1 from -50 down."""
-    wide, dtype = _at_least_float32(x)
+    wide, dtype = at_least_float32(x)
     one = constant(1, dtype)
     raised = op.Max(wide, constant(-50, dtype))
     power = op.Exp(raised)
@@ -241,35 +242,12 @@ def translate_expm1(x: ir.Value) -> ir.Value:
     return op.CastLike(value, x) if dtype_of(x) in NARROW else value
 
 
-def _at_least_float32(x: ir.Value) -> tuple[ir.Value, ir.DataType]:
+def at_least_float32(x: ir.Value) -> tuple[ir.Value, ir.DataType]:
     """A number of any dtype in one that has enough digits, and that dtype."""
     dtype = dtype_of(x)
     if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return x, dtype
     return op.Cast(x, to=ir.DataType.FLOAT), ir.DataType.FLOAT
-
-
-def translate_log_sigmoid(x: ir.Value) -> ir.Value:
-    """min(x, 0) - log1p(exp(-|x|)), in float64."""
-    wide = op.Cast(x, to=_DOUBLE)
-    rest = log1p_in(op.Exp(op.Neg(op.Abs(wide))), _DOUBLE)
-    return op.Cast(op.Sub(op.Min(wide, constant(0, _DOUBLE)), rest), to=dtype_of(x))
-
-
-def translate_log_sigmoid_forward(x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Beside it a buffer, which on the CPU is not read by what a module may call."""
-    return translate_log_sigmoid(x), op.Exp(op.Neg(op.Abs(x)))
-
-
-def translate_gelu(x: ir.Value, *, approximate: str = "none") -> ir.Value:
-    """(x * 0.5) * (1 + erf(x / sqrt 2)), or with tanh in place of erf."""
-    dtype = dtype_of(x)
-    if approximate == "tanh":
-        cubed = op.Mul(constant(0.044715, dtype), op.Pow(x, constant(3, dtype)))
-        inner = op.Tanh(op.Mul(constant(math.sqrt(2 / math.pi), dtype), op.Add(x, cubed)))
-    else:
-        inner = op.Erf(op.Div(x, constant(math.sqrt(2), dtype)))
-    return op.Mul(op.Mul(x, constant(0.5, dtype)), op.Add(inner, constant(1, dtype)))
 
 
 def translate_rsqrt(x: ir.Value) -> ir.Value:
@@ -278,12 +256,9 @@ def translate_rsqrt(x: ir.Value) -> ir.Value:
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "gelu": translate_gelu,
     "rsqrt": translate_rsqrt,
     "log1p": translate_log1p,
     **dict.fromkeys(("expm1", "special_expm1"), translate_expm1),
-    "log_sigmoid": translate_log_sigmoid,
-    "log_sigmoid_forward": translate_log_sigmoid_forward,
     "log2": logarithm(2),
     "log10": logarithm(10),
     "logaddexp": translate_logaddexp,

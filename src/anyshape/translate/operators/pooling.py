@@ -141,9 +141,10 @@ _PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "C
 
 
 def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:
-    """aten::max_pool{1,2,3}d: minus infinity where a window holds nothing else; MaxPool of onnxruntime gives the lowest number.
+    """aten::max_pool{1,2,3}d: minus infinity where a window holds nothing else, NaN where it holds one; MaxPool of onnxruntime
+    gives the lowest number.
 
-    Which windows do so, a second pooling finds out. Behind a layer there are none.
+    Which windows do so, a second pooling finds out. Behind a layer it is left out.
     """
 
     def translate(x: ir.Value, *arguments: Any, **options: Any) -> ir.Value | tuple[ir.Value, ir.Value]:
@@ -155,10 +156,12 @@ def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:
         if not dtype.is_floating_point() or _is_behind_layers(x):
             return pooled
         lowest = constant(-math.inf, dtype)
-        counts = op.Cast(op.Not(op.Equal(x, lowest)), to=dtype)
+        zero, one, two = (constant(number, dtype) for number in range(3))
+        counts = op.Where(op.IsNaN(x), two, op.Cast(op.Not(op.Equal(x, lowest)), to=dtype))
         counts.shape = x.shape
         largest = getattr(nn, f"aten_max_pool{axes}d")(counts, *arguments, **options)
-        values = op.Where(op.Cast(largest, to=ir.DataType.BOOL), pooled[0] if with_indices else pooled, lowest)
+        values = op.Where(op.Greater(largest, zero), pooled[0] if with_indices else pooled, lowest)
+        values = op.Where(op.Greater(largest, one), constant(math.nan, dtype), values)
         return (values, pooled[1]) if with_indices else values
 
     return translate

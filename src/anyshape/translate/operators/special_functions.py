@@ -247,11 +247,30 @@ def translate_log_ndtr(x: ir.Value) -> ir.Value:
     return op.Cast(value, to=dtype_of(x))
 
 
+def _tail(z: torch.Tensor) -> torch.Tensor:
+    """What is left of the quantile at p = exp(-1 / (2 z**2)), by its first terms."""
+    far = 1 / z
+    return far - far.log() * z + torch.special.ndtri(torch.exp(-far * far / 2))
+
+
+_LONGEST_TAIL = 38.0  # exp(-38**2 / 2) is the least double
+_TAIL = 0.1
+
+
 def translate_ndtri(x: ir.Value) -> ir.Value:
-    """sqrt(2) erfinv(2 x - 1)."""
-    middle = op.Sub(op.Mul(number(2), _wide(x)), number(1))
+    """sqrt(2) erfinv(2 x - 1); in the tails by a series in 1 / sqrt(-2 log x), where 2 x - 1 has too few digits."""
+    wide, one = _wide(x), number(1)
+    middle = op.Sub(op.Mul(number(2), wide), one)
     middle.type, middle.shape = ir.TensorType(DOUBLE), x.shape
-    return op.Cast(op.Mul(translate_erfinv(middle), constant(math.sqrt(2), DOUBLE)), to=dtype_of(x))
+    inner = op.Mul(translate_erfinv(middle), constant(math.sqrt(2), DOUBLE))
+    is_low = op.Less(wide, number(0.5))
+    share = op.Where(is_low, wide, op.Sub(one, wide))
+    is_tail = op.And(op.Less(share, number(_TAIL)), op.Greater(share, number(0)))
+    far = op.Sqrt(op.Mul(number(-2), op.Log(op.Where(is_tail, share, number(_TAIL)))))
+    z = op.Reciprocal(op.Min(far, number(_LONGEST_TAIL)))
+    tail = op.Sub(op.Sub(far, op.Mul(op.Log(far), z)), fit(_tail, 1 / _LONGEST_TAIL, 0.5, z))
+    signed = op.Where(is_low, op.Neg(tail), tail)
+    return op.Cast(op.Where(is_tail, signed, inner), to=dtype_of(x))
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
