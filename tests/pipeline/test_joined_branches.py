@@ -246,3 +246,8 @@ def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Modu
     for n in range(2, 14):
         x = torch.randn(n)
         torch.testing.assert_close(torch.as_tensor(loaded(x=x)), model(x))
+
+
+def test_a_branch_that_cannot_be_joined_after_all_is_captured_once(tmp_path: Path) -> None:
+    result = anyshape.export(NamesWhatItPadded(), lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
+    assert result.contract.strategy == "symbolic"
