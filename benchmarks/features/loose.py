@@ -211,6 +211,19 @@ class InterpolateTo(nn.Module):
         return F.interpolate(x[None, None], size=(x.shape[0] * 2 + 1, 9), mode="bilinear")
 
 
+@_listed(OPERATORS, "`F.interpolate` with `antialias`, by a factor")
+class Antialiased(nn.Module):
+    def forward(self, x):
+        return F.interpolate(x[None, None], scale_factor=0.7, mode="bicubic", antialias=True)
+
+
+@_listed(PYTHON, "one element of each row, at a place that a value says")
+class Picked(nn.Module):
+    def forward(self, x):
+        places = x.argmax(1)
+        return torch.stack([x[row, places[row] - 1] for row in range(x.shape[0])])
+
+
 @_listed(PYTHON, "a ragged batch by `pad_sequence`")
 class Ragged(nn.Module):
     def forward(self, x):

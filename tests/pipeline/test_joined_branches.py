@@ -1,9 +1,11 @@
-"""Branches on remainders of sizes that only choose numbers, pad or slice become one program, whatever their number."""
+"""Branches on sizes that only choose numbers, pad, resize or slice become one program, whatever their number."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -65,6 +67,44 @@ class PadsWhereNeeded(nn.Module):
         if right > 0 or below > 0:
             x = x[:, :height, :width].contiguous()
         return x
+
+
+class ResizesWhereNeeded(nn.Module):
+    """Resizes to whole patches and back, as MobileViT does; a flag of its own decides about the way back."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for patch in (2, 3, 2):
+            x = self.in_patches(x[..., ::2, ::2], patch)
+        return x
+
+    def in_patches(self, x: torch.Tensor, patch: int) -> torch.Tensor:
+        batch, channels, height, width = x.shape
+        rows, columns = math.ceil(height / patch), math.ceil(width / patch)
+        resized = False
+        if rows * patch != height or columns * patch != width:
+            x = functional.interpolate(x, size=(rows * patch, columns * patch), mode="bilinear", align_corners=False)
+            resized = True
+        x = x.reshape(batch, channels, rows, patch, columns, patch).softmax(2)
+        x = x.reshape(batch, channels, rows * patch, columns * patch)
+        if resized:
+            x = functional.interpolate(x, (height, width), mode="bilinear", align_corners=True)
+        return x
+
+
+def test_branches_that_resize_in_several_layers_give_one_program(tmp_path: Path) -> None:
+    model = ResizesWhereNeeded()
+
+    def inputs(batch: int = 2, height: int = 53, width: int = 94) -> dict[str, torch.Tensor]:
+        return {"x": torch.randn(batch, 2, height, width)}
+
+    result = anyshape.export(model, inputs, tmp_path / "m.onnx", where=["height <= 300", "width <= 300"])
+    assert result.contract.strategy == "symbolic"
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    assert "If" not in {node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node}
+    for height in (1, 2, 3, 7, 12, 24, 25, 289):
+        for width in (1, 5, 6, 23, 48, 256):
+            example = inputs(1, height, width)
+            torch.testing.assert_close(torch.as_tensor(loaded(**example)), model(**example), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("model", [SamePadding(), PadsWhereNeeded()])
@@ -145,9 +185,60 @@ class Trims(nn.Module):
         return x
 
 
+class NamesWhatItPadded(nn.Module):
+    """The text cannot be chosen, so the branch is taken as it is written: nothing is padded twice."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        name = "even"
+        if x.shape[0] % 4 != 0:
+            x = functional.pad(x, (0, 4 - x.shape[0] % 4), value=1.0)
+            name = "odd"
+        return x.cumsum(0) * len(name)
+
+
+class WritesAfterResizing(nn.Module):
+    """Where nothing is resized, the write changes both variables."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = x = x[None, None] * 2
+        n = math.ceil(x.shape[-1] / 3) * 3
+        if n != x.shape[-1]:
+            x = functional.interpolate(x, n, mode="linear")
+        x.add_(1)
+        return torch.cat([first, x], -1)
+
+
+class AsksForTheFlagItself(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, is_whole = x.shape[0], True
+        if math.ceil(n / 3) * 3 != n:
+            x = functional.interpolate(x[None, None], math.ceil(n / 3) * 3, mode="linear", align_corners=True)[0, 0]
+            is_whole = False
+        return x * 2 if is_whole is True else x
+
+
+class ResizesByNearest(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x[None, None]
+        if x.shape[-1] % 2 != 0:
+            x = functional.interpolate(x, size=[x.shape[-1] * 2])
+        return x
+
+
 @pytest.mark.parametrize(
     "model",
-    [KeepsTheSize(), DividesByTheSize(), SetsOnOneSide(), IsReadByAnInnerFunction(), UsesAnotherPad(), Trims()],
+    [
+        KeepsTheSize(),
+        DividesByTheSize(),
+        SetsOnOneSide(),
+        IsReadByAnInnerFunction(),
+        UsesAnotherPad(),
+        Trims(),
+        NamesWhatItPadded(),
+        WritesAfterResizing(),
+        AsksForTheFlagItself(),
+        ResizesByNearest(),
+    ],
 )
 def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Module, tmp_path: Path) -> None:
     anyshape.export(model, lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
@@ -155,3 +246,8 @@ def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Modu
     for n in range(2, 14):
         x = torch.randn(n)
         torch.testing.assert_close(torch.as_tensor(loaded(x=x)), model(x))
+
+
+def test_a_branch_that_cannot_be_joined_after_all_is_captured_once(tmp_path: Path) -> None:
+    result = anyshape.export(NamesWhatItPadded(), lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
+    assert result.contract.strategy == "symbolic"

@@ -79,7 +79,27 @@ class MeansOfRows(nn.Module):
         return torch.stack([row[:length].mean() for row, length in rows])
 
 
-@pytest.mark.parametrize("model", [CopiesRows(), MeansOfRows()], ids=lambda m: type(m).__name__)
+class LastOfRows(nn.Module):
+    """Each step picks one element, at a place that a value says."""
+
+    def forward(self, padded, lengths):
+        return torch.stack([padded[row, lengths[row] - 1] for row in range(padded.shape[0])])
+
+
+class FromBothEnds(nn.Module):
+    """Places below 0, beside `...` and None; a place that goes from step to step; writes into another tensor."""
+
+    def forward(self, padded, lengths):
+        place, found = lengths[0] - 1, torch.zeros_like(padded)
+        for row in range(padded.shape[0]):
+            found[row] = padded[row, -lengths[row]] + padded[..., place][row, None]
+            place = (place + lengths[row]) % padded.shape[1]
+        return found
+
+
+@pytest.mark.parametrize(
+    "model", [CopiesRows(), MeansOfRows(), LastOfRows(), FromBothEnds()], ids=lambda m: type(m).__name__
+)
 def test_a_loop_over_rows_with_lengths_is_in_the_file(model, tmp_path) -> None:
     def inputs(batch=3, width=6):
         return {"padded": torch.randn(batch, width), "lengths": torch.randint(1, width + 1, (batch,))}
@@ -89,3 +109,35 @@ def test_a_loop_over_rows_with_lengths_is_in_the_file(model, tmp_path) -> None:
     for sizes in ((1, 1), (2, 5), (9, 4), (33, 17)):
         example = inputs(*sizes)
         np.testing.assert_allclose(np.asarray(loaded(**example)), model(**example).numpy(), rtol=1e-5, atol=1e-6)
+
+
+class WritesIntoWhatItPicked(nn.Module):
+    """What a place picks is a view: the write changes the padded tensor."""
+
+    def forward(self, padded, lengths):
+        padded = padded * 1
+        for row in range(padded.shape[0]):
+            padded[row, lengths[row] - 1].add_(1)
+        return padded
+
+
+class ReadsWhatWasWritten(nn.Module):
+    """The write into the padded tensor changes what was picked before."""
+
+    def forward(self, padded, lengths):
+        padded, found = padded * 1, []
+        for row in range(padded.shape[0]):
+            last = padded[row, lengths[row] - 1]
+            padded[row] = padded[row] * 2
+            found.append(last)
+        return torch.stack(found)
+
+
+@pytest.mark.parametrize("model", [WritesIntoWhatItPicked(), ReadsWhatWasWritten()], ids=lambda m: type(m).__name__)
+def test_a_picked_element_that_is_written_later_is_not_taken_for_a_copy(model, tmp_path) -> None:
+    def inputs(batch=3, width=6):
+        return {"padded": torch.randn(batch, width), "lengths": torch.randint(1, width + 1, (batch,))}
+
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(model, inputs, tmp_path / "m.onnx", where=["batch <= 64"], strategy="rerolled")
+    assert broken.value.findings[0].code == "AS121"

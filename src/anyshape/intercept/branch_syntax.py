@@ -1,4 +1,4 @@
-"""The syntax of branches whose two sides may both run: they set variables to numbers, pad a tensor or slice it.
+"""The syntax of branches whose two sides may both run: they set variables to numbers, pad a tensor, resize or slice it.
 
 if TEST:            test = TEST, with `or` and `and` of open conditions as one open condition
     a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
@@ -13,9 +13,10 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-CHOICE, EITHER, IS_OPEN, PADDED, SLICED, COPIED = (
-    f"__anyshape_{each}__" for each in ("choice", "either", "is_open", "padded", "sliced", "copied")
+CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED = (
+    f"__anyshape_{each}__" for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied")
 )
+_CHANGES = {"pad": PADDED, "interpolate": RESIZED}
 _CALLS = ("min", "max", "abs", "int", "len")
 _EXPRESSIONS = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Compare)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -84,7 +85,7 @@ class _Writer:
         if isinstance(own, ast.Assign) and isinstance(own.value, ast.IfExp):
             fallback = ast.Assign(own.targets, ast.IfExp(asked, own.value.body, own.value.orelse))  # type: ignore[assignment]
         assert fallback is not None
-        both = [*_both_sides(branch, test, later), _set(joined, ast.Constant(True))]
+        both = [*self._both_sides(branch, test, later), _set(joined, ast.Constant(True))]
         failed = ast.ExceptHandler(_load("Exception"), None, [ast.Pass()])
         written: list[ast.stmt] = [
             _set(test, _as_test(branch.test)),
@@ -93,6 +94,33 @@ class _Writer:
             ast.If(ast.UnaryOp(ast.Not(), _load(joined)), [fallback], []),
         ]
         return [_placed(each, own) for each in written]
+
+    def _both_sides(self, branch: ast.If, test: str, later: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+        """Both sides with variables of their own, what is chosen of them, and then each variable: a choice may raise."""
+        sides: list[dict[str, str]] = []
+        for ending, block in (("one", branch.body), ("other", branch.orelse)):
+            sides.append({})
+            for statement in copy.deepcopy(block):
+                assert isinstance(statement, ast.Assign)
+                name, changed = _target(statement), _changed_tensor(statement)
+                assert name is not None
+                value = statement.value if changed is None else _under(changed, test)
+                if changed is not None and changed is not statement.value:
+                    value = _call(COPIED, value)
+                renamed = _Renamed(sides[-1]).visit(value)
+                sides[-1][name] = f"__anyshape_{name}_{ending}__"
+                yield _set(sides[-1][name], renamed)
+        kept = {name for each in branch.body if _changed_tensor(each) is not None and (name := _target(each))}
+        results: dict[str, str] = {}
+        for name in dict.fromkeys([*sides[0], *sides[1]]):
+            one, other = (side.get(name, name) for side in sides)
+            if name in kept:
+                results[name] = one
+            elif _is_read(name, later):
+                results[name] = f"__anyshape_{name}_chosen__"
+                choice = FLAG if name in self._tested else CHOICE
+                yield _set(results[name], _call(choice, _load(test), _load(one), _load(other)))
+        yield from (_set(name, _load(result)) for name, result in results.items())
 
 
 def _only_tested(function: ast.FunctionDef) -> set[str]:
@@ -191,21 +219,25 @@ def _as_test(test: ast.expr) -> ast.expr:
 
 
 def _changed_tensor(statement: ast.stmt) -> ast.expr | None:
-    """`pad(x, ...)` or `x[...]`, where the statement sets x to it, without a call of `contiguous`; None for any other."""
+    """`pad(x, ...)`, `interpolate(x, ...)` or `x[...]` without a call of `contiguous`, where the statement sets x to it."""
     if not isinstance(statement, ast.Assign):
         return None
     value, name = statement.value, _target(statement)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "contiguous":
         value = value.func.value
-    if isinstance(value, ast.Call) and getattr(value.func, "attr", getattr(value.func, "id", "")) == "pad":
+    if isinstance(value, ast.Call) and _called(value) in _CHANGES:
         given = [*value.args[1:], *(each.value for each in value.keywords)]
-        taken = value.args[0] if len(value.args) > 1 else None
+        taken = value.args[0] if value.args and given else None
         is_known = _is_plain(value.func) and all(map(_is_plain, given)) and all(each.arg for each in value.keywords)
     elif isinstance(value, ast.Subscript):
         taken, is_known = value.value, all(map(_is_range, _slices(value)))
     else:
         return None
     return value if is_known and isinstance(taken, ast.Name) and taken.id == name else None
+
+
+def _called(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _slices(value: ast.Subscript) -> list[ast.expr]:
@@ -217,34 +249,10 @@ def _is_range(each: ast.expr) -> bool:
     return is_slice and all(part is None or _is_plain(part) for part in (each.lower, each.upper))  # type: ignore[attr-defined]
 
 
-def _both_sides(branch: ast.If, test: str, later: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Both sides with variables of their own, then each variable with what was chosen."""
-    sides: list[dict[str, str]] = []
-    for ending, block in (("one", branch.body), ("other", branch.orelse)):
-        sides.append({})
-        for statement in copy.deepcopy(block):
-            assert isinstance(statement, ast.Assign)
-            name, changed = _target(statement), _changed_tensor(statement)
-            assert name is not None
-            value = statement.value if changed is None else _under(changed, test)
-            if changed is not None and changed is not statement.value:
-                value = _call(COPIED, value)
-            renamed = _Renamed(sides[-1]).visit(value)
-            sides[-1][name] = f"__anyshape_{name}_{ending}__"
-            yield _set(sides[-1][name], renamed)
-    kept = {name for each in branch.body if _changed_tensor(each) is not None and (name := _target(each))}
-    for name in dict.fromkeys([*sides[0], *sides[1]]):
-        one, other = (_load(side.get(name, name)) for side in sides)
-        if name in kept:
-            yield _set(name, one)
-        elif _is_read(name, later):
-            yield _set(name, _call(CHOICE, _load(test), one, other))
-
-
 def _under(changed: ast.expr, test: str) -> ast.expr:
-    """The call that pads or slices under a condition."""
+    """The call that pads, resizes or slices under a condition."""
     if isinstance(changed, ast.Call):
-        return ast.Call(_load(PADDED), [_load(test), changed.func, *changed.args], changed.keywords)
+        return ast.Call(_load(_CHANGES[_called(changed)]), [_load(test), changed.func, *changed.args], changed.keywords)
     assert isinstance(changed, ast.Subscript)
     limits = [each for each in _slices(changed) if isinstance(each, ast.Slice)]
     ends = [[each.lower or ast.Constant(None), each.upper or ast.Constant(None)] for each in limits]

@@ -1,12 +1,12 @@
-"""Join both sides of a branch on sizes, where they only compute numbers, pad or slice, so that it decides nothing.
+"""Join both sides of a branch on sizes, where they only compute numbers, pad, resize or slice, so that it decides nothing.
 
     if width % 4 != 0:                                ->     x = pad(x, (0, <4 - width % 4, or 0 where width % 4 == 0>))
         x = pad(x, (0, 4 - width % 4))
 
 A model with such a branch in each of five layers, on two sizes, has a thousand ways through its code. The functions get other
 code objects, made of their source: both sides run, and each number that they set is chosen by `size_choices`. Where a number
-cannot be chosen so, the branch is taken as it was written. To pad by 0, and to slice to the size that an axis has, changes
-nothing: that replaces the other side. Sides that do anything else are not joined.
+cannot be chosen so, the branch is taken as it was written. To pad by 0, and to resize or slice to the sizes that a tensor has,
+changes nothing: that replaces the other side. Sides that do anything else are not joined.
 """
 
 from __future__ import annotations
@@ -24,9 +24,21 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import SymBool, SymInt
 
-from anyshape.intercept.branch_syntax import CHOICE, COPIED, EITHER, IS_OPEN, PADDED, SLICED, has_branch, join_branches
+from anyshape.intercept.branch_syntax import (
+    CHOICE,
+    COPIED,
+    EITHER,
+    FLAG,
+    IS_OPEN,
+    PADDED,
+    RESIZED,
+    SLICED,
+    has_branch,
+    join_branches,
+)
 from anyshape.intercept.call_sites import SameCode, redirect
 from anyshape.intercept.patching import is_capturing, patched
 from anyshape.intercept.size_choices import NotJoined, choose, missing_to_multiple, reaches
@@ -37,6 +49,7 @@ _COMPARE = dis.opmap["COMPARE_OP"]
 _BINARY = dis.opmap["BINARY_OP"]
 _REMAINDERS = (6, 19)  # `%` and `%=` among Python's binary operators
 _SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name in dis.opmap]
+_COPYING = ("linear", "bilinear", "trilinear")
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
@@ -121,13 +134,17 @@ def _last_lines(code: CodeType) -> Iterator[int]:
 
 
 def _may_have_branches(code: CodeType) -> bool:
-    """Whether there is a comparison, and a remainder, a pad or a slice: reading the source of each function takes long."""
+    """Whether it compares, and divides, pads, resizes or slices: reading the source of each function takes long."""
     units = code.co_code
     if _COMPARE not in units[::2]:
         return False
     has_slices = any(each in units[::2] for each in _SLICING)
     pairs = zip(units[::2], units[1::2], strict=True)
-    return "pad" in code.co_names or has_slices or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
+    return (
+        not {"pad", "interpolate"}.isdisjoint(code.co_names)
+        or has_slices
+        or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
+    )
 
 
 def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:
@@ -188,10 +205,32 @@ def _either(is_any: bool, *operands: Callable[[], Any]) -> Any:
 
 def _padded(condition: Any, function: Any, x: torch.Tensor, pad: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
     """The padded tensor where the condition holds, the same tensor elsewhere."""
-    if function is not torch.nn.functional.pad or type(pad) not in (tuple, list):
+    if function is not F.pad or type(pad) not in (tuple, list):
         raise NotJoined
     amounts = [choose(condition, each, 0) for each in pad]
     return function(x, amounts, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def _resized(condition: Any, function: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The resized tensor where the condition holds, the same tensor elsewhere: at its own size, each of these modes copies."""
+    if function is not F.interpolate:
+        raise NotJoined
+    given = inspect.signature(function).bind(x, *args, **kwargs).arguments
+    size = given.pop("size", None)
+    size = (size,) * (x.dim() - 2) if type(size) in (int, SymInt) else size
+    if type(size) not in (tuple, list) or len(size) != x.dim() - 2 or given.get("mode") not in _COPYING:
+        raise NotJoined
+    if not x.is_floating_point() or given.keys() - {"input", "mode", "align_corners"}:
+        raise NotJoined
+    chosen = [choose(condition, each, own) for each, own in zip(size, x.shape[2:], strict=True)]
+    return F.interpolate(size=chosen, **given)
+
+
+def _flag(condition: Any, one: Any, other: Any) -> Any:
+    """`one` where the condition holds, `other` elsewhere; of True and False it is the condition, or its opposite."""
+    if type(one) is bool and type(other) is bool and one != other:
+        return condition if one else ~condition
+    return choose(condition, one, other)
 
 
 def _sliced(condition: Any, x: torch.Tensor, *limits: tuple[Any, Any]) -> torch.Tensor:
@@ -217,7 +256,9 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     CHOICE: choose,
     COPIED: _copied,
     EITHER: _either,
+    FLAG: _flag,
     IS_OPEN: _is_open,
     PADDED: _padded,
+    RESIZED: _resized,
     SLICED: _sliced,
 }

@@ -35,7 +35,21 @@ def choose(condition: Any, one: Any, other: Any) -> Any:
         return tuple(choose(condition, *pair) for pair in zip(one, other, strict=True))
     if type(one) not in _NUMBERS or type(other) not in _NUMBERS:
         raise NotJoined
-    return _Choice(condition, one, other).joined()
+    same = _where_they_differ(condition, one, other)
+    return _Choice(condition, one, other).joined() if same is None else same
+
+
+def _where_they_differ(condition: SymBool, one: Any, other: Any) -> Any | None:
+    """The one number that is right on both sides: `new` of `if new != n`, as both are equal where it does not hold."""
+    import sympy
+
+    asked = condition.node.expr
+    terms = {each.node.expr if isinstance(each, SymInt) else sympy.Integer(each) for each in (one, other)}
+    for relation, joint, number in ((sympy.Ne, sympy.Or, one), (sympy.Eq, sympy.And, other)):
+        parts = asked.args if isinstance(asked, joint) else (asked,)
+        if any(isinstance(part, relation) and set(part.args) == terms for part in parts):
+            return number
+    return None
 
 
 def add_up(number: Any, multiple: int) -> Any:

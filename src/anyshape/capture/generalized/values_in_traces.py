@@ -22,10 +22,15 @@ from anyshape.findings import Source
 from anyshape.intercept.real_numbers import real_number, whole_number
 from anyshape.modules.user_code import source_of_running_code
 
+IsPlace = Callable[[Any], bool]
 
-def basic_index(tensor: torch.Tensor, index: Any) -> torch.Tensor | None:
-    """The view that numbers, slices, None and ... make; None where the index has tensors or lists in it."""
-    items = _full(tensor, index)
+
+def basic_index(tensor: torch.Tensor, index: Any, is_place: IsPlace = lambda item: False) -> torch.Tensor | None:
+    """The view that numbers, slices, None and ... make; None where the index has tensors or lists in it.
+
+    Tensors that are a place count as numbers. torch would read their values. What they pick is a copy, and no view.
+    """
+    items = _full(tensor, index, is_place)
     if items is None:
         return None
     view, axis = tensor, 0
@@ -34,6 +39,9 @@ def basic_index(tensor: torch.Tensor, index: Any) -> torch.Tensor | None:
             view, axis = torch.ops.aten.unsqueeze.default(view, axis), axis + 1
         elif isinstance(item, slice):
             view, axis = _sliced(view, axis, item), axis + 1
+        elif isinstance(item, torch.Tensor):
+            place = torch.where(item < 0, item + view.shape[axis], item).reshape(1)
+            view = torch.index_select(view, axis, place).squeeze(axis)
         else:
             view = torch.ops.aten.select.int(view, axis, item)
     return view
@@ -58,22 +66,33 @@ def assign(tensor: torch.Tensor, index: Any, value: Any) -> bool:
     return True
 
 
-def _full(tensor: torch.Tensor, index: Any) -> list[Any] | None:
+def _full(tensor: torch.Tensor, index: Any, is_place: IsPlace) -> list[Any] | None:
     """The index with ... written out; None where it is not basic."""
     items = list(index) if isinstance(index, tuple) else [index]
-    if any(isinstance(item, (bool, torch.Tensor)) or not _is_basic(item) for item in items):
+    if not all(is_place(item) if isinstance(item, torch.Tensor) else _is_basic(item) for item in items):
         return None
     used = sum(1 for item in items if item is not None and item is not Ellipsis)
-    if Ellipsis in items:
-        position = items.index(Ellipsis)
+    position = next((at for at, item in enumerate(items) if item is Ellipsis), None)
+    if position is not None:
         items[position : position + 1] = [slice(None)] * (tensor.ndim - used)
-    return items if used <= tensor.ndim and Ellipsis not in items else None
+    return items if used <= tensor.ndim and not any(item is Ellipsis for item in items) else None
 
 
 def _is_basic(item: Any) -> bool:
     if isinstance(item, slice):
         return all(part is None or _is_number(part) for part in (item.start, item.stop, item.step))
     return item is None or item is Ellipsis or _is_number(item)
+
+
+def _is_open_place(item: torch.Tensor) -> bool:
+    """Whether it is one whole number that depends on the values of the inputs."""
+    if item.ndim or item.dtype not in (torch.int64, torch.int32):
+        return False
+    try:
+        _real_value(item, torch.Tensor.__index__)
+    except ReadsInputValue:
+        return True
+    return False
 
 
 def _is_number(item: Any) -> bool:
@@ -108,8 +127,19 @@ class ReadsInputValue(Exception):
 class KnownValues(TorchFunctionMode):
     """Gives Python the values of tensors that do not depend on inputs; raises ReadsInputValue for the others.
 
-    Indexing is Python's too, and is written out here (`basic_index`).
+    Indexing is Python's too, and is written out here (`basic_index`). What an open place picks is a view for PyTorch, and a
+    copy here: at the end, ReadsInputValue is raised if anything was written to either of them afterwards.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._picked: list[tuple[torch.Tensor, int, Source | None]] = []
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        for tensor, version, source in self._picked if raised[0] is None else ():
+            if tensor._version != version:
+                raise ReadsInputValue(source, "__getitem__")
 
     def __torch_function__(
         self,
@@ -126,6 +156,11 @@ class KnownValues(TorchFunctionMode):
         if func is torch.Tensor.__getitem__:
             view = basic_index(args[0], args[1])
             if view is not None:
+                return view
+            view = basic_index(args[0], args[1], _is_open_place)
+            if view is not None:
+                source = source_of_running_code(2)
+                self._picked += [(tensor, tensor._version, source) for tensor in (args[0], view)]
                 return view
         if func is torch.Tensor.__setitem__ and assign(*args):
             return None
