@@ -50,8 +50,11 @@ def test_a_quick_trace_is_the_same_trace() -> None:
 
 
 def _two_sizes(environment: ShapeEnv) -> list[Any]:
-    symbols = [environment.create_symbol(size, ConstantSource(name)) for name, size in (("a", 5), ("b", 7))]
-    return [environment.create_symintnode(symbol, hint=size).node for symbol, size in zip(symbols, (5, 7), strict=True)]
+    sizes: list[Any] = [
+        environment.create_symintnode(environment.create_symbol(size, ConstantSource(name)), hint=size)
+        for name, size in (("a", 5), ("b", 7))
+    ]
+    return [size.node for size in sizes]
 
 
 def test_a_product_of_two_sizes_is_computed_once() -> None:
