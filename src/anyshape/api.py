@@ -14,7 +14,6 @@ from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
 from anyshape.exporting.report_files import PageReporter, write_refusal
-from anyshape.exporting.source_repair import export_repaired, write_repair
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
 from anyshape.findings.errors import (
@@ -173,6 +172,8 @@ def export(
 
     def run() -> Export:
         if repair:
+            from anyshape.exporting.source_repair import export_repaired
+
             return export_repaired(module, declared, options, telling(progress), repaired)
         return pipeline.export(module, declared, options, telling(progress))
 
@@ -183,6 +184,8 @@ def export(
     if is_unchecked:
         result = replace(result, findings=(*result.findings, sizes_not_enforced(opset)))
     if strip_source:
+        from anyshape.exporting.source_repair import write_repair
+
         result = strip_export(result)
         strip_nodes(result.model)
         write_contract(result.model, result.contract)

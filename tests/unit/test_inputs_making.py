@@ -117,6 +117,13 @@ def ways() -> dict[str, Declared]:
     }
 
 
+def test_millions_of_floats_are_spread_like_the_example_and_no_two_rows_are_alike() -> None:
+    drawn = draw((1100, 1000), torch.randn(100, generator=torch.Generator().manual_seed(0)))
+    assert drawn.shape == (1100, 1000)
+    assert abs(float(drawn.mean())) < 0.3
+    assert len(torch.unique(drawn, dim=0)) == 1100
+
+
 @pytest.mark.parametrize("way", ["function", "words", "examples"])
 def test_the_same_seed_makes_the_same_inputs(way: str) -> None:
     declared = ways()[way]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.exporting.calls_at_sizes import make_trial
+from anyshape.exporting.calls_at_sizes import Outcomes, make_trial
 from anyshape.exporting.context import Options
 from anyshape.exporting.module_trials import try_module
 from anyshape.inputs import declare, flatten_outputs
@@ -66,4 +66,19 @@ def test_at_sizes_of_dear_calls_one_draw_of_integers_is_tried(n: int, is_thoroug
         reference.recall = lambda inputs: (called.append(inputs), recall(inputs))[1]  # type: ignore[method-assign,func-returns-value]
         cost: Any = Costs(is_thorough=is_thorough)
         assert make_trial(declared, reference, draws=3, cost=cost)({"n": n}) is None
+    assert len(called) == calls
+
+
+@pytest.mark.parametrize(("n", "calls"), [(8, 5), (7, 0)])
+def test_the_first_of_several_draws_is_not_tried_again(n: int, calls: int) -> None:
+    module = Pairs()
+    declared = declare(module, torch.randint(9, (6,)), dynamic={"x": "n"})
+    with Reference(module, flatten_outputs) as reference:
+        called: list[Any] = []
+        recall = reference.recall
+        reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
+        known: Outcomes = {}
+        single = make_trial(declared, reference, known=known)({"n": n})
+        reference.recall = lambda inputs: (called.append(inputs), recall(inputs))[1]  # type: ignore[method-assign,func-returns-value]
+        assert make_trial(declared, reference, draws=3, known=known)({"n": n}) is single
     assert len(called) == calls

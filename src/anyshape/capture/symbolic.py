@@ -29,6 +29,7 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import small_constants_known
+from anyshape.intercept.quick_sizes import sizes_computed_once
 from anyshape.intercept.quick_tracing import results_kept_when_repeated
 from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.size_texts import noted_texts
@@ -185,6 +186,7 @@ def _capturing(module: torch.nn.Module, layout: LayoutConditions) -> Iterator[No
         stack.enter_context(symbolic_sizes())
         stack.enter_context(small_constants_known())
         stack.enter_context(results_kept_when_repeated())
+        stack.enter_context(sizes_computed_once())
         stack.enter_context(quiet_libraries())
         stack.enter_context(user_lines())
         stack.enter_context(layout_conditions_apart(layout))

@@ -47,8 +47,14 @@ def make_trial(
         return outcomes[key]
 
     def try_once(sizes: Sizes) -> Refusal | None:
+        if draws is None:
+            return try_inputs(sizes, declared.make(sizes, 0))
         is_dear = cost is not None and not cost.is_thorough and cost(sizes) > cost.cheap
-        drawn = [declared.make(sizes, 0)] if draws is None else drawn_inputs(declared, sizes, 1 if is_dear else draws)
+        drawn = drawn_inputs(declared, sizes, 1 if is_dear else draws)
+        if (single := (None, tuple(sorted(sizes.items())))) in outcomes:  # that of the first draw
+            if outcomes[single] is not None:
+                return outcomes[single]
+            next(drawn)
         tried = (try_inputs(sizes, inputs) for inputs in drawn)
         return next((refusal for refusal in tried if refusal is not None), None)
 

@@ -127,7 +127,7 @@ class _Trials:
 
         several = _need_several_draws(declared, self.reference, self.lessons, known.outcomes)
         explored = explore_with(several=several)
-        if not several and _depends_on_values(declared, explored, cost, self.reference):
+        if not several and _depends_on_values(declared, explored, cost, self.reference, known.outcomes):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return _with_return_line(Tried(declared, explored, cost, programs=known.captured.traces), self.reference)
@@ -178,7 +178,9 @@ def _takes(reference: Reference) -> Callable[[Inputs], bool]:
     return takes
 
 
-def _depends_on_values(declared: Declared, explored: Explored, cost: Costing, reference: Reference) -> bool:
+def _depends_on_values(
+    declared: Declared, explored: Explored, cost: Costing, reference: Reference, known: Outcomes
+) -> bool:
     """Whether rules hold for some integers only, as those of a position table behind a padding token do.
 
     Calls of a dear module are stopped early: an index beyond a table is met in the first operators.
@@ -189,7 +191,7 @@ def _depends_on_values(declared: Declared, explored: Explored, cost: Costing, re
     if cost.is_dear and explored.is_explained:
         drawn = [inputs for sizes in ends for inputs in drawn_inputs(declared, sizes, _DRAWS)]
         return any(map(cost.refuses_inputs_early, drawn))
-    try_several = make_trial(declared, reference, draws=_DRAWS)
+    try_several = make_trial(declared, reference, draws=_DRAWS, known=known, cost=cost)
     return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
 
 

@@ -16,6 +16,7 @@ What is replaced, and when:
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
+                                       products and comparisons of sizes: computed once          quick_sizes
                                        the length of a slice that may end behind its axis        older_torch
                                        the dtype of positions that torch.unique returns          older_torch
                                        a condition on the remainder where pooling divides        older_torch
@@ -66,6 +67,7 @@ Files, in the order in which data flows:
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
+    quick_sizes          products and comparisons of two sizes that a trace repeats
     older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
