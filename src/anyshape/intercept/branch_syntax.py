@@ -27,12 +27,10 @@ def has_branch(block: Sequence[ast.stmt]) -> bool:
     """Whether a branch of this block, or of one inside of it, can be joined as far as the branch itself shows."""
     for statement in block:
         branch = _as_branch(statement)
-        if branch is not None and _can_join(branch):
+        inside = [*getattr(statement, "body", ()), *getattr(statement, "orelse", ())]
+        is_block = isinstance(statement, (ast.If, ast.With, *_LOOPS))
+        if (branch is not None and _can_join(branch)) or (is_block and has_branch(inside)):
             return True
-        if isinstance(statement, (ast.If, ast.With, *_LOOPS)):
-            others = [] if isinstance(statement, ast.With) else statement.orelse
-            if has_branch([*statement.body, *others]):
-                return True
     return False
 
 
