@@ -19,17 +19,16 @@ CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED = (
 _CHANGES = {"pad": PADDED, "interpolate": RESIZED}
 _CALLS = ("min", "max", "abs", "int", "len")
 _EXPRESSIONS = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Compare)
-_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_LOOPS = (ast.For, ast.While)
+_COMPARISONS, _LOOPS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE), (ast.For, ast.While)
 
 
 def has_branch(block: Sequence[ast.stmt]) -> bool:
     """Whether a branch of this block, or of one inside of it, can be joined as far as the branch itself shows."""
     for statement in block:
         branch = _as_branch(statement)
-        inside = [*getattr(statement, "body", ()), *getattr(statement, "orelse", ())]
         is_block = isinstance(statement, (ast.If, ast.With, *_LOOPS))
-        if (branch is not None and _can_join(branch)) or (is_block and has_branch(inside)):
+        inside = [*statement.body, *getattr(statement, "orelse", ())] if is_block else []  # type: ignore[attr-defined]
+        if has_branch(inside) or (branch is not None and _can_join(branch)):
             return True
     return False
 
