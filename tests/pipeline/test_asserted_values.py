@@ -124,3 +124,30 @@ def test_a_check_without_words_of_its_own_fails_with_its_line(module, tmp_path) 
     loaded = anyshape.load(tmp_path / "m.onnx")
     with pytest.raises(anyshape.PromiseBroken, match=r"RuntimeError: Expected .*test_asserted_values.py:\d+"):
         loaded(x=np.full((5, 3), 11, np.float32))
+
+
+class CountsSelected(torch.nn.Module):
+    """The number of selected elements is a size that torch takes for the other one from the check on."""
+
+    def forward(self, x, mask, new):
+        torch._check(x[mask].numel() == new.numel(), lambda: "counts differ")
+        return x * 2 + new.sum()
+
+
+def half_selected(n=6):
+    mask = torch.arange(n) < n // 2
+    return {"x": torch.randn(n), "mask": mask, "new": torch.randn(n // 2)}
+
+
+def test_a_check_that_makes_two_sizes_one_stays_in_the_file(tmp_path) -> None:
+    anyshape.export(CountsSelected(), half_selected, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    inputs = half_selected(8)
+    assert torch.allclose(torch.as_tensor(loaded(**inputs)), CountsSelected()(**inputs))
+    with pytest.raises(anyshape.PromiseBroken, match="counts differ"):
+        loaded(**inputs | {"mask": torch.ones(8, dtype=torch.bool)})
+
+
+def test_a_trace_does_not_drop_a_check_of_values(tmp_path) -> None:
+    with pytest.raises(anyshape.PromiseBroken, match="AS124"):
+        anyshape.export(CountsSelected(), half_selected, tmp_path / "m.onnx", strategy="generalized")

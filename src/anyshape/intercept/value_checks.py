@@ -3,7 +3,8 @@
     torch._check(mask.any().item(), lambda: "no mask")  ->  the same, and _assert_async(truth, "RuntimeError: no mask (...)")
 
 torch.export takes such a check for knowledge about a symbol: what it writes down has no words, and looks like conditions of its
-own. `torch._check` of sizes alone is left to torch: its condition is a guard.
+own. `torch._check` of sizes alone is left to torch: its condition is a guard. Behind the words, in a line of its own, an
+assertion has the condition as torch writes it: `translate/asserted_values.py` needs it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,24 @@ def recorded_checks() -> Iterator[None]:
 
     def check(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
         if isinstance(cond, SymBool) and _is_of_values(cond) and _is_called_by_user():
+            condition = str(cond.node.expr)
             truth = torch.scalar_tensor(torch.sym_ite(cond, 1, 0), dtype=torch.int64)
-            torch.ops.aten._assert_async.msg(truth, _with_line(f"{error_type.__name__}: {_words_of(message)}"))
+            words = _with_line(f"{error_type.__name__}: {_words_of(message)}")
+            torch.ops.aten._assert_async.msg(truth, f"{words}\n{condition}")
         own(error_type, cond, message)  # from here on, torch takes the condition for true
+
+    with patched([(vars(torch), _NAME, check)]):
+        yield
+
+
+@contextmanager
+def asked_checks() -> Iterator[None]:
+    """Within this, a check of values in the user's code is what `if not cond: raise` is: a trace that cannot follow it ends."""
+    own = vars(torch)[_NAME]
+
+    def check(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+        is_asked = isinstance(cond, SymBool) and _is_of_values(cond) and _is_called_by_user()
+        own(error_type, bool(cond) if is_asked else cond, message)
 
     with patched([(vars(torch), _NAME, check)]):
         yield

@@ -5,6 +5,9 @@
 
 The Gather looks up a 0 or a 1 in a table of one entry, and fails at 1; all outputs depend on it, so that no optimizer leaves it
 out. Conditions that torch asserts for itself (`_assert_scalar`) are left to guards.
+
+A condition that a size computed from values equals another size (`torch._check(x[mask].numel() == n)`) is knowledge for
+torch: it writes n for both from then on. Its own assertion of that condition still has both, and takes the place of ours.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -12,6 +15,7 @@ out. Conditions that torch asserts for itself (`_assert_scalar`) are left to gua
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -41,8 +45,10 @@ def keep_assertions(program: ExportedProgram) -> None:
 
 
 def _keep(module: GraphModule, assertions: Sequence[Node]) -> None:
-    truths = [node.args[0] for node in assertions]
-    words = [str(node.args[1]) if len(node.args) > 1 else _NO_WORDS for node in assertions]
+    texts = [str(node.args[1]) if len(node.args) > 1 else _NO_WORDS for node in assertions]
+    for node, text in zip(assertions, texts, strict=True):
+        _take_condition_of_torch(module, node, text.partition("\n")[2])
+    truths, words = [node.args[0] for node in assertions], [text.partition("\n")[0] for text in texts]
     output = module.graph.output_node()
     made: dict[Node, Node] = {}
 
@@ -59,6 +65,22 @@ def _keep(module: GraphModule, assertions: Sequence[Node]) -> None:
     for node in assertions:
         module.graph.erase_node(node)
     module.recompile()
+
+
+def _take_condition_of_torch(module: GraphModule, assertion: Node, condition: str) -> None:
+    """In place: scalar_tensor(sym_ite(n == n, 1, 0)) -> the same of the condition that torch asserts with these words."""
+    truth = assertion.args[0]
+    chosen = truth.args[0] if isinstance(truth, Node) and truth.args else None
+    tested = chosen.args[0] if isinstance(chosen, Node) and chosen.target is torch.sym_ite else None
+    if not (isinstance(tested, Node) and tested.target is operator.eq and tested.args[0] is tested.args[1]):
+        return
+    for node in module.graph.nodes:
+        if node.target is torch.ops.aten._assert_scalar.default and f"expression {condition} on" in str(node.args[1]):
+            assert isinstance(chosen, Node)
+            chosen.update_arg(0, node.args[0])
+            module.graph.lint()
+            return
+    raise NotImplementedError(f"a check of {condition}, of which torch has kept no part")
 
 
 def translate_refused(x: ir.Value, truths: Sequence[ir.Value], words: Sequence[str]) -> ir.Value:

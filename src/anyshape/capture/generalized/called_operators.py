@@ -25,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
 from torch.fx.node import map_aggregate
 
 from anyshape.capture.generalized.shape_kernels import ShapeKernels
+from anyshape.intercept.value_checks import asked_checks
 
 _LIFT = torch.ops.aten.lift_fresh.default
 _LIFTED = torch.ops.aten.lift_fresh_copy.default
@@ -177,9 +178,11 @@ def record_call(function: Callable[..., Sequence[torch.Tensor]], tensors: Sequen
     try:
         return _record(function, tensors)
     except _NeedsSymbols:
-        traced = make_fx(
+        record = make_fx(
             function, tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True, record_stack_traces=True
-        )(*tensors)
+        )
+        with asked_checks():
+            traced = record(*tensors)
     for node in traced.graph.nodes:
         if "val" in node.meta:
             node.meta["val"] = _shaped(node.meta["val"])
