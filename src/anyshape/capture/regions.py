@@ -41,7 +41,7 @@ from anyshape.domain import (
 )
 from anyshape.inputs import Declared
 from anyshape.modules.raised_errors import reads_values
-from anyshape.records.captured import Captured, Guard, RaisingRegion, Region
+from anyshape.records.captured import Captured, Guard, RaisingRegion, Region, asserts
 
 if TYPE_CHECKING:
     import torch
@@ -109,14 +109,16 @@ def cover_domain(
 
     `borders` are conditions that verification has shown to separate outputs. Without any, the file gets only few programs:
     many conditions in a model's code choose between ways to the same answer. All ways are captured nevertheless, as far
-    as that is affordable, since each may have conditions of its own.
+    as that is affordable, since each may have conditions of its own. Ways that assert something about values are all kept:
+    comparisons of answers do not show an assertion that is missing.
     """
     parts = _Parts(first, declared, frozenset(guard.condition for guard in borders), spared)
     is_whole = parts.find_all(capture, answers)
     raising = tuple(parts.raising)
     if len(parts.regions) == 1 and is_whole:
         return replace(first, raising_regions=raising)
-    if not is_whole or len(parts.regions) > (MOST_REGIONS if borders else FEW_REGIONS):
+    takes_all = bool(borders) or any(map(_has_assertions, parts.regions))
+    if not is_whole or len(parts.regions) > (MOST_REGIONS if takes_all else FEW_REGIONS):
         alone = one_program_for_all(first, (*parts.regions, *raising), declared.domain)
         return replace(alone, raising_regions=raising, has_uncaptured_branch=not is_whole)
     domain, regions = declared.domain, []
@@ -124,6 +126,10 @@ def cover_domain(
         regions.append(_redecided(region, domain.with_relations(region.condition)))
         domain = domain.with_relations(negate(region.condition))  # the first region whose condition holds answers
     return replace(first, regions=tuple(regions), raising_regions=raising)
+
+
+def _has_assertions(region: Region) -> bool:
+    return any(asserts(node) for node in region.program.graph.nodes)
 
 
 def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:

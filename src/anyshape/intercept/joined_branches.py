@@ -7,6 +7,9 @@ A model with such a branch in each of five layers, on two sizes, has a thousand 
 code objects, made of their source: both sides run, and each number that they set is chosen by `size_choices`. Where a number
 cannot be chosen so, the branch is taken as it was written. To pad by 0, and to resize or slice to the sizes that a tensor has,
 changes nothing: that replaces the other side. Sides that do anything else are not joined.
+
+To pad by 0 gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen in both.
+`check_unwritten` finds such a write, and the module is captured without joined branches.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import linecache
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -53,10 +57,18 @@ _COPYING = ("linear", "bilinear", "trilinear")
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
+_TENSORS: ContextVar[list[tuple[torch.Tensor, int]]] = ContextVar("tensors on both sides of joined branches")
+
+
+class WrittenLaterError(Exception):
+    """A tensor is written into that a joined branch has made of another one, or the other one is."""
+
+
 @contextmanager
 def joined_branches(functions: Iterable[FunctionType]) -> Iterator[None]:
     """Within this, these functions run both sides of such branches. Afterwards their code is as before."""
     before: list[tuple[FunctionType, CodeType]] = []
+    outer = _TENSORS.set([])
     try:
         for function in functions:
             code = _joined(SameCode(function.__code__))
@@ -66,8 +78,20 @@ def joined_branches(functions: Iterable[FunctionType]) -> Iterator[None]:
         with patched([(SymInt, "__mod__", _remainder(SymInt.__mod__))]):
             yield
     finally:
+        _TENSORS.reset(outer)
         for function, code in before:
             function.__code__ = code
+
+
+def check_unwritten() -> None:
+    """Raise WrittenLaterError where a tensor was written into after a joined branch had made another one of it."""
+    if any(tensor._version != version for tensor, version in _TENSORS.get()):
+        raise WrittenLaterError
+
+
+def _noted(x: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+    _TENSORS.get().extend((each, each._version) for each in (x, made))
+    return made
 
 
 def _remainder(own: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -208,7 +232,7 @@ def _padded(condition: Any, function: Any, x: torch.Tensor, pad: Any, *args: Any
     if function is not F.pad or type(pad) not in (tuple, list):
         raise NotJoined
     amounts = [choose(condition, each, 0) for each in pad]
-    return function(x, amounts, *args, **kwargs)  # type: ignore[no-any-return]
+    return _noted(x, function(x, amounts, *args, **kwargs))
 
 
 def _resized(condition: Any, function: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -223,7 +247,7 @@ def _resized(condition: Any, function: Any, x: torch.Tensor, *args: Any, **kwarg
     if not x.is_floating_point() or given.keys() - {"input", "mode", "align_corners"}:
         raise NotJoined
     chosen = [choose(condition, each, own) for each, own in zip(size, x.shape[2:], strict=True)]
-    return F.interpolate(size=chosen, **given)
+    return _noted(x, F.interpolate(size=chosen, **given))
 
 
 def _flag(condition: Any, one: Any, other: Any) -> Any:
@@ -249,7 +273,7 @@ def _sliced(condition: Any, x: torch.Tensor, *limits: tuple[Any, Any]) -> torch.
 
 def _copied(x: torch.Tensor) -> torch.Tensor:
     """x.contiguous(), without the question whether it is contiguous already."""
-    return x.clone(memory_format=torch.contiguous_format)
+    return _noted(x, x.clone(memory_format=torch.contiguous_format))
 
 
 _HELPERS: dict[str, Callable[..., Any]] = {

@@ -22,7 +22,7 @@ from torch import SymFloat, SymInt
 
 from anyshape.findings import Source
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
-from anyshape.intercept.joined_branches import joined_branches
+from anyshape.intercept.joined_branches import WrittenLaterError, check_unwritten, joined_branches
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.patching import (
     Patch,
@@ -51,10 +51,10 @@ T = TypeVar("T")
 
 
 @contextmanager
-def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None) -> Iterator[None]:
+def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None, *, joins: bool = True) -> Iterator[None]:
     """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference.
 
-    `noted` gets the lines that `SizeTensors` notes.
+    `noted` gets the lines that `SizeTensors` notes. `joins`: branches are joined where that is possible.
     """
     functions = functions_beside(module)
     spaces = {id(function.__globals__): function.__globals__ for function in functions}
@@ -65,7 +65,7 @@ def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None) -> 
     with (
         capturing(),
         patched(found),
-        joined_branches(functions),
+        joined_branches(functions if joins else ()),
         redirected_calls(functions, _CALLS),
         ArraysAsTensors() if arrays else nullcontext(),
         SizeTensors([] if noted is None else noted),
@@ -78,6 +78,11 @@ def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Source] 
     torch does not take one of them (`x.to(float)` needs the real float). `noted`: see `open_numbers`."""
     try:
         with open_numbers(module, noted):
+            result = run()
+            check_unwritten()
+            return result
+    except WrittenLaterError:
+        with open_numbers(module, noted, joins=False):
             return run()
     except (TypeError, ValueError):
         with uncached(module):

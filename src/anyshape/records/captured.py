@@ -193,6 +193,13 @@ def _leaves_out_one_value(condition: Condition) -> bool:
     return isinstance(condition, Compare) and condition.op == "!=" and isinstance(condition.right, Number)
 
 
+def asserts(node: Node) -> bool:
+    """Whether a node of a captured program asserts something about values."""
+    import torch
+
+    return node.target in (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
+
+
 def live_nodes(graph: Graph, counts: Callable[[Node], bool] = lambda node: False) -> set[Node]:
     """The nodes that the output of a captured program depends on, or a node that counts as well."""
     live: set[Node] = set()

@@ -17,7 +17,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from anyshape.domain import Condition, all_of, any_of, negate
-from anyshape.records.captured import OutputTensor, Region, live_nodes
+from anyshape.records.captured import OutputTensor, Region, asserts, live_nodes
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -71,8 +71,8 @@ def _held_key(program: ExportedProgram, target: str | None) -> Any:
 
 
 def _graph_key(module: GraphModule) -> tuple[Any, ...]:
-    """The nodes that the outputs depend on, in order; assertions are no part of a file."""
-    live = live_nodes(module.graph)
+    """The nodes that the outputs and assertions about values depend on, in order; other assertions are no part of a file."""
+    live = live_nodes(module.graph, counts=asserts)
     nodes = [node for node in module.graph.nodes if node.op == "placeholder" or node in live]
     numbers = {node: number for number, node in enumerate(nodes)}
     return tuple(_node_key(node, numbers, module) for node in nodes)

@@ -25,12 +25,12 @@ from onnxscript import opset18 as op
 from torch.fx import GraphModule, Node
 
 from anyshape.leaves.own_operators import refused
+from anyshape.records.captured import asserts
 from anyshape.translate.decomposed_nodes import name_outputs
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
 _NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
 
 
@@ -38,7 +38,7 @@ def keep_assertions(program: ExportedProgram) -> None:
     """In place, through nested modules: outputs depend on the assertions, which go."""
     for module in program.graph_module.modules():
         if isinstance(module, GraphModule):
-            found = [node for node in module.graph.nodes if node.target in _ASSERTIONS]
+            found = [node for node in module.graph.nodes if asserts(node)]
             if found:
                 _keep(module, found)
     name_outputs(program)

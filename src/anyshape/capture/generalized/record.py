@@ -28,7 +28,7 @@ from anyshape.intercept.quick_tracing import small_cache_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.modules.state import kept
-from anyshape.records.captured import live_nodes
+from anyshape.records.captured import asserts, live_nodes
 
 _aten = torch.ops.aten
 _SAME = {_aten.detach.default, _aten.detach_.default, _aten.lift_fresh.default, _aten.alias.default}
@@ -170,7 +170,7 @@ def _plain(value: Any) -> Any:
 
 
 def _changes_something(node: Node) -> bool:
-    return writes(node.target) and node.target is not _aten.detach_.default
+    return asserts(node) or (writes(node.target) and node.target is not _aten.detach_.default)
 
 
 TraceKey = tuple[tuple[str, int], ...]

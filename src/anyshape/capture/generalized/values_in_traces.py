@@ -40,8 +40,9 @@ def basic_index(tensor: torch.Tensor, index: Any, is_place: IsPlace = lambda ite
         elif isinstance(item, slice):
             view, axis = _sliced(view, axis, item), axis + 1
         elif isinstance(item, torch.Tensor):
-            place = torch.where(item < 0, item + view.shape[axis], item).reshape(1)
-            view = torch.index_select(view, axis, place).squeeze(axis)
+            size = view.shape[axis]
+            counted = torch.where(item < -size, size, item + size)  # a place before the first is beyond the end, too
+            view = torch.index_select(view, axis, torch.where(item < 0, counted, item).reshape(1)).squeeze(axis)
         else:
             view = torch.ops.aten.select.int(view, axis, item)
     return view
