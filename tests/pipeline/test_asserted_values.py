@@ -151,3 +151,43 @@ def test_a_check_that_makes_two_sizes_one_stays_in_the_file(tmp_path) -> None:
 def test_a_trace_does_not_drop_a_check_of_values(tmp_path) -> None:
     with pytest.raises(anyshape.PromiseBroken, match="AS124"):
         anyshape.export(CountsSelected(), half_selected, tmp_path / "m.onnx", strategy="generalized")
+
+
+class AssertedAtSomeSizes(torch.nn.Module):
+    """Both sides of each branch return the same."""
+
+    def forward(self, x):
+        if x.shape[0] % 2 == 0:
+            torch._assert_async(x.max() < 10, "too large")
+        if x.shape[1] > 7:
+            torch._check(x.min().item() > -50, lambda: "too small")
+        return x * 2
+
+
+class AssertedInLoop(torch.nn.Module):
+    def forward(self, x):
+        rows = []
+        for row in range(x.shape[0]):
+            torch._assert_async((x[row] < 10).all(), "too large")
+            rows.append(x[row].cumsum(0))
+        return torch.stack(rows)
+
+
+def rows_and_columns(rows=3, columns=5):
+    return torch.rand(rows, columns)
+
+
+@pytest.mark.parametrize("module", [AssertedAtSomeSizes(), AssertedInLoop()], ids=lambda each: type(each).__name__)
+def test_an_assertion_holds_at_the_sizes_at_which_the_model_has_it(module, tmp_path) -> None:
+    anyshape.export(module, rows_and_columns, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for rows, columns, value in ((2, 5, 20.0), (3, 5, 20.0), (3, 8, -60.0), (3, 7, -60.0), (2, 9, 20.0), (1, 1, 1.0)):
+        x = rows_and_columns(rows, columns)
+        x[0, 0] = value
+        try:
+            expected = module(x)
+        except RuntimeError:
+            with pytest.raises(anyshape.PromiseBroken, match="AS419"):
+                loaded(x)
+        else:
+            np.testing.assert_allclose(loaded(x), expected, rtol=1e-6)

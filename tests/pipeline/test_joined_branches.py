@@ -251,3 +251,55 @@ def test_the_file_is_right_whether_or_not_the_sides_can_be_joined(model: nn.Modu
 def test_a_branch_that_cannot_be_joined_after_all_is_captured_once(tmp_path: Path) -> None:
     result = anyshape.export(NamesWhatItPadded(), lambda n=6: {"x": torch.randn(n)}, tmp_path / "m.onnx")
     assert result.contract.strategy == "symbolic"
+
+
+class WritesIntoWhatItChanged(nn.Module):
+    """Where nothing is resized, both names are one tensor, and the write is seen in both."""
+
+    def __init__(self, change: str) -> None:
+        super().__init__()
+        self.change = change
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = x.relu()
+        y = x
+        width = x.shape[-1]
+        wanted = (width + 36) // 37 * 37
+        if self.change == "pad":
+            if width % 37 != 0:
+                x = functional.pad(x, (0, 37 - width % 37))
+        elif wanted != width:
+            x = functional.interpolate(x, size=(wanted,), mode="linear")
+        x.add_(1)
+        return x, y
+
+
+@pytest.mark.parametrize("change", ["pad", "resize"])
+def test_a_later_write_is_seen_in_both_tensors(change: str, tmp_path: Path) -> None:
+    model = WritesIntoWhatItChanged(change)
+    anyshape.export(model, lambda width=9: {"x": torch.randn(2, 3, width)}, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for width in (37, 74, 36, 1):
+        x = torch.randn(2, 3, width)
+        for actual, expected in zip(loaded(x), model(x.clone()), strict=True):
+            torch.testing.assert_close(torch.as_tensor(actual), expected)
+
+
+class LeavesTheLoop(nn.Module):
+    """The last turn ends behind the branch, whose variable is read after the loop."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        count = 1
+        for turn in range(2):
+            if x.shape[0] % 37 == 0:
+                count = 3
+            if turn == 1:
+                break
+            count = 1
+        return x.new_ones(count) * x.sum()
+
+
+def test_a_variable_is_read_where_a_jump_leads(tmp_path: Path) -> None:
+    anyshape.export(LeavesTheLoop(), lambda n=9: {"x": torch.randn(n)}, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    assert [loaded(torch.ones(n)).shape[0] for n in (36, 37, 74)] == [1, 3, 3]

@@ -23,6 +23,13 @@ class Selected(Looked):
         return self.table.weight.index_select(0, ids[0])
 
 
+class FromOne(Looked):
+    """Numbers from 1 on, joined with others: 0 is none of them."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.table(torch.cat([ids - 1 + 1, ids], 1))
+
+
 class CountedFromTheEnd(Looked):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return self.table.weight[ids]
@@ -32,7 +39,7 @@ def inputs(n: int = 3) -> dict[str, torch.Tensor]:
     return {"ids": torch.randint(0, 10, (n, 5))}
 
 
-@pytest.mark.parametrize("module", [Looked(), Selected()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("module", [Looked(), Selected(), FromOne()], ids=lambda each: type(each).__name__)
 def test_a_table_refuses_them(module: torch.nn.Module, tmp_path) -> None:
     anyshape.export(module, inputs, tmp_path / "m.onnx")
     loaded = anyshape.load(tmp_path / "m.onnx")

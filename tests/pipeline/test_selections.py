@@ -141,3 +141,17 @@ def test_a_picked_element_that_is_written_later_is_not_taken_for_a_copy(model, t
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(model, inputs, tmp_path / "m.onnx", where=["batch <= 64"], strategy="rerolled")
     assert broken.value.findings[0].code == "AS121"
+
+
+def test_a_place_before_the_first_is_refused(tmp_path) -> None:
+    module = LastOfRows()
+    anyshape.export(
+        module,
+        lambda b=3, t=5: {"padded": torch.randn(b, t, 4), "lengths": torch.ones(b, dtype=torch.int64)},
+        tmp_path / "m.onnx",
+    )
+    loaded, padded = anyshape.load(tmp_path / "m.onnx"), torch.randn(3, 5, 4)
+    lengths = torch.tensor([-4, 0, 5])
+    torch.testing.assert_close(torch.as_tensor(loaded(padded=padded, lengths=lengths)), module(padded, lengths))
+    with pytest.raises(anyshape.AnyshapeError):
+        loaded(padded=padded, lengths=torch.tensor([-5, 0, 5]))

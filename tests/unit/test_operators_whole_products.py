@@ -25,6 +25,9 @@ FUNCTIONS: list[tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = [
     ("power", lambda x: x ** (x % 70)),
     ("power of a number", lambda x: 3 ** (x % 90)),
     ("power of two", lambda x: 2 ** (x % 62)),
+    ("power of two dtypes", lambda x: x.to(torch.int32) ** (x.long() % 20)),
+    ("power without axes", lambda x: x ** x.long().max().clamp(0, 5)),
+    ("power beyond 2**62", lambda x: x ** (2**63 - 1 - (x.long() % 2) * 2**62)),
     ("negative power", lambda x: x ** (x % 5 - 3)),
     ("addmm", lambda x: torch.addmm(x.long() @ x.mT.long(), x.long(), x.mT.long(), beta=2, alpha=3)),
 ]

@@ -45,8 +45,8 @@ class _Writer:
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self.count = 0
-        self._tested = _only_tested(function)
-        self._shared = _shared_with_others(function)
+        self._tested, self._shared = _only_tested(function), _shared_with_others(function)
+        self._has_jumps = any(isinstance(node, (ast.Break, ast.Continue, ast.Try)) for node in ast.walk(function))
 
     def write(self, block: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> list[ast.stmt]:
         """The statements of a block, after which those of `after` may run."""
@@ -113,7 +113,7 @@ class _Writer:
             one, other = (side.get(name, name) for side in sides)
             if name in kept:
                 results[name] = one
-            elif _is_read(name, later):
+            elif self._has_jumps or _is_read(name, later):  # a jump may lead to any statement
                 results[name] = f"__anyshape_{name}_chosen__"
                 choice = FLAG if name in self._tested else CHOICE
                 yield _set(results[name], _call(choice, _load(test), _load(one), _load(other)))

@@ -2,7 +2,8 @@
 
     embedding(table, ids)  ->  Gather(table, Where(ids < 0, rows, ids)), which fails at `rows`
 
-Only where the indices are an input, or parts of one: those that a program computes are left as they are.
+Only where the indices are an input, parts of one, or sums, products and joins of such (`embedding(ids - 1)`): those that a
+program computes otherwise, as places counted in a mask, are left as they are.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -19,6 +20,7 @@ from onnxscript import opset18 as op
 from anyshape.translate.operators.size_values import constant, dtype_of, size_scalar, static_size
 
 _MOVING = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Gather", "Expand", "Identity"})
+_COMPUTING = frozenset({"Add", "Sub", "Mul", "Concat"})
 
 
 def translate_embedding(
@@ -45,12 +47,19 @@ def _refusing_negative(indices: ir.Value, table: ir.Value, axis: int) -> ir.Valu
 
 
 def _is_given(value: ir.Value) -> bool:
-    """Whether it is an input, or a part of one."""
-    producer = value.producer()
-    while producer is not None and producer.op_type in _MOVING and producer.inputs[0] is not None:
-        value = producer.inputs[0]
-        producer = value.producer()
-    return producer is None and value.const_value is None
+    """Whether it is an input, a part of one, or computed from one in a few ways."""
+    pending, seen = [value], {value}
+    while pending:
+        each = pending.pop()
+        producer = each.producer()
+        if producer is None and each.const_value is None:
+            return True
+        if producer is not None and producer.op_type in (*_MOVING, *_COMPUTING):
+            used = producer.inputs if producer.op_type in _COMPUTING else producer.inputs[:1]
+            found = [value for value in used if value is not None and value not in seen]
+            pending += found
+            seen.update(found)
+    return False
 
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {

@@ -10,10 +10,12 @@ onnxruntime's ReduceProd and Pow of integers go by way of doubles: exact up to 2
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
+import torch
 from onnxscript import opset18 as op
 
 from anyshape.translate.operators.integers import translate_left_shift
@@ -88,14 +90,23 @@ def _product(earlier: Values, later: Values) -> Values:
 def translate_power(x: ir.Value | float, exponent: ir.Value | float) -> ir.Value:
     tensors = [each for each in (x, exponent) if isinstance(each, ir.Value)]
     dtype = dtype_of(tensors[0])
-    if dtype.is_floating_point() or any(isinstance(each, float) for each in (x, exponent)):
+    is_whole = not any(isinstance(each, float) for each in (x, exponent))
+    if not is_whole or any(dtype_of(each).is_floating_point() for each in tensors):
         return op.Pow(*(each if isinstance(each, ir.Value) else constant(each, dtype) for each in (x, exponent)))
     if not isinstance(x, ir.Value) and x == 2:
         return translate_left_shift(1, tensors[0])
     base, times = (
         op.Cast(each, to=_INT64) if isinstance(each, ir.Value) else constant(each, _INT64) for each in (x, exponent)
     )
-    return op.Cast(_whole_power(base, times), to=dtype)
+    return op.Cast(_whole_power(base, times), to=_result_dtype(tensors))
+
+
+def _result_dtype(tensors: Sequence[ir.Value]) -> ir.DataType:
+    """That of torch for integers: the wider one of two; a tensor without axes counts less."""
+    if len(tensors) == 1:
+        return dtype_of(tensors[0])
+    likes = [torch.from_numpy(np.ones([1] * rank(each), dtype_of(each).numpy())) for each in tensors]
+    return ir.DataType.from_numpy(torch.empty(0, dtype=torch.result_type(*likes)).numpy().dtype)
 
 
 def _whole_power(base: ir.Value, times: ir.Value) -> ir.Value:
@@ -105,7 +116,7 @@ def _whole_power(base: ir.Value, times: ir.Value) -> ir.Value:
     base, times = op.Expand(base, shape), op.Expand(times, shape)
     is_below = op.Less(times, zero)
     distance = op.Where(is_below, op.Neg(times), times)
-    rounds = count_halvings(op.Add(op.ReduceMax(op.Concat(flattened(distance), ints(0), axis=0), keepdims=0), one))
+    rounds = op.Add(count_halvings(op.ReduceMax(op.Concat(flattened(distance), ints(0), axis=0), keepdims=0)), one)
 
     def square(number: ir.Value, result: ir.Value, power: ir.Value, left: ir.Value) -> Values:
         is_odd = op.Equal(op.Mod(left, two), one)
