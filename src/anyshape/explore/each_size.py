@@ -58,8 +58,7 @@ def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[S
                 use = min(changed, key=lambda each: (each.is_rest, each.file, each.line, each.column))
                 found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest)
                 break
-    looking = _Looking(declared, watch, is_affordable, first, moves)
-    points = tuple(looking.at_keys())
+    points = tuple(_Looking(declared, watch, is_affordable, first, moves).at_keys())
     return {name: each._replace(at_keys=points) for name, each in found.items()}
 
 
@@ -90,7 +89,7 @@ class _Looking:
         for use, key in looked_up[:_MOST_KEYS]:
             for start in (self.declared.example_sizes, smallest):
                 for movers in islice(product(*(self._movers(use, place) for place in range(len(key)))), _MOST_WAYS):
-                    sizes = self._find(use, key, start, movers)
+                    sizes = self._find(use, key, start, movers) if any(movers) else None
                     if sizes is not None:
                         yield sizes
 
@@ -111,8 +110,10 @@ class _Looking:
         ]
         item = self._look(use, sizes)
         for _ in range(_STEPS):
-            if len(item) < len(key) or tuple(item[: len(key)]) == tuple(key):
-                return sizes if item else None
+            if len(item) < len(key):
+                return None
+            if tuple(item[: len(key)]) == tuple(key):
+                return sizes
             nearer = dict(sizes)
             for name, number, now, rate in zip(movers, key, item, rates, strict=False):
                 if name is not None and number != now:
