@@ -30,6 +30,7 @@ What is replaced, and when:
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     size_texts
+                                       symbols of sizes that are multiples: 32 times another     known_multiples
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
@@ -68,6 +69,7 @@ Files, in the order in which data flows:
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
     quick_sizes          products and comparisons of two sizes that a trace repeats
+    known_multiples      sizes that are multiples by a rule: torch keeps them as 32 times a symbol
     older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
