@@ -53,7 +53,7 @@ class Written(nn.Module):
     ("module", "x", "words", "rules"),
     [
         (PairsOfSteps(), torch.randn(2, 2, 12), "b 2 n", {"n//3 == 2*(n//6)", "n >= 3"}),
-        (Groups(), torch.randn(2, 8, 6), "b c n", {"c % 4 == 0", "n*(b*c//4) != 1"}),
+        (Groups(), torch.randn(2, 8, 6), "b c n", {"c % 4 == 0", "b*n*(c//4) != 1"}),
         (Patches(), torch.randn(2, 2, 12, 16), "b 2 h w", {"h//4*(w//4) <= 35", "h >= 4", "w >= 4"}),
     ],
 )
