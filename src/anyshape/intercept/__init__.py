@@ -63,6 +63,7 @@ Files, in the order in which data flows:
     joined_branches      functions that run both sides of such branches
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
+    array_functions      numpy's functions that torch._numpy lacks, on open sizes
     open_arrays          numpy's arrays and functions on open sizes
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
