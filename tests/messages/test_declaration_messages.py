@@ -292,6 +292,14 @@ AS019 missing-argument: argument 'input_ids' is missing from the inputs.
   Why:    the module takes (input_ids, attention_mask); given are attention_mask.
   Fix:    add 'input_ids' to the inputs.""",
     ),
+    "a function of sizes without return": (
+        lambda: declare(Pair(), lambda b: None),
+        """\
+AS019 missing-argument: the lambda returns None, where the inputs of the module are expected.
+  Where:  test_declaration_messages.py:LINE:   lambda: declare(Pair(), lambda b: None),
+  Why:    the module takes (input_ids, attention_mask); a function without `return` returns None.
+  Fix:    return the inputs: a tensor, a tuple of them, or a dict by name.""",
+    ),
     "a misspelt argument": (
         lambda: declare(Pair(), {"input_ids": IDS, "attn_mask": IDS}),
         """\

@@ -96,3 +96,21 @@ def test_a_file_of_one_program_is_compared_until_it_is_wrong_where_another_progr
     ends = [place for place, (done, _) in enumerate(steps) if done == 0][1:]
     last, total = steps[ends[0] - 1]  # of the comparison of the first file
     assert last < total // 4
+
+
+class NearestShape(torch.nn.Module):
+    """Chooses the nearest of some quotients: no rule of whole numbers says where."""
+
+    def forward(self, x):
+        shapes = [(1, 1), (1, 2), (2, 1), (2, 3)]
+        quotient = x.shape[0] / x.shape[1]
+        nearest = min(range(4), key=lambda place: abs(shapes[place][0] / shapes[place][1] - quotient))
+        return x * (nearest + 1)
+
+
+def test_a_choice_by_quotients_of_sizes_is_refused_by_its_line() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(NearestShape(), lambda rows=3, columns=7: torch.randn(rows, columns), None)
+    finding = broken.value.findings[0]
+    assert finding.code == "AS101" and "takes another" in finding.what
+    assert "nearest = min(" in finding.where.text

@@ -119,3 +119,19 @@ def test_the_loss_of_nothing_is_nan() -> None:
     for n in (0, 1, 9):
         given = inputs(3, n)
         torch.testing.assert_close(tuple(map(torch.as_tensor, loaded(*given))), Losses()(*given), equal_nan=True)
+
+
+class OthersOfEach(nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        alike = x @ x.T
+        return alike[~torch.eye(n, dtype=torch.bool)].view(n, n - 1), x.reshape(n * 2, 2)
+
+
+def test_a_matrix_without_its_diagonal_has_no_column_left_at_one_row(tmp_path) -> None:
+    anyshape.export(OthersOfEach(), lambda n=5: torch.randn(n, 4), tmp_path / "m.onnx", where=["1 <= n <= 64"])
+    others, _ = anyshape.load(tmp_path / "m.onnx")(x=torch.randn(1, 4))
+    assert others.shape == (1, 0)
+    nodes = [node for node in onnx.load(tmp_path / "m.onnx").graph.node if node.op_type == "Reshape"]
+    names = {node.output[0] for node in nodes if any(each.name == "allowzero" and each.i for each in node.attribute)}
+    assert names == {"output.0"}

@@ -68,6 +68,21 @@ class Indices(nn.Module):
         return x[:, last_first], x * np.arange(x.shape[1], dtype=np.float32)[:, None]
 
 
+class Samples(nn.Module):
+    def forward(self, x):
+        length = x.shape[1]
+        written = x.clone()
+        written[:, np.linspace(0, length, 4, endpoint=False).astype(int)] = 0
+        return x[:, np.linspace(0, length - 1, 10).astype(int)], written, torch.tensor(np.linspace(0, 1, length))
+
+
+class Ramp(nn.Module):
+    def forward(self, x):
+        length = x.shape[1]
+        ramp = np.interp(np.arange(length), [0, length / 2, length], [0, 1, 0])
+        return x * torch.from_numpy(ramp).float()[:, None], torch.tensor(np.interp(length, [0, 5, 10], [0.0, 1.0, 3.0]))
+
+
 class Classes(nn.Module):
     def forward(self, x):
         places = x.abs().type(torch.LongTensor) + torch.from_numpy(np.arange(x.shape[1]))[:, None]
@@ -80,7 +95,9 @@ class ThereAndBack(nn.Module):
         return torch.from_numpy(np.sort(array, axis=1) - array.mean(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("model", [Remembered, Positions, Windows, Masks, Numbers, Indices, ThereAndBack])
+@pytest.mark.parametrize(
+    "model", [Remembered, Positions, Windows, Masks, Numbers, Indices, Samples, Ramp, ThereAndBack]
+)
 @pytest.mark.long_table
 def test_what_numpy_makes_of_sizes_follows_the_sizes(model) -> None:
     result = anyshape.export(model().eval(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyshape.domain import Dim, Domain, parse_condition
-from anyshape.domain.telling_points import choose_telling, facts_of, find_corner, primes_between
+from anyshape.domain.telling_points import choose_telling, compares_of, facts_of, find_corner, primes_between
 
 BATCH = Domain((Dim("batch", 1, 8),))
 BOTH = Domain((Dim("batch", 1, 8), Dim("seq", 1, 128)))
@@ -54,7 +54,7 @@ def test_no_fact_is_lost_and_no_point_is_needless(points: list[dict[str, int]]) 
     conditions = [parse_condition("batch + seq <= 64")]
 
     def facts(some: list[Mapping[str, int]]) -> frozenset[object]:
-        return frozenset(fact for point in some for fact in facts_of(point, BOTH, conditions))
+        return frozenset(fact for point in some for fact in facts_of(point, BOTH, conditions, compares_of(conditions)))
 
     kept = choose_telling(points, BOTH, conditions, product)
     assert facts(kept) == facts(list(points))

@@ -15,6 +15,7 @@ import torch
 import anyshape
 from anyshape.records.export import Exported
 from anyshape.translate.exact_int64 import compute_exactly
+from anyshape.translate.lacking_forms import widen_types
 
 X = np.array([2**31, -(2**31) - 1, 3 * 2**31, 5, -(2**40), 2**32 - 1, 0, 2**63 - 1], np.int64)
 Y = np.array([7, -(2**32), 2**32 + 5, 2**31, -(2**40) + 2**31, 0, 2**31, -(2**63)], np.int64)
@@ -92,6 +93,20 @@ def test_sums_of_32_bits_wrap_around() -> None:
     compute_exactly(Exported(model, ("x",), (), 18))
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
     assert session.run(None, {"x": np.array([2**31 - 1, 3], np.int32)})[0] == -(2**31) + 2
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
+@pytest.mark.parametrize("exponent", [3, 7, 70])
+def test_powers_wrap_around_in_every_integer_type(dtype: str, exponent: int) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g ({dtype}[n] x) => ({dtype}[n] z) <int64 by = {{{exponent}}}> {{ z = Pow(x, by) }}
+    """
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    compute_exactly(widen_types(Exported(model, ("x",), (), 18)))
+    x = torch.tensor([0, 1, 3, 5, 50, 127], dtype=getattr(torch, dtype))
+    (answer,) = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, {"x": x.numpy()})
+    np.testing.assert_array_equal(answer, (x**exponent).numpy(), strict=True)
 
 
 def test_other_types_and_sizes_stay_as_they_are() -> None:

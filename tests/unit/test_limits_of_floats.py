@@ -230,6 +230,8 @@ POOLS = {
     "a line": lambda x: nn.functional.max_pool1d(x[None, :, 0], 2, 1),
     "a plane with padding": lambda x: nn.functional.max_pool2d(x[None], 2, 1, 1),
     "with places": lambda x: nn.functional.max_pool1d(x[None, :, 0], 2, 1, return_indices=True)[0],
+    "places": lambda x: nn.functional.max_pool1d(x[None, :, 0], 2, 1, return_indices=True)[1],
+    "places in a plane": lambda x: nn.functional.max_pool2d(x[None], 2, 1, 1, return_indices=True)[1],
 }
 
 
@@ -237,6 +239,13 @@ POOLS = {
 def test_the_largest_of_minus_infinities(name, tmp_path):
     x = torch.tensor([-INFINITY, -INFINITY, 1.0, -INFINITY, -INFINITY, torch.finfo(torch.float32).min, -INFINITY])
     _compare(Function(POOLS[name]), torch.rand(3, 4), x[:, None].repeat(1, 4), tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_largest_beside_nan_is_the_last_nan(name, tmp_path):
+    x = torch.tensor([1.0, NAN, -INFINITY, 2.0, NAN, NAN, -INFINITY])
+    x = torch.stack([x, x.flip(0), x.roll(1), x.roll(2)], 1)
+    _compare(Function(POOLS[name]), torch.rand(3, 4), x, tmp_path / "m.onnx")
 
 
 def test_pooling_behind_layers_is_one_node(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch._numpy as torch_numpy
 
+from anyshape.intercept.array_functions import FUNCTIONS
 from anyshape.intercept.open_arrays import OpenArray, OpenNumpy, open_numpy
 
 opened = OpenNumpy()
@@ -65,3 +66,38 @@ def test_it_has_no_values_to_give_away() -> None:
 def test_a_step_backwards_beside_a_new_axis_is_refused() -> None:
     with pytest.raises(NotImplementedError):
         as_open(np.ones((2, 3)))[None, ::-1]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 6), (0, 28), (1, 7.5), (3, 3)])
+@pytest.mark.parametrize("count", [1, 2, 7, 10])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_has_numpy_s_own_roundings(first, last, count, endpoint) -> None:
+    expected = np.linspace(first, last, count, endpoint=endpoint)
+    actual = FUNCTIONS["linspace"](first, last, count, endpoint=endpoint).tensor.numpy()
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(
+        FUNCTIONS["linspace"](first, last, count, dtype=int).tensor.numpy(), np.linspace(first, last, count, dtype=int)
+    )
+
+
+@pytest.mark.parametrize("points", [[2.0], [0.0, 1.0], [0.0, 2.0, 2.0, 5.0], [-1.0, 0.0, 3.0]])
+@pytest.mark.parametrize("ends", [{}, {"left": -9.0, "right": 9.0}])
+def test_interp_has_numpy_s_own_values(points, ends) -> None:
+    at, values = np.arange(-2, 7, 0.5), np.arange(len(points)) ** 2 - 1.0
+    expected = np.interp(at, points, values, **ends)
+    actual = FUNCTIONS["interp"](as_open(at)._array, points, list(values), **ends).tensor.numpy()
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda a: opened.unwrap(a), "numpy.unwrap"),
+        (lambda a: np.unwrap(a), "numpy.unwrap"),
+        (lambda a: opened.add.accumulate(a), "numpy.add.accumulate"),
+        (lambda a: np.spacing(a), "numpy.spacing"),
+    ],
+)
+def test_a_function_that_is_not_followed_is_named(call, name) -> None:
+    with pytest.raises(TypeError, match=f"{name} is not followed on an array that is computed from open sizes"):
+        call(as_open(np.ones(2)))

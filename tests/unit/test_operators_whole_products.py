@@ -23,6 +23,7 @@ FUNCTIONS: list[tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = [
     ("prod in 32 bits", lambda x: x.prod(1, dtype=torch.int32)),
     ("prod of floats", lambda x: x.float().prod(1)),
     ("power", lambda x: x ** (x % 70)),
+    ("power by a size", lambda x: x ** x.shape[1]),
     ("power of a number", lambda x: 3 ** (x % 90)),
     ("power of two", lambda x: 2 ** (x % 62)),
     ("power of two dtypes", lambda x: x.to(torch.int32) ** (x.long() % 20)),
@@ -33,7 +34,7 @@ FUNCTIONS: list[tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8], ids=str)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
 @pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
 def test_whole_products(name: str, function: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
     inputs = [(values(rows, columns, dtype),) for rows, columns in ((3, 11), (1, 1), (5, 2), (2, 17))]

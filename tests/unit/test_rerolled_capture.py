@@ -150,6 +150,15 @@ class TwoBack(nn.Module):
         return older, newer
 
 
+class ShortestPaths(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        distance = (x[0] @ x[0].T).abs()
+        distance.fill_diagonal_(0)
+        for place in range(distance.shape[0]):
+            distance = torch.minimum(distance, distance[:, place, None] + distance[place])
+        return distance
+
+
 class TwoLoops(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         values = [torch.tanh(value) for value in x.unbind(1)]
@@ -192,6 +201,7 @@ LOOPS = [
     Table,
     TwoBack,
     TwoLoops,
+    ShortestPaths,
     Counted,
 ]
 

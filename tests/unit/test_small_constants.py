@@ -49,3 +49,24 @@ def test_numbers_that_are_read_from_a_tensor_of_numbers_are_known(module: nn.Mod
     result = anyshape.export(module, torch.randn(3, 24), dynamic={"x": "batch 24"}, where=["batch <= 64"])
     assert result.is_kept
     assert result.strategy == "symbolic"
+
+
+class NearestShare(nn.Module):
+    """A constant, and a quotient of sizes: which element is the nearest depends on the sizes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shares = torch.tensor([1.0, 0.5, 2.0, 1.5])
+        written = torch.tensor([1.0, 2.0])
+        written.mul_(x.shape[0] / x.shape[1])
+        nearest = torch.argmin((shares - x.shape[0] / x.shape[1]).abs())
+        return x * (nearest.item() + 1) + written.argmax().item() * written.sum()
+
+
+def test_a_constant_beside_a_quotient_of_sizes_is_not_known() -> None:
+    result = anyshape.export(NearestShare(), lambda rows=3, columns=7: torch.randn(rows, columns), None)
+    assert result.is_kept
+    assert result.strategy == "symbolic"
+    file, module = anyshape.load(result.model_proto.SerializeToString()), NearestShare()
+    for shape in ((1, 2), (8, 4), (3, 2), (5, 5)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(torch.as_tensor(file(x)), module(x))

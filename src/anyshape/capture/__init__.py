@@ -11,6 +11,7 @@ Files, in the order in which data flows:
     sympy_terms        torch's sympy expressions -> ours
     failing_sizes      which guards fail at few sizes only; sizes at which a condition fails that is no expression of ours
     layout_conditions  conditions by which torch chooses a view or a copy: dropped
+    pinned_sizes       regions of which each has one size: the sign of a loop
     regions            a guard cuts the domain -> capture the other side, too
     size_steps         the steps of a program that compute with sizes
     overflow           where these stay exact in 64 bits

@@ -11,12 +11,12 @@ no program; the guards that a capture met on its way to the error show where it 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guards
+from anyshape.capture.pinned_sizes import pinned_between, pins_size_by_size
 from anyshape.capture.symbolic import Stopped, Traces, trace_once
 from anyshape.capture.trace_sizes import SparedCalls, choose_trace_sizes
 from anyshape.domain import (
@@ -24,16 +24,11 @@ from anyshape.domain import (
     Compare,
     Condition,
     Domain,
-    Expr,
     Number,
-    Op,
-    Ref,
     Sizes,
     Undecided,
     all_of,
     any_of,
-    conjuncts,
-    dims_of,
     holds,
     negate,
     smallest_known_point,
@@ -74,7 +69,6 @@ def find_raising_regions(
 FEW_REGIONS = 2
 MOST_REGIONS = 16
 _MOST_NODES = 6000  # of all captures that only look for further conditions
-_FEW_SIZES = 12
 
 Capture = Callable[[Sizes], Captured | Stopped]
 
@@ -196,10 +190,12 @@ class _Parts:
         return [*(region.condition for region in self.regions), *(part.condition for part in self.raising)]
 
     def _stop_at_loop(self) -> None:
+        separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._borders))
         is_decisive = len(self.regions) <= FEW_REGIONS or self._borders
-        if is_decisive and _pins_size_by_size(self.regions, self._declared.domain):
-            separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._borders))
+        if is_decisive and pins_size_by_size(self.regions, self._declared.domain):
             raise EndlessRegions(next(separating))
+        if len(self.regions) > FEW_REGIONS and (pin := pinned_between(self.regions, self._declared.domain)):
+            raise EndlessRegions(replace(next(separating), condition=pin))
 
     def _add(self, found: Captured | Stopped, sizes: Sizes, answers: Callable[[Sizes], bool]) -> bool:
         """Whether the capture at these sizes gave another part of the domain."""
@@ -252,35 +248,3 @@ def _separating(region: Region, borders: frozenset[Condition | None]) -> list[Gu
         and guard.status != "proved"
         and (guard.by_user or guard.condition in borders or negate(guard.condition) in borders)
     ]
-
-
-def _pins_size_by_size(regions: list[Region], domain: Domain) -> bool:
-    """Whether all regions differ by the constant that a dim of many sizes, or a sum with it, equals: the sign of a loop, or
-    of a size that was made a number. A `match` over some sizes has a region for all others as well."""
-    pinned = {
-        (part.left, part.right.value)
-        for region in regions
-        for part in conjuncts(region.condition)
-        if isinstance(part, Compare) and part.op == "==" and isinstance(part.right, Number) and _is_sum(part.left)
-    }
-    constants = Counter(left for left, _ in pinned)
-    return any(
-        count == len(regions) > 1 and not any(_has_few_sizes(domain, name) for name in dims_of(left))
-        for left, count in constants.items()
-    )
-
-
-def _is_sum(expr: Expr) -> bool:
-    """A dim, or a dim with a number added: not a remainder, of which few values are all there are."""
-    return isinstance(expr, Ref) or (
-        isinstance(expr, Op) and expr.symbol in ("+", "-") and len(dims_of(expr)) == 1 and all(map(_is_term, expr.args))
-    )
-
-
-def _is_term(expr: Expr) -> bool:
-    return isinstance(expr, (Ref, Number))
-
-
-def _has_few_sizes(domain: Domain, name: str) -> bool:
-    dim = domain.dim(name)
-    return dim.max is not None and (dim.max - dim.min) // dim.multiple < _FEW_SIZES

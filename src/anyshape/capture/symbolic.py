@@ -30,11 +30,11 @@ from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.known_multiples import multiples_known, part_of, replace_by_multiple
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
-from anyshape.intercept.patching import small_constants_known
 from anyshape.intercept.quick_sizes import sizes_computed_once
 from anyshape.intercept.quick_tracing import results_kept_when_repeated
 from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.size_texts import noted_texts
+from anyshape.intercept.small_constants import small_constants_known
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.intercept.value_checks import recorded_checks
 from anyshape.leaves import leaves

@@ -98,7 +98,8 @@ def diagnose_translation_error(error: BaseException) -> Finding:
 
 
 def _source_in_text(chain: list[BaseException]) -> Source | None:
-    return next((found for each in chain if (found := source_of_stack_text(str(each)))), None)
+    texts = [text for each in chain for text in (str(each), *getattr(each, "__notes__", ()))]
+    return next((found for text in texts if (found := source_of_stack_text(text))), None)
 
 
 def diagnose_training(module: torch.nn.Module) -> tuple[Finding, ...]:

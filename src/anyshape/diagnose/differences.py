@@ -1,6 +1,6 @@
 """The file's outputs differ from the module's: which output, at which smallest sizes, at which node, and by whose condition.
 
-a failing size breaks a guard of the capture  ->  AS101, the guard's line
+a failing size breaks a guard of the capture  ->  AS101, the guard's line; also of a guard that has no rule of whole numbers
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
                                                   AS150 distribution of random values
 the runtime refuses, crashes, hangs           ->  AS306, AS307
@@ -84,6 +84,8 @@ def diagnose_differences(
     blamed = blamed_guard(verdict, regions)
     if blamed is not None:
         return (_branch(failure, blamed, domain),)
+    if (ruleless := _find_ruleless(verdict, regions)) is not None:
+        return (_ruleless_branch(*ruleless),)
     return (_plain(failure, verdict, replay),)
 
 
@@ -101,6 +103,34 @@ def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
         and not holds(guard.condition, failure.sizes)
     ]
     return min(broken, key=lambda guard: (not guard.by_user, guard.source is None), default=None)
+
+
+def _find_ruleless(verdict: Verdict, regions: Sequence[Region]) -> tuple[Failure, Guard] | None:
+    """A failure at sizes at which a guard is known to be false that integer arithmetic cannot express, and the guard."""
+    for failure in (verdict.smallest_failure, *verdict.failures):
+        if failure is None:
+            continue
+        answering = next((region for region in regions if holds(region.condition, failure.sizes)), None)
+        for guard in answering.guards if answering is not None else ():
+            known_false = [dict(sizes) for sizes in (guard.counterexample or {}, *guard.further)]
+            if guard.condition is None and guard.source is not None and dict(failure.sizes) in known_false:
+                return failure, guard
+    return None
+
+
+def _ruleless_branch(failure: Failure, guard: Guard) -> Finding:
+    sizes = say_sizes(failure.sizes)
+    return Finding(
+        code="AS101",
+        name="size-branch",
+        reason=Reason.SIZE_BRANCH,
+        what=f"the file has one path of a choice by sizes, and at {sizes} the model takes another.",
+        where=guard.source,
+        why=f"the choice is no rule of whole numbers over the dims, so only one side is captured: {say_failure(failure)}",
+        fix="choose with tensors (torch.where, torch.argmin), or compare whole numbers: a * d < c * b, not a / b < c / d.",
+        is_fix_untried=True,
+        sizes=failure.sizes,
+    )
 
 
 def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:

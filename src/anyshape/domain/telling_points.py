@@ -10,7 +10,7 @@ from math import isqrt
 
 from anyshape.domain.condition import Compare, Condition, comparisons_in, holds
 from anyshape.domain.dims import Dim, Domain, Sizes
-from anyshape.domain.expr import Number
+from anyshape.domain.expr import Undefined, evaluate
 
 _TELLING = (5, 7, 2, 3, 4, 8, 11, 13, 16, 17, 9, 6, 15, 31, 32, 33, 10, 19, 14, 23, 12)
 _MODEST = 33  # how far a dim without an end goes when the example does not go farther
@@ -161,7 +161,8 @@ def choose_telling(
 ) -> list[Sizes]:
     """As few and as cheap of the points as show all facts that any of them shows, in their order."""
     about = tuple(dict.fromkeys((*conditions, *domain.relations)))
-    facts = [frozenset(facts_of(point, domain, about)) for point in points]
+    compares = compares_of(about)
+    facts = [frozenset(facts_of(point, domain, about, compares)) for point in points]
     costs = [max(1, cost(point)) for point in points]
     chosen: list[int] = []
     missing = frozenset().union(*facts)
@@ -176,9 +177,19 @@ def choose_telling(
     return [points[place] for place in sorted(chosen)]
 
 
-def facts_of(point: Sizes, domain: Domain, conditions: Sequence[Condition]) -> Iterator[Fact]:
+def compares_of(conditions: Iterable[Condition]) -> tuple[Compare, ...]:
+    """The different compares in these conditions."""
+    return tuple(dict.fromkeys(compare for condition in conditions for compare in comparisons_in(condition)))
+
+
+def facts_of(
+    point: Sizes, domain: Domain, conditions: Sequence[Condition], compares: Sequence[Compare]
+) -> Iterator[Fact]:
     """What a comparison at this point shows: of each dim whether it is even, odd, 1, or at an end of its range; which of
-    two dims is larger; which conditions hold or fail there, and by how little."""
+    two dims is larger; which conditions hold or fail there, and by how little the sides of the compares in them differ.
+
+    Conditions and compares are in the facts by their number: their hashes are slow.
+    """
     if all(point[dim.name] == dim.smallest for dim in domain.dims):
         yield ("all lowest",)
     for dim in domain.dims:
@@ -192,11 +203,20 @@ def facts_of(point: Sizes, domain: Domain, conditions: Sequence[Condition]) -> I
         if point[one] != point[other]:
             yield one, other, "less" if point[one] < point[other] else "more"
     amount = "some" if all(point.values()) else "nothing"  # of empty inputs a comparison shows no values
-    for condition in conditions:
-        yield condition, "holds" if holds(condition, point) else "fails", amount
-        for compare in comparisons_in(condition):
-            gaps = (gap for gap in _GAPS if holds(Compare("==", compare.left - compare.right, Number(gap)), point))
-            yield from ((compare, gap, amount) for gap in gaps)
+    for number, condition in enumerate(conditions):
+        yield "condition", number, "holds" if holds(condition, point) else "fails", amount
+    for number, compare in enumerate(compares):
+        gap = _gap(compare, point)
+        if gap in _GAPS:
+            yield "gap", number, gap, amount
+
+
+def _gap(compare: Compare, point: Sizes) -> int | None:
+    """By how much the left side is larger; None where a side has no value."""
+    try:
+        return evaluate(compare.left, point) - evaluate(compare.right, point)
+    except Undefined:
+        return None
 
 
 def find_corner(domain: Domain, cost: Callable[[Sizes], int], most: int) -> list[dict[str, int]]:

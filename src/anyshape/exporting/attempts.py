@@ -46,6 +46,7 @@ from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
 from anyshape.translate.alike_programs import merge_alike
+from anyshape.translate.empty_reshapes import allow_zeros
 from anyshape.translate.exact_int64 import compute_exactly
 from anyshape.translate.floats import round_inside
 from anyshape.translate.lacking_forms import widen_types
@@ -132,7 +133,7 @@ def _translate(captured: Captured, context: ExportContext) -> Exported:
         if options.optimize and not context.is_part:  # parts share weights, until they are put together
             fold_norms(joined.model)
         written = compute_exactly(widen_types(round_inside(joined, context.module)))
-        return convert_opset(written, options.opset)
+        return convert_opset(allow_zeros(written, declared.domain), options.opset)
     except AnyshapeError:
         raise
     except Exception as error:

@@ -88,6 +88,18 @@ def missing_argument(names: Sequence[str], given: Sequence[str], signature: str)
     )
 
 
+def returns_nothing(function: str, source: Source | None, signature: str) -> Finding:
+    """The function of sizes returned None."""
+    return Finding(
+        code="AS019",
+        name="missing-argument",
+        what=f"{function} returns None, where the inputs of the module are expected.",
+        where=source,
+        why=f"the module takes {signature}; a function without `return` returns None.",
+        fix="return the inputs: a tensor, a tuple of them, or a dict by name.",
+    )
+
+
 def unexpected_argument(name: str, accepted: Sequence[str], signature: str) -> Finding:
     near = nearest(name, accepted)
     return Finding(

@@ -15,9 +15,9 @@ from typing import Annotated, Any, get_args, get_origin
 
 from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
-from anyshape.inputs.call_messages import function_refuses, unknown_parameter, unreadable_range
+from anyshape.inputs.call_messages import function_refuses, returns_nothing, unknown_parameter, unreadable_range
 from anyshape.inputs.calls import BoundCall, bind_inputs
-from anyshape.modules.user_code import source_of_error
+from anyshape.modules.user_code import make_source, source_of_error
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,21 @@ class SizesFunction:
     forward: inspect.Signature
 
     def call(self, arguments: Mapping[str, Any]) -> BoundCall:
-        """The inputs that the function gives, bound. Raises FunctionError with the user's own line."""
+        """The inputs that the function gives, bound.
+
+        Raises FunctionError with the user's own line, and DeclarationError where the function returns None.
+        """
+        name = getattr(self.function, "__name__", "the function").replace("<lambda>", "the lambda")
         try:
             given = self.function(**arguments)
         except Exception as error:
-            name = getattr(self.function, "__name__", "the function")
-            refusal = function_refuses(arguments, error, source_of_error(error), name.replace("<lambda>", "the lambda"))
+            refusal = function_refuses(arguments, error, source_of_error(error), name)
             raise FunctionError(refusal) from error
+        if given is None:
+            code = getattr(self.function, "__code__", None)
+            source = make_source(code.co_filename, code.co_firstlineno) if code is not None else None
+            taken = f"({', '.join(self.forward.parameters)})"
+            raise DeclarationError(returns_nothing(name, source, taken))
         return bind_inputs(self.forward, given)
 
 

@@ -8,7 +8,6 @@ and open arrays meet in any function; functions that make arrays out of sizes ar
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import SymFloat, SymInt
 from torch.utils._pytree import tree_leaves, tree_map
 
+from anyshape.intercept.array_functions import FUNCTIONS, SIZES, number_as_array, torch_numpy
 from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 
-torch_numpy: Any = importlib.import_module("torch._numpy")  # numpy in torch's operators; it has no types of its own
-_SIZES = (SymInt, SymFloat)
+_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of a ufunc
 
 
 class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -45,16 +43,21 @@ class OpenArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
-            return NotImplemented
+            raise TypeError(_unfollowed(f"numpy.{function.__name__}.{method}"))
         out = kwargs.pop("out", ())
         result = _computed(function, inputs, kwargs)
-        if not out or result is NotImplemented:
+        if result is NotImplemented:
+            raise TypeError(_unfollowed(f"numpy.{function.__name__}"))
+        if not out:
             return result
         out[0].tensor.copy_(result.tensor)
         return out[0]
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return _computed(function, args, kwargs)
+        result = _computed(function, args, kwargs)
+        if result is NotImplemented:
+            raise TypeError(_unfollowed(f"{function.__module__}.{function.__name__}"))
+        return result
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -109,7 +112,7 @@ def open_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def opened(*args: Any, **kwargs: Any) -> Any:
         leaves = tree_leaves((args, kwargs))
-        if not any(isinstance(leaf, (*_SIZES, OpenArray)) for leaf in leaves):
+        if not any(isinstance(leaf, (*SIZES, OpenArray)) for leaf in leaves):
             return function(*args, **kwargs)
         result = NotImplemented
         if not kwargs and not any(isinstance(leaf, (OpenArray, np.ndarray)) for leaf in leaves):
@@ -118,6 +121,8 @@ def open_function(function: Callable[..., Any]) -> Callable[..., Any]:
             result = _computed(function, args, kwargs)
         return function(*args, **kwargs) if result is NotImplemented else result
 
+    if isinstance(function, np.ufunc):
+        opened.__dict__.update({name: getattr(function, name) for name in _METHODS})
     return opened
 
 
@@ -156,12 +161,16 @@ def _computed(function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     place: Any = torch_numpy
     for part in (getattr(function, "__module__", None) or "numpy").split(".")[1:]:
         place = getattr(place, part, None) if part in ("fft", "linalg") else place
-    found = _OWN.get(name) or getattr(place, name, None)
+    found = FUNCTIONS.get(name) or getattr(place, name, None)
     if found is None:
         return NotImplemented
-    taken = [_number(arg) for arg in args] if isinstance(function, np.ufunc) else args
+    taken = [number_as_array(arg) for arg in args] if isinstance(function, np.ufunc) else args
     result = found(*_unopened(taken), **_unopened(dict(kwargs)))
     return _opened(_of_dtypes(result, _example(function, args, kwargs)))
+
+
+def _unfollowed(name: str) -> str:
+    return f"{name} is not followed on an array that is computed from open sizes or from inputs"
 
 
 def _example(function: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -180,7 +189,7 @@ def _stand_in(leaf: Any) -> Any:
         return np.ones([_stand_in(size) for size in leaf.tensor.shape], leaf.dtype)
     if isinstance(leaf, slice):
         return slice(*map(_stand_in, (leaf.start, leaf.stop, leaf.step)))
-    return leaf.node.hint if isinstance(leaf, _SIZES) else leaf
+    return leaf.node.hint if isinstance(leaf, SIZES) else leaf
 
 
 def _of_dtypes(result: Any, example: Any) -> Any:
@@ -217,33 +226,6 @@ def _check_index(index: Any) -> None:
         raise NotImplementedError("a step backwards beside None or ... in an index")
 
 
-def _number(value: Any) -> Any:
-    """A size or a float where numpy takes an array; a float as a tensor, since it would be written in single precision."""
-    if isinstance(value, _SIZES):
-        dtype = torch.int64 if isinstance(value, SymInt) else torch.float64
-        return OpenArray(torch_numpy.asarray(torch.scalar_tensor(value, dtype=dtype)))  # type: ignore[arg-type]
-    return torch_numpy.asarray(torch.tensor(value, dtype=torch.float64)) if isinstance(value, float) else value
-
-
-def _array(value: Any, dtype: Any = None, **options: Any) -> Any:
-    """An array of nested lists with sizes and arrays among their items."""
-    if isinstance(value, (list, tuple)):
-        return torch_numpy.stack([_array(item, dtype) for item in value])
-    return torch_numpy.array(_unopened(_number(value)), dtype=dtype)
-
-
-def _cosines(*factors: float) -> Callable[[Any], Any]:
-    """A window that is a sum of cosines, as numpy computes it; torch's own windows need a Python int."""
-
-    def window(points: Any) -> Any:
-        if points <= 1:
-            return torch_numpy.ones(1 if points == 1 else 0)
-        turns = OpenArray(torch_numpy.arange(1 - points, points, 2)) * math.pi / (points - 1)
-        return _unopened(sum(factor * np.cos(turns * turn) for turn, factor in enumerate(factors)))
-
-    return window
-
-
 _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "prod": lambda first, second: first * second,
     "sum": lambda first, second: first + second,
@@ -261,11 +243,4 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
     "log2": OPEN_LOG2,
     "log10": OPEN_LOG10,
     "exp": OPEN_EXP,
-}
-_OWN: dict[str, Callable[..., Any]] = {
-    "array": _array,
-    "asarray": _array,
-    "hanning": _cosines(0.5, 0.5),
-    "hamming": _cosines(0.54, 0.46),
-    "blackman": _cosines(0.42, 0.5, 0.08),
 }

@@ -1,15 +1,9 @@
-"""Replace names for the exporting thread alone, and restore them afterwards; let torch know the values of small tensors.
+"""Replace names for the exporting thread alone, and restore them afterwards.
 
 Names are process-wide, so a replaced name is an object that looks at the running thread each time it is used: every other
 thread gets the original. Three replacements that many places need are here as well: what torch.export does to `min`, `max`
 and `math.pow`; `lru_cache` of the user's functions, since an open size cannot be looked up and a tensor that was only traced
 must not be found by the next real call; and torch's one kernel for a whole encoder layer, which has no fake form.
-
-    shapes = torch.tensor([(32, 24)])     torch:  rows has an unknown length
-    rows = torch.arange(shapes[0, 0])     here:   rows has 32 elements (`small_constants_known`)
-
-torch's fake tensors keep the value of a tensor of one element, and here of up to 64. They forget it when a value that is not
-known is written into the same memory, so the larger limit is as safe.
 """
 
 from __future__ import annotations
@@ -252,35 +246,3 @@ def without_fused_layers() -> Iterator[None]:
 
     with patched([(vars(torch.backends.mha), "get_fastpath_enabled", lambda: False)]):
         yield
-
-
-_MOST_ELEMENTS = 64
-
-
-@contextmanager
-def small_constants_known() -> Iterator[None]:
-    """Enter around `torch.export.export(..., strict=False)`."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with patched([(FakeTensorMode, "may_turn_const", _may_be_known)]):
-        yield
-
-
-def _may_be_known(mode: Any, tensor: Any) -> bool:
-    """Like torch's own method, with another limit."""
-    from torch._subclasses.meta_utils import is_sparse_any
-
-    return (
-        tensor.numel() <= _MOST_ELEMENTS
-        and not is_sparse_any(tensor)
-        and not mode.is_our_fake(tensor)
-        and tensor.device.type != "meta"
-    )
-
-
-def known_number(value: Any) -> Any:
-    """The Python number that a tensor of one element is known to hold; any other value as it is."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    known = value.constant if isinstance(value, FakeTensor) else None
-    return value if known is None or known.numel() != 1 else known.item()

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import SymInt, Tensor
 
-from anyshape.intercept.patching import known_number
+from anyshape.intercept.small_constants import known_number
 from anyshape.leaves.define import define
 
 Function = Callable[..., Any]

@@ -254,9 +254,11 @@ def adaptive_avg_pool1d(func: Function, args: tuple[Any, ...], kwargs: Mapping[s
 
 
 def _fill_diagonal(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Of a matrix: what a mask of its diagonal chooses. torch takes the length of the diagonal for a plain int."""
+    """Of a matrix, at any sizes: what a mask of its diagonal chooses. torch writes into a view of a stride and length that are
+    plain ints, which neither symbolic sizes nor traces at several sizes leave open.
+    """
     x, value, wraps = arguments(("input", "fill_value", "wrap"), args, {"wrap": False, **kwargs})
-    if x.dim() != 2 or wraps or not is_open(*x.shape):
+    if x.dim() != 2 or wraps:
         return func(*args, **kwargs)
     return x.masked_fill_(torch.eye(*x.shape, dtype=torch.bool, device=x.device), value)
 

@@ -19,6 +19,7 @@ Files, in the order in which data flows:
     node_writer       nodes that take the place of one
     exact_quotients   quotients and remainders of integers by open divisors
     exact_int64       integers that onnxruntime computes inexactly, with operators that are exact
+    empty_reshapes    Reshape to computed sizes that may be 0
     asserted_values   assertions about values -> nodes that fail
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop

@@ -3,14 +3,14 @@
 Its Max, Min, Clip, Sign, Relu, ReduceMax and ReduceMin compare the upper halves of the numbers, and where these are equal the
 lower halves with a sign: of 2**31 and 7 the larger is 7, and the sign of 2**31 is -1. Greater, Less and TopK are right, and so
 is each of them on a single number. ReduceSum, Pow and Mod of the dividend's sign go by way of doubles, exact up to 2**53; sums
-of 32 bits end at 2**31, where those of torch wrap around.
+and powers of 32 bits end at 2**31, where those of torch wrap around.
 
     Max(a, b)             ->   Where(Less(a, b), b, a)
     Clip(x, low, high)    ->   the larger of x and low, and the smaller of that and high
     Sign(x)               ->   Cast(Greater(x, 0)) - Cast(Less(x, 0))
     ReduceMax(x, axes)    ->   TopK of one, axis after axis
     ReduceSum(x, axes)    ->   the sums of what is left by 2**31, and of how often it is in x
-    Pow(x, 5)             ->   products
+    Pow(x, 5)             ->   products, also of int32
     ReduceSum of int32    ->   the same in 64 bits, cast back
     Div, Mod              ->   divisors 0 and -1 apart (see `exact_quotients`)
 
@@ -72,6 +72,8 @@ def _form_of(node: ir.Node, dtypes: set[ir.DataType | None]) -> Form | None:
         return _FORMS[node.op_type] if any(dtype is not None and dtype.is_integer() for dtype in dtypes) else None
     if node.op_type == "ReduceSum" and dtypes == {ir.DataType.INT32}:
         return _wide_sum
+    if node.op_type == "Pow" and ir.DataType.INT32 in dtypes:
+        return _power
     return _FORMS.get(node.op_type) if _INT64 in dtypes else None
 
 
@@ -130,8 +132,23 @@ def _replace(node: ir.Node, form: Form) -> None:
     name, result.shape = old.name, old.shape
     ir.convenience.replace_all_uses_with(old, result, replace_graph_outputs=True)
     graph.insert_before(node, writer.nodes)
-    graph.remove(node, safe=True)
+    _remove(node)
     result.name = name
+
+
+def _remove(node: ir.Node) -> None:
+    """Remove a node that nothing reads, and then the constants, and casts of them, that only it read."""
+    assert node.graph is not None
+    read = [value for value in node.inputs if value is not None]
+    node.graph.remove(node, safe=True)
+    for value in read:
+        before = value.producer()
+        if value.uses() or value.is_graph_output() or value.is_graph_input() or value.graph is None:
+            continue
+        if before is not None and before.op_type in ("Cast", "Constant"):
+            _remove(before)
+        elif value.is_initializer():
+            value.graph.initializers.pop(value.name or "")
 
 
 def _largest(writer: NodeWriter, node: ir.Node) -> ir.Value:
@@ -221,13 +238,22 @@ def _summed(writer: NodeWriter, node: ir.Node, value: ir.Value) -> ir.Value:
 
 def _power(writer: NodeWriter, node: ir.Node) -> ir.Value:
     value, by = node.inputs
+    cast = by.producer() if by is not None else None
+    by = (
+        cast.inputs[0] if cast is not None and cast.op_type == "Cast" else by
+    )  # a wider type, for which there is a kernel
     known = ir.convenience.get_const_tensor(by) if by is not None else None
     exponent = known.numpy() if known is not None else np.array([])
-    if value is None or exponent.size != 1 or exponent.ndim > len(value.shape or ()) or not 1 <= exponent.item() < 64:
+    if (
+        value is None
+        or exponent.size != 1
+        or exponent.ndim > len(value.shape or ())
+        or not 1 <= exponent.item() < _HALF
+    ):
         raise _Unknown
     if exponent.item() != int(exponent.item()):
         raise _Unknown
-    return multiply_copies(value, int(exponent.item()), partial(writer.add, "Mul"))
+    return multiply_copies(value, int(exponent.item()), partial(writer.add, "Mul", dtype=value.dtype or _INT64))
 
 
 def _axes_of(node: ir.Node) -> list[int]:

@@ -7,6 +7,7 @@ torch.onnx builds it anew in every call; here it is kept. Its modules are privat
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,6 +21,7 @@ from anyshape.intercept.patching import patched
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaf_translations
 from anyshape.leaves.own_operators import counted, number, refused, whole
+from anyshape.modules.raised_errors import chain_of
 from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
 from anyshape.translate.asserted_values import keep_assertions, translate_refused
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 _BODIES = "pkg.torch.__subgraph__"
 _EINSUM: OpOverload = torch.ops.aten.einsum.default
 _SAME = "has_same_metadata"
+_NAMED_NODE = re.compile(r"translating node %(\w+)")
 
 
 class Translator:
@@ -135,7 +138,10 @@ class Translator:
         )
 
     def translate(self, program: ExportedProgram, names: Mapping[str, Any] | None = None) -> ir.Model:
-        """A decomposed program as an ONNX model; `names` has torch's symbols in dims. Raises what torch.onnx raises."""
+        """A decomposed program as an ONNX model; `names` has torch's symbols in dims.
+
+        Raises what torch.onnx raises, with the stack of the node in a note.
+        """
         from torch.fx.experimental import _config
         from torch.onnx._internal.exporter import _building, _core, _fx_passes
 
@@ -150,10 +156,23 @@ class Translator:
             keep_assertions(program)
             _fx_passes.remove_assertion_nodes(program.graph_module)
             write_floats(program)
-            with constants_in_double(program, _building):
+            with constants_in_double(program, _building), _noting_stacks(program):
                 model: ir.Model = _core._exported_program_to_onnx_program(program, registry=self._registry).model
         _inline_bodies(model)
         return model
+
+
+@contextmanager
+def _noting_stacks(program: ExportedProgram) -> Iterator[None]:
+    """Within this, an error about a node gets the node's stack as a note: torch.onnx (2.13) says the name of the node only."""
+    try:
+        yield
+    except Exception as error:
+        named = {found[1] for each in chain_of(error) if (found := _NAMED_NODE.search(str(each)))}
+        for node in program.graph.nodes:
+            if node.name in named:
+                error.add_note(str(node.meta.get("stack_trace")))
+        raise
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from onnxscript import opset18 as op
 from anyshape.translate.operators.complex_numbers import split
 from anyshape.translate.operators.elementwise import translate_signbit, with_sign
 from anyshape.translate.operators.size_values import NARROW, constant, dtype_of, ints
+from anyshape.translate.operators.whole_products import translate_power
 
 # mypy: disable-error-code="no-any-return"
 # onnxscript has no types.
@@ -200,6 +201,8 @@ def translate_pow(x: ir.Value, exponent: ir.Value | float) -> ir.Value:
         if exponent == -_HALF and takes_root:
             return op.Reciprocal(op.Sqrt(x))
         return core.aten_pow_tensor_scalar(x, exponent)
+    if dtype_of(x).is_integer() and dtype_of(exponent).is_integer():
+        return op.Cast(translate_power(x, exponent), to=dtype_of(x))
     return op.Pow(x, _as_dtype(exponent, x))
 
 

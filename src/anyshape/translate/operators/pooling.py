@@ -134,6 +134,7 @@ def _size(x: ir.Value, axis: int) -> ir.Value:
     return as_scalar(op.Shape(x, start=axis, end=axis + 1))
 
 
+_DOUBLE = ir.DataType.DOUBLE
 _FINITE = frozenset({"Relu", "Sigmoid", "Tanh", "Clip", "Gelu", "Conv", "Gemm", "BatchNormalization", "Softmax"})
 """Activations and layers that do not give minus infinity for numbers."""
 _PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "Concat": None}
@@ -142,7 +143,7 @@ _PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "C
 
 def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:
     """aten::max_pool{1,2,3}d: minus infinity where a window holds nothing else, NaN where it holds one; MaxPool of onnxruntime
-    gives the lowest number.
+    gives the lowest number. Its index is then that of the last NaN, or that of the first place of the window.
 
     Which windows do so, a second pooling finds out. Behind a layer it is left out.
     """
@@ -155,16 +156,37 @@ def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:
         dtype = dtype_of(x)
         if not dtype.is_floating_point() or _is_behind_layers(x):
             return pooled
+        pool = getattr(nn, f"aten_max_pool{axes}d")
         lowest = constant(-math.inf, dtype)
         zero, one, two = (constant(number, dtype) for number in range(3))
-        counts = op.Where(op.IsNaN(x), two, op.Cast(op.Not(op.Equal(x, lowest)), to=dtype))
+        is_nan = op.IsNaN(x)
+        counts = op.Where(is_nan, two, op.Cast(op.Not(op.Equal(x, lowest)), to=dtype))
         counts.shape = x.shape
-        largest = getattr(nn, f"aten_max_pool{axes}d")(counts, *arguments, **options)
+        largest = pool(counts, *arguments, **options)
         values = op.Where(op.Greater(largest, zero), pooled[0] if with_indices else pooled, lowest)
         values = op.Where(op.Greater(largest, one), constant(math.nan, dtype), values)
-        return (values, pooled[1]) if with_indices else values
+        if not with_indices:
+            return values
+        place = _flat_places(x, axes)
+        of_nan = op.Where(is_nan, place, constant(0, _DOUBLE))
+        of_any = op.Expand(op.Neg(place), op.Shape(x))
+        of_nan.shape = of_any.shape = x.shape
+        first = op.Neg(pool(of_any, *arguments, **options))
+        index = op.Where(op.Greater(largest, zero), pooled[1], _from_one(first))
+        return values, op.Where(op.Greater(largest, one), _from_one(pool(of_nan, *arguments, **options)), index)
 
     return translate
+
+
+def _flat_places(x: ir.Value, axes: int) -> ir.Value:
+    """The number of each place in the last axes, flattened, from 1 on. As doubles: MaxPool has no int64."""
+    shape = op.Shape(x, start=rank(x) - axes)
+    numbers = count_up(op.Squeeze(op.ReduceProd(shape, keepdims=1), ints(0)))
+    return op.Cast(op.Add(op.Reshape(numbers, shape), constant(1, ir.DataType.INT64)), to=_DOUBLE)
+
+
+def _from_one(place: ir.Value) -> ir.Value:
+    return op.Sub(op.Cast(place, to=ir.DataType.INT64), constant(1, ir.DataType.INT64))
 
 
 def _is_behind_layers(value: ir.Value | None) -> bool:
