@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.below_autograd import DERIVATIVES, ModuleBelowAutograd, has_all_values, noted_transforms
 from anyshape.capture.guards import (
     asserted_numbers,
     collect_guards,
@@ -21,8 +20,18 @@ from anyshape.capture.guards import (
     user_lines,
 )
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
-from anyshape.capture.symbolic_sizes import Decompose, input_values, open_axes, symbol_of, symbolic_sizes
 from anyshape.capture.sympy_terms import outputs_of
+from anyshape.capture.torch_export import (
+    DERIVATIVES,
+    Decompose,
+    ModuleBelowAutograd,
+    has_all_values,
+    input_values,
+    noted_transforms,
+    open_axes,
+    symbol_of,
+    symbolic_sizes,
+)
 from anyshape.domain import Compare, Condition, Expr, Number
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs

@@ -17,9 +17,9 @@ What is replaced, and when:
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        products and comparisons of sizes: computed once          quick_sizes
-                                       the length of a slice that may end behind its axis        older_torch
-                                       the dtype of positions that torch.unique returns          older_torch
-                                       a condition on the remainder where pooling divides        older_torch
+                                       the length of a slice that may end behind its axis        capture/torch_export
+                                       the dtype of positions that torch.unique returns          capture/torch_export
+                                       a condition on the remainder where pooling divides        capture/torch_export
                                        torch.compile, which does nothing                         control_flow
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -32,10 +32,10 @@ What is replaced, and when:
                                        texts of sizes, whose lines are noted                     size_texts
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
-                                       torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
+                                       torch's setting `backed_size_oblivious`                   capture/torch_export
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
-                                       torch.func's transforms, torch.autograd.grad: noted       capture/below_autograd
+                                       torch.func's transforms, torch.autograd.grad: noted       capture/torch_export
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
                                        conditions on whether an output is a view of another      translate/registry
@@ -68,7 +68,6 @@ Files, in the order in which data flows:
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
     quick_sizes          products and comparisons of two sizes that a trace repeats
-    older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors

@@ -5,8 +5,7 @@ Files, in the order in which data flows:
     trace                the record of one run: steps that refer to one another
     record               the module at given sizes -> a trace
     values_in_traces     values that Python reads from tensors in a trace
-    shape_kernels        operators on fake tensors, by kernels that compute shapes only
-    called_operators     the graph of the operators that one call makes
+    called_operators     the graph of the operators that one call makes, by kernels that compute shapes only
     template             traces of one structure -> one template; what its steps take
     explained_arguments  every argument of the template, explained, lists of tensors among them
     resolver             where each argument comes from
@@ -16,7 +15,6 @@ Files, in the order in which data flows:
     python_constants     tensors made from Python values -> arange, full, tril, ...
     template_fits        all fits of one template
     learn                trace, explain, predict, until the rules hold on unseen traces
-    path_splits          the way of the code at each size of a dim -> the condition between them
     traced_regions       other sizes take another path -> the condition between them
     scope                a graph under construction: arithmetic on sizes
     graph_frames         places -> nodes of the graph

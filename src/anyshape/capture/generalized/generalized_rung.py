@@ -18,15 +18,14 @@ from torch.fx import Graph, Interpreter, Node, traceback
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame, held_name
 from anyshape.capture.generalized.learn import Answers, LearnedProgram, Learner, Plan, accidents
 from anyshape.capture.generalized.not_learned import dim_unreadable
-from anyshape.capture.generalized.path_splits import Paths, split_by_paths
 from anyshape.capture.generalized.record import Recorder, TraceKey, open_values
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import InputOperand, Operand, Repeated, Template, WeightOperand, lay_over
 from anyshape.capture.generalized.trace import Trace
-from anyshape.capture.generalized.traced_regions import capture_sides, find_split
+from anyshape.capture.generalized.traced_regions import Paths, capture_sides, find_split, split_by_paths
 from anyshape.capture.guards import collect_guards, shape_environment, user_lines
-from anyshape.capture.symbolic_sizes import Decompose, declared_sizes, open_axes, symbolic_sizes, symbols_of
 from anyshape.capture.sympy_terms import outputs_of
+from anyshape.capture.torch_export import Decompose, declared_sizes, open_axes, symbolic_sizes, symbols_of
 from anyshape.domain import Condition, Number, Op, Sizes, Undefined, holds
 from anyshape.graphs.size_places import Place, readings_of
 from anyshape.inputs import Declared

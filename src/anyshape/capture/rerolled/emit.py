@@ -33,7 +33,7 @@ from anyshape.capture.rerolled.demands import (
     joined_shape,
     observe,
 )
-from anyshape.capture.symbolic_sizes import Decompose, symbols_of
+from anyshape.capture.torch_export import Decompose, symbols_of
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.leaves.own_operators import loop as loop_operator
 from anyshape.records.captured import Guard, Loop

@@ -23,7 +23,7 @@ from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side, grows_evenly
-from anyshape.capture.symbolic_sizes import Decompose
+from anyshape.capture.torch_export import Decompose
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, dims_of, smallest_known_point
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
