@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
-from anyshape.diagnose.wording import first_line
+from anyshape.diagnose import first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity, Source
 from anyshape.findings.errors import nearest

@@ -30,8 +30,7 @@ from anyshape.diagnose.captures import (
     name_unfollowed,
 )
 from anyshape.diagnose.consent import needs_comparing
-from anyshape.diagnose.differences import blamed_guard
-from anyshape.diagnose.file_rules import diagnose_file
+from anyshape.diagnose.differences import blamed_guard, diagnose_file
 from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import CompareFile, ExportContext, find_compare

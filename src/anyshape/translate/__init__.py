@@ -5,9 +5,8 @@ Files, in the order in which data flows:
     registry          torch.onnx's operator library, with our translations before it
     legacy            torch.onnx's library, with signatures only of what is needed; the last rung: torch's TorchScript exporter
     custom            the user's own operators: their translations, or their Python bodies
-    known_values      what is known of an fx node without running it
+    known_values      what is known of an fx node without running it: its values, and whether it gives new memory
     fewer_nodes       passes on the captured program before translation
-    new_memory        operators whose results share memory with nothing
     private_writes    operators that write in place -> operators that return
     decomposed_nodes  decompose single operators, in place
     alike_programs    regions whose programs are alike as one
@@ -16,8 +15,7 @@ Files, in the order in which data flows:
     floats            floats as torch computes them
     whole_numbers     sizes, exact in 64 bits
     lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
-    node_writer       nodes that take the place of one
-    exact_quotients   quotients and remainders of integers by open divisors
+    exact_quotients   quotients and remainders of integers by open divisors; NodeWriter: nodes in place of one
     exact_int64       integers that onnxruntime computes inexactly, with operators that are exact
     asserted_values   assertions about values -> nodes that fail
     loops             marks of loops -> ONNX Loop
