@@ -14,8 +14,7 @@ Files, in the order in which data flows:
     define          register one operator of ours; the torch function mode that calls leaves
     open_splits     chunk, split, tensor_split and pooling over an open axis
     sized           functions that torch traces at the traced sizes only
-    losses          cross_entropy with shares of the classes for targets
-    interpolated    F.interpolate by factors that are computed from sizes
+    nn_functional   F.interpolate by factors that are computed from sizes; cross_entropy with shares of the classes
     signal_windows  arange between tensors, hann_window and its like, istft
     squeezed        squeeze of an open axis
     checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 LEAVES = (
     "open_splits",
     "sized",
-    "losses",
-    "interpolated",
+    "nn_functional",
     "signal_windows",
     "squeezed",
     "checked",

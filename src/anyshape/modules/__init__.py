@@ -6,8 +6,7 @@ Files, in the order in which data flows:
     search_memo          what a search through a module's code found, kept while an export runs
     user_code            the user's functions behind a module, the numbers in them, which line is running or raised
     line_trace           run a call and visit each executed line of the user's code
-    watched_comparisons  the comparisons of numbers in the user's code, with the numbers of one call
-    container_keys       numbers in the keys of dicts, sets and lists in which sizes are looked up
+    watched_comparisons  the numbers that the user's code compares in one call, and those in keys that it looks up
     unfollowed_uses      uses of sizes that no arithmetic follows: as a text, a key, an index of a table
     emptiness_tests      conditions of the user's code about empty tensors
     raised_errors        why a call raised: the operation, the tensor, the layer

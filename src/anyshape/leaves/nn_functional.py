@@ -1,9 +1,13 @@
-"""`F.interpolate` with sizes that torch would freeze: factors that are computed from sizes, and means over areas of one axis.
+"""`F.interpolate` and `F.cross_entropy` with sizes that torch would freeze.
 
     F.interpolate(x, scale_factor=(h / 14, w / 14), mode="bicubic")
+    F.cross_entropy(x, shares)  ->  -(log_softmax(x) * shares * weight).sum() / number of samples
 
-torch.export takes such factors at the traced sizes. Here they stay open: the size is computed from them, and the rest is
-torch's own decomposition, which takes both.
+torch.export takes factors that are computed from sizes at the traced sizes. Here they stay open: the size is computed from
+them, and the rest is torch's own decomposition, which takes both. Means over areas of one axis stay open, too.
+
+Where the targets of `cross_entropy` are shares of the classes, torch reads the number of classes as a plain int where there are
+weights (seen to 2.15), and before torch 2.13 the number of samples in any case. Other calls are left alone.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _SMALL_IMAGE = 128 * 128
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
-    return {F.interpolate: _interpolate}
+    return {F.interpolate: _interpolate, F.cross_entropy: _cross_entropy}
 
 
 def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -95,3 +99,33 @@ _MODES: dict[str, Callable[[Tensor, list[Any], bool, Factors], Any]] = {
     "trilinear": _linear,
     "bicubic": _cubic,
 }
+
+
+_DEFAULTS = {
+    "weight": None,
+    "size_average": None,
+    "ignore_index": -100,
+    "reduce": None,
+    "reduction": "mean",
+    "label_smoothing": 0.0,
+}
+
+
+def _cross_entropy(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    x, shares, weight, average, _, reduces, reduction, smoothing = arguments(
+        ("input", "target", *_DEFAULTS), args, {**_DEFAULTS, **kwargs}
+    )
+    is_frozen = weight is not None or torch.__version__ < "2.13"
+    is_plain = is_frozen and average is None and reduces is None and reduction in ("mean", "sum", "none")
+    if not is_plain or not shares.is_floating_point() or x.shape != shares.shape or not is_open(*x.shape):
+        return func(*args, **kwargs)
+    axis = min(x.dim() - 1, 1)
+    classes = x.shape[axis]
+    if smoothing > 0:
+        shares = shares * (1 - smoothing) + smoothing / classes
+    if weight is not None:
+        shares = shares * weight.reshape([-1, *[1] * (x.dim() - axis - 1)])
+    losses = -(F.log_softmax(x, axis) * shares).sum(axis)
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.sum() / losses.numel()
