@@ -7,7 +7,6 @@ Files, in the order in which data flows:
     export_command  export
     batch_command   batch, and its progress
     commands        axes, check, inspect, explain
-    file_commands   compare, bench, fix, freeze
-    deploy_command  deploy
+    file_commands   compare, bench, fix, freeze, deploy
     late_options    --report, and --ray of check and export
 """
