@@ -84,7 +84,7 @@ def test_documents_and_examples_use_public_names_alone() -> None:
     [
         "import anyshape.domain",
         "from anyshape.domain import Dim",
-        "from anyshape.batch.many import export_many",
+        "from anyshape.batch.jobs import Job",
         "from anyshape.batch import Job",
         "def f():\n    from anyshape.cli.options import read_sizes",
         'mock.patch("anyshape.runtime.client.Pending.result")',

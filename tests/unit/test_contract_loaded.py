@@ -20,7 +20,7 @@ import anyshape
 from anyshape.contract.defend import defend
 from anyshape.contract.metadata import write_contract
 from anyshape.findings import AnyshapeError, Finding
-from anyshape.loading.loaded import Loaded, Outputs, load
+from anyshape.loading import Loaded, Outputs, load
 from anyshape.records.contract import Contract, Opaque, TensorPromise
 from anyshape.saving import model_bytes, save_model
 

@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 from anyshape.findings import UsageError
-from anyshape.graphs.size_places import bytes_of
+from anyshape.graphs import bytes_of
 from anyshape.saving import model_bytes, models, save_model, save_to_run
 
 ROWS = 300

@@ -22,7 +22,7 @@ from anyshape.findings import Finding, Severity, UsageError
 from anyshape.findings.finding import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.making import promised_values
-from anyshape.loading.loaded import needed_operators
+from anyshape.loading import needed_operators
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.verdict import Verdict

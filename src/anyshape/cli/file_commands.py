@@ -253,8 +253,8 @@ def deploy(
 
     anyshape deploy m.onnx --to web -o page
     """
-    from anyshape.deploying.deploy_file import GivenModel
-    from anyshape.deploying.deploy_file import deploy as deploy_file
+    from anyshape.deploying import GivenModel
+    from anyshape.deploying import deploy as deploy_file
     from anyshape.report.formats import findings_as_plain
 
     given = None

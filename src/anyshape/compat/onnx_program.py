@@ -19,8 +19,8 @@ from anyshape.contract.metadata import write_contract
 from anyshape.findings import Finding, UsageError
 from anyshape.inputs.calls import as_array
 from anyshape.inputs.declared import dtype_of
+from anyshape.loading import Loaded, load
 from anyshape.loading.binding import Binder
-from anyshape.loading.loaded import Loaded, load
 from anyshape.records.export import Export
 from anyshape.report.text import describe_export
 from anyshape.runtime.session import Session

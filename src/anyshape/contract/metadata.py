@@ -22,7 +22,7 @@ from anyshape.contract.from_json import parse_contract
 from anyshape.contract.graph_rules import contract_of_foreign
 from anyshape.contract.to_json import format_contract
 from anyshape.findings import Finding, UsageError
-from anyshape.graphs.size_places import find_needs_of_proto
+from anyshape.graphs import find_needs_of_proto
 from anyshape.records.contract import Contract
 
 if TYPE_CHECKING:

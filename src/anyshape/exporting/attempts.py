@@ -36,7 +36,7 @@ from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import CompareFile, ExportContext, find_compare
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
-from anyshape.graphs.size_places import find_needs
+from anyshape.graphs import find_needs
 from anyshape.modules.registered import collect_operators
 from anyshape.modules.user_code import find_line_of
 from anyshape.optimize import fold_norms, optimize

@@ -39,8 +39,7 @@ from anyshape.intercept.fixed_decisions import (
 )
 from anyshape.intercept.questions import Asked, Ints
 from anyshape.modules.state import kept
-from anyshape.optimize import fold_norms
-from anyshape.optimize.fold import share_outer_values
+from anyshape.optimize import fold_norms, share_outer_values
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored

@@ -24,7 +24,7 @@ import onnx_ir as ir
 from anyshape.diagnose.differences import diagnose_changed, diagnose_custom_nodes, diagnose_rejected
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import Finding
-from anyshape.graphs.size_places import find_needs
+from anyshape.graphs import find_needs
 from anyshape.optimize import split_skip_norms
 from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict

@@ -16,7 +16,7 @@ from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, 
 from anyshape.domain.bounded_values import ValueBounds
 from anyshape.domain.dims import Point
 from anyshape.findings import ContractBroken, Finding
-from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
+from anyshape.graphs import Place, Reading, places_of, readings_of
 from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Contract, Rule, TensorPromise
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from anyshape.findings import Finding, UsageError
-from anyshape.graphs.size_places import bytes_of
+from anyshape.graphs import bytes_of
 from anyshape.saving.atomic import (
     Streamed,
     Writer,

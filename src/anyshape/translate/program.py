@@ -12,8 +12,8 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from anyshape.domain import TRUE, Compare, Condition, Domain, Expr, decide, format_expr, negate, substitute
+from anyshape.graphs import Place, places_of, readings_of
 from anyshape.graphs.arithmetic import Arithmetic
-from anyshape.graphs.size_places import Place, places_of, readings_of
 from anyshape.inputs import Declared
 from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
 from anyshape.records.captured import OutputTensor, Region
