@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anyshape import compat as compat
     from anyshape import sources as sources
     from anyshape.api import export as export
-    from anyshape.checking.checks import check as check
+    from anyshape.checking import check as check
     from anyshape.deploying import deploy as deploy
     from anyshape.exporting.dry_run import axes as axes
     from anyshape.findings import AnyshapeError as AnyshapeError
@@ -40,7 +40,7 @@ _HOMES = {
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "axes": "anyshape.exporting.dry_run",
-    "check": "anyshape.checking.checks",
+    "check": "anyshape.checking",
     "deploy": "anyshape.deploying",
     "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",

@@ -13,7 +13,7 @@ from contract_builder import contract, echo_model
 
 import anyshape
 from anyshape.cli.main import app
-from anyshape.contract.metadata import write_contract
+from anyshape.contract import write_contract
 from anyshape.deploying.profiles import Profile, ProfileSearch
 from anyshape.deploying.tensorrt_target import polygraphy_arguments, trtexec_arguments
 from anyshape.domain import Domain, Expr, dims_of, evaluate, parse_condition, parse_expr

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.checking.contract_inputs import diagnose_outside
+from anyshape.contract import find_contract, match_file, read_model, write_contract
 from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
-from anyshape.contract.metadata import find_contract, match_file, read_model, write_contract
 from anyshape.diagnose.comparison_notes import diagnose_clock, diagnose_unpromised
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.domain import Sizes

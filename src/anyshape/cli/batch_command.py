@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli.options import Outcome, Quiet, RayAddress
+from anyshape.cli import Outcome, Quiet, RayAddress
 from anyshape.findings import Finding, UsageError
-from anyshape.report.formats import format_bytes
+from anyshape.report import format_bytes
 
 if TYPE_CHECKING:
     from anyshape.batch.manifest import Manifest

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.options import (
+from anyshape.cli import (
     AsJson,
     Atol,
     ConfigOnly,
@@ -69,7 +69,7 @@ def compare(
 
     anyshape compare m.onnx quantized.onnx --model model.py --rtol 0.02 --atol 0.02
     """
-    from anyshape.checking.checks import BenchOptions
+    from anyshape.checking import BenchOptions
     from anyshape.checking.two_files import ComparingOptions, compare_files
     from anyshape.cli.late_options import check_report, write_comparison
     from anyshape.inputs import declare
@@ -122,7 +122,7 @@ def bench(
 
     anyshape bench m.onnx --model model.py --sizes batch=1,seq=7 --sizes batch=8,seq=128 --plot m.html
     """
-    from anyshape.checking.checks import BenchOptions, bench_file
+    from anyshape.checking import BenchOptions, bench_file
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
@@ -255,7 +255,7 @@ def deploy(
     """
     from anyshape.deploying import GivenModel
     from anyshape.deploying import deploy as deploy_file
-    from anyshape.report.formats import findings_as_plain
+    from anyshape.report import findings_as_plain
 
     given = None
     if model is not None:

@@ -1,5 +1,8 @@
 """Write the files that TensorRT, Triton, OpenVINO or a browser need to run a model, from its contract. One file a target.
 
+This file: `deploy`: a file with its contract, written for one of the TARGETS, and compared with its PyTorch model where it
+is given.
+
 Files, in the order in which data flows:
 
     deployment       the records of a deployment, and its folder, whole or not at all
@@ -21,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.checking.compare_file import compare_file
+from anyshape.contract import find_contract
 from anyshape.contract.digest import find_change
 from anyshape.contract.file_messages import no_contract, other_dims
-from anyshape.contract.metadata import find_contract
 from anyshape.contract.to_json import contract_as_plain
 from anyshape.deploying.deploy_messages import broken_profile, cannot_take, option_elsewhere
 from anyshape.deploying.deployment import (

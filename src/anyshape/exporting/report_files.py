@@ -25,8 +25,8 @@ class PageReporter:
 
     def summarize(self, result: Export) -> str | None:
         """Verdict and contract as HTML."""
+        from anyshape.report.page import render_summary
         from anyshape.report.page.page_facts import facts_of_export
-        from anyshape.report.page.render_page import render_summary
 
         return render_summary(facts_of_export(result))
 
@@ -40,7 +40,7 @@ def write_refusal(broken: PromiseBroken, path: Path, *, command: str = "") -> No
 
 def write_page(facts: PageFacts, path: Path) -> None:
     """Write a page."""
-    from anyshape.report.page.render_page import render_page
+    from anyshape.report.page import render_page
 
     page = render_page(facts).encode("utf-8")
     write_atomically(path, lambda stream: stream.write(page))

@@ -30,8 +30,7 @@ from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.child import optimize_file
 from anyshape.runtime.child_messages import RuntimeRejected
-from anyshape.saving import save_to_run
-from anyshape.saving.models import lay_out
+from anyshape.saving import lay_out, save_to_run
 
 ONNXRUNTIME = "onnxruntime"
 _CONTRIBUTED = "com.microsoft"  # the domain of operators that no other runtime has

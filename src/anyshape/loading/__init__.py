@@ -1,5 +1,7 @@
 """A file behind its contract: `anyshape.load`.
 
+This file: `anyshape.load`: an ONNX file as a function that takes what the PyTorch module took, or raises with the reason.
+
 onnxruntime runs only calls that keep the contract: a call outside it is an error that names the rule, never a wrong
 answer.
 
@@ -20,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyshape.loading.broken_calls as say
+from anyshape.contract import find_contract, read_model
 from anyshape.contract.digest import FileChanged, find_change
 from anyshape.contract.file_messages import missing_data, missing_operators, no_contract, runtime_rejects
-from anyshape.contract.metadata import find_contract, read_model
 from anyshape.findings import ContractBroken, PromiseBroken, UsageError
 from anyshape.loading.binding import Binder, as_pairs, to_torch
 from anyshape.loading.call_checks import CallChecker

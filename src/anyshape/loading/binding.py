@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+import anyshape.loading.broken_calls as say
 from anyshape.contract.to_json import as_opaque
 from anyshape.findings import ContractBroken
-from anyshape.loading import broken_calls as say
 from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise
 from anyshape.runtime.child_messages import EXTENDED, Array, dtype_called
 

@@ -1,5 +1,8 @@
 """Stage: make the ONNX model smaller and faster, without changing what it promises.
 
+This file: Constants folded, repeated and dead nodes dropped, weights stored once, batch norms folded into the layer before
+them.
+
 A node of a branch whose twin has run before the branch is taken from outside.
 
     BatchNormalization(Conv(x, w, b), scale, shift, mean, variance)  ->  Conv(x, w * f, (b - mean) * f + shift)

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.findings import Finding, UsageError
-from anyshape.findings.errors import nearest_choice
+from anyshape.findings import Finding, UsageError, nearest_choice
 from anyshape.runtime.child_messages import (
     EXTENDED,
     Array,

@@ -1,5 +1,7 @@
 """Models by their names: `hf:DIR`, `timm:NAME`, `model.py`, `package.module:Class`, or what a package registers.
 
+This file: SOURCES: a text -> its kind -> the loaded source; and the export of every model of a source.
+
 from anyshape import sources
 sources.export("hf:DIR", "out")
 

@@ -22,9 +22,9 @@ from anyshape.domain import is_about
 from anyshape.inputs import Declared
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
+from anyshape.translate import Weights, choose, common_outputs, take_body, take_nodes
 from anyshape.translate.fewer_nodes import replace_length
 from anyshape.translate.names import written_axis
-from anyshape.translate.program import Weights, choose, common_outputs, take_body, take_nodes
 
 
 @dataclass(frozen=True)

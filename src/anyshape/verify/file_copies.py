@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.child_messages import Array, RunError, dtype_called
-from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.custom_node_plan import subgraphs
 
 NOTE = "onnxruntime has no bfloat16 on the CPU: the file was run in float32, each node's answer rounded to bfloat16"

@@ -27,7 +27,7 @@ import torch
 from anyshape.domain import holds
 from anyshape.modules.state import RandomState
 from anyshape.records.verdict import FailureKind, Verdict
-from anyshape.runtime.client import ChildRunner
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.process import usable_cores
 from anyshape.runtime.runtimes import ONNXRUNTIME
 from anyshape.verify.changing_outputs import verify_samples

@@ -1,5 +1,8 @@
 """The rung that learns one program from concrete traces: every number that differs becomes an expression of the dims.
 
+This file: The generalized rung: concrete traces of one structure -> one exported program whose numbers are expressions of
+the dims.
+
 torch.export traces a module that holds the user's module and runs the learned graph by an interpreter: weights keep their
 names, and every node keeps the user's line. Each dim is computed from an axis, or from a Python int, of the inputs.
 

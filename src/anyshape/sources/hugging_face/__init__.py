@@ -1,5 +1,8 @@
 """`hf:PATH_OR_ID`: a model of transformers, from a folder or from the cache.
 
+This file: `hf:PATH_OR_ID`: the story from a name to the files of a model of transformers; models that are one file without
+a cache.
+
 Which inputs a model has is in its forward signature; a function for each name, in MAKERS, gives the axes and values.
 
 Files, in the order in which data flows:
