@@ -3,10 +3,8 @@
 Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
-    context           ExportContext: what every rung works with; time of stages; the function that compares
-    size_census       what the user's code does at each size of a dim that it uses as a text or a key (`str(n) in names`)
-    calls_at_sizes    call the module at given sizes: a Refusal, or None where it answers
-    module_trials     explore the module, with values that it takes
+    context           ExportContext: what every rung works with; time of stages; the function that compares; the census of sizes
+    module_trials     call the module at given sizes: where it answers, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows that 0 is meant
     ladder            RUNGS: all rungs in order, until one gives a file that is right
