@@ -15,7 +15,6 @@ Files, in the order in which data flows:
     carried            repeat calls with equal inputs; the state of a model as inputs of its file
     repeats            find state and randomness from repeated calls
     noted_calls        the same for calls that wrote or drew something far out
-    empty_sizes        dims without a declared range that may be 0
     comparison_extent  how far comparisons go for a capture without proof
     each_size          dims that the user's code uses as a text or a key (`str(n) in names`): each of their sizes is compared
     switches           sizes at which a comparison in the user's code comes out otherwise

@@ -6,7 +6,7 @@ Files, in the order in which data flows:
     context           ExportContext: what every rung works with; time of stages; the function that compares; the census of sizes
     module_trials     call the module at given sizes: where it answers, with values that it takes
     constancy         models with state or randomness: refused, or made constant
-    empty_ranges      open ranges that begin at 0, where the user's code shows that 0 is meant
+    empty_ranges      open ranges that begin at 0, where the user's code shows by its conditions that 0 is meant
     ladder            RUNGS: all rungs in order, until one gives a file that is right
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify

@@ -16,7 +16,7 @@ What is replaced, and when:
                                        which small tensors have known values (up to 64 numbers)  patching
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
-                                       products and comparisons of sizes: computed once          quick_sizes
+                                       products and comparisons of sizes: computed once          quick_tracing
                                        the length of a slice that may end behind its axis        capture/torch_export
                                        the dtype of positions that torch.unique returns          capture/torch_export
                                        a condition on the remainder where pooling divides        capture/torch_export
@@ -29,7 +29,7 @@ What is replaced, and when:
                                        torch._check of tensors that are numbers                  value_checks
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
-                                       texts of sizes, whose lines are noted                     size_texts
+                                       texts of sizes, whose lines are noted                     capture/symbolic
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/torch_export
@@ -54,7 +54,6 @@ Files, in the order in which data flows:
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards; small tensors keep their values
     accelerators         devices that the user's code names mean the CPU, where the copy of the module is
-    arguments            the tensors among the arguments of a call
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
@@ -67,14 +66,12 @@ Files, in the order in which data flows:
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
     quick_tracing        less of what torch keeps of each operator of a trace
-    quick_sizes          products and comparisons of two sizes that a trace repeats
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     value_checks         torch._check of values, recorded with its words
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
-    size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse
 """

@@ -1,4 +1,4 @@
-"""While a module is traced, torch leaves out work whose results the trace does not use.
+"""While a module is traced, torch leaves out work whose results the trace does not use, or has already.
 
 For each new entry of its cache of fake tensors, torch makes the result again from the entry, with all of its symbolic sizes,
 only to see whether the two have the same dispatch keys. These do not depend on sizes, so here that second tensor has one
@@ -12,13 +12,18 @@ its text is read when it is used.
 
 For each node, torch also notes in which memory formats its tensor is contiguous (`tensor_meta`), for which it compares
 symbolic sizes and strides. torch.export and torch.onnx read `val` instead: here it is left out.
+
+For each operator torch computes the strides of results, and compares sizes to find out what broadcasts and what is contiguous:
+tens of thousands of times in a trace, and nineteen times of twenty with the same two expressions as before. Here the result
+of the first time is used again, in the same shape environment, until torch replaces a symbol there. Results that depend on
+more than the two expressions (sums, and remainders, for which torch reads ranges) are computed each time.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType, FrameType
@@ -172,3 +177,43 @@ def _with_one_element(entry: Any, info: Any) -> Any:
     """The entry of a tensor with the same keys, that is no view and has one element."""
     metadata = replace(info.metadata, shape=(1,), stride=(1,), storage_offset=0, storage_bytes=None)
     return replace(entry, output_infos=(replace(info, metadata=metadata, view_idx=None),))
+
+
+_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
+Method = Callable[[Any, Any], Any]
+
+
+@contextmanager
+def sizes_computed_once() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    known: dict[Any, Any] = {}
+    names = [name for name in (f"_{each}" for each in _METHODS) if name in vars(SymNode)]
+    with patched([(SymNode, name, _computed_once(name, vars(SymNode)[name], known)) for name in names]):
+        yield
+
+
+def _computed_once(name: str, own: Method, known: dict[Any, Any]) -> Method:
+    """The method of torch's SymNode, which keeps its results in `known`."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    def compute(node: Any, other: Any) -> Any:
+        environment = node.shape_env
+        version = getattr(environment, "_replacements_version_counter", None)
+        if version is None or not _is_plain(node, environment) or not _is_plain(other, environment):
+            return own(node, other)
+        if get_proxy_mode() is not None:  # the operation itself is recorded
+            return own(node, other)
+        # An entry holds its environment, so that no other one gets the same id.
+        key = name, id(environment), version, node._expr, node.pytype, other._expr, other.pytype
+        if key not in known:
+            known[key] = own(node, other), environment
+        return known[key][0]
+
+    return compute
+
+
+def _is_plain(node: Any, environment: Any) -> bool:
+    """Whether a node has a value in this trace, and no part in torch's validation of guards."""
+    return getattr(node, "shape_env", None) is environment and node._hint is not None and not node.fx_node

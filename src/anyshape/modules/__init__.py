@@ -8,7 +8,6 @@ Files, in the order in which data flows:
     line_trace           run a call and visit each executed line of the user's code
     watched_comparisons  the numbers that the user's code compares in one call, and those in keys that it looks up
     unfollowed_uses      uses of sizes that no arithmetic follows: as a text, a key, an index of a table
-    emptiness_tests      conditions of the user's code about empty tensors
     raised_errors        why a call raised: the operation, the tensor, the layer
     state                take a module's state once, restore it before every call
     kept_tensors         the values of a module's tensors, put back after a call
