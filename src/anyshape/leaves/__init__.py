@@ -14,8 +14,7 @@ Files, in the order in which data flows:
     define          register one operator of ours; the torch function mode that calls leaves
     open_splits     chunk, split, tensor_split and pooling over an open axis
     sized           functions that torch traces at the traced sizes only
-    nn_functional   F.interpolate by factors that are computed from sizes; cross_entropy with shares of the classes
-    signal_windows  arange between tensors, hann_window and its like, istft
+    signal_windows  arange between tensors, hann_window and its like, istft; F.interpolate and cross_entropy of open sizes
     squeezed        squeeze of an open axis
     checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
     own_operators   operators of ours: `anyshape::loop`, pick, cut, put; numbers through floats; grouped_mm
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 LEAVES = (
     "open_splits",
     "sized",
-    "nn_functional",
     "signal_windows",
     "squeezed",
     "checked",
