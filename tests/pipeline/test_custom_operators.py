@@ -16,8 +16,8 @@ from onnxscript import opset18 as op
 
 import anyshape
 from anyshape.contract import find_contract
-from anyshape.contract.to_json import contract_as_plain
 from anyshape.findings import AnyshapeError
+from anyshape.records.contract import contract_as_plain
 from anyshape.report.text import describe_export
 
 Tensor = torch.Tensor

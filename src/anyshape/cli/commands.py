@@ -197,7 +197,7 @@ def inspect(
     """
     from anyshape.contract import read_contract
     from anyshape.contract.digest import find_change
-    from anyshape.contract.to_json import contract_as_plain
+    from anyshape.records.contract import contract_as_plain
     from anyshape.report import findings_as_plain
     from anyshape.report.text import describe_inspection
 

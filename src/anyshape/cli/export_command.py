@@ -218,7 +218,7 @@ def _write_diffs(path: Path, files: Sequence[Export]) -> None:
 
 def _as_plain(result: SourceExport) -> dict[str, Any]:
     """One export as it is; of several, a list under `files`."""
-    from anyshape.contract.to_json import contract_as_plain
+    from anyshape.records.contract import contract_as_plain
     from anyshape.report import export_as_plain, findings_as_plain
 
     files = [export_as_plain(each, contract_as_plain(each.contract)) for each in result.files]

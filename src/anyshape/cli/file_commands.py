@@ -208,7 +208,7 @@ def freeze(
     anyshape freeze m.onnx batch=1 -o one.onnx
     """
     from anyshape import files
-    from anyshape.contract.to_json import contract_as_plain
+    from anyshape.records.contract import contract_as_plain
 
     at = read_sizes(",".join(sizes), "{part!r} is no size.", "anyshape freeze m.onnx batch=1")
     with ProgressLine(quiet=quiet) as progress:

@@ -15,7 +15,6 @@ Files, in the order in which data flows:
     graph_rules    Contract -> rules on the axes of inputs; the contract of a file of another exporter, which promises nothing
     defend         those rules as nodes of the graph
     defend_values  bounds of values as nodes of the graph
-    to_json        Contract -> JSON
     from_json      JSON -> Contract
     digest         whether a file is still the one that was verified
     file_messages  findings about files
@@ -33,10 +32,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from anyshape.contract.file_messages import cut_short, missing_file, not_a_file, not_onnx, unreadable_file
 from anyshape.contract.from_json import parse_contract
 from anyshape.contract.graph_rules import contract_of_foreign
-from anyshape.contract.to_json import format_contract
 from anyshape.findings import Finding, UsageError
 from anyshape.graphs import find_needs_of_proto
-from anyshape.records.contract import Contract
+from anyshape.records.contract import Contract, format_contract
 
 if TYPE_CHECKING:
     import onnx

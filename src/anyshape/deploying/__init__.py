@@ -27,7 +27,6 @@ from anyshape.checking.compare_file import compare_file
 from anyshape.contract import find_contract
 from anyshape.contract.digest import find_change
 from anyshape.contract.file_messages import no_contract, other_dims
-from anyshape.contract.to_json import contract_as_plain
 from anyshape.deploying.deploy_messages import broken_profile, cannot_take, option_elsewhere
 from anyshape.deploying.deployment import (
     CompareIr,
@@ -53,7 +52,7 @@ from anyshape.inputs import declare
 from anyshape.intercept.turns import exporting
 from anyshape.loading.broken_calls import broken_contract, unverified_contract
 from anyshape.modules.callables import as_module
-from anyshape.records.contract import Contract
+from anyshape.records.contract import Contract, contract_as_plain
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
 from anyshape.saving.atomic import reporting
 from anyshape.verify import VerifyOptions

@@ -29,7 +29,7 @@ from torch._decomp import decompositions
 
 from anyshape.intercept.patching import known_number
 from anyshape.intercept.real_numbers import one_if_positive
-from anyshape.leaves.define import define
+from anyshape.leaves import define
 from anyshape.leaves.sized import adaptive_avg_pool1d, arguments, is_open
 
 Function = Callable[..., Any]

@@ -10,7 +10,7 @@ Files, in the order in which data flows:
 
     child_messages    what goes over the pipes, the errors of a run, element types that numpy lacks
     runtimes          the tuple RUNTIMES: what can run a file; custom nodes, and the user's functions between pieces
-    session           onnxruntime, its only import
+    session           onnxruntime, its only import; the operators of a bfloat16 file that it has no kernel for
     openvino_session  OpenVINO, its only import
     custom_node_plan  a model with custom nodes -> pieces
     process           start and end the child process

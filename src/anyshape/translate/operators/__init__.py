@@ -102,7 +102,7 @@ DECOMPOSED = (
 
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
     from anyshape.leaves.own_operators import grouped_mm
 
     table = _collect("TRANSLATIONS")
@@ -111,7 +111,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """Our translations for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
     from anyshape.leaves.signal_windows import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
@@ -140,7 +140,7 @@ def _unused(*args: Any) -> Any:
 
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
     """The translations of operators that this torch has; a test finds keys that the pinned torch does not have."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
 
     found = {find_operator(key): without_types(translation) for key, translation in table.items()}
     return {operator: translation for operator, translation in found.items() if operator is not None}

@@ -24,10 +24,10 @@ import numpy as np
 
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.child_messages import Array
-from anyshape.runtime.custom_node_plan import subgraphs
+from anyshape.runtime.custom_node_plan import every_node, subgraphs
 from anyshape.verify.compare import compare_arrays
 from anyshape.verify.edge_values import edge_called, with_values
-from anyshape.verify.file_copies import Given, Stopped, every_node, gives_tensors, load_named, show
+from anyshape.verify.file_copies import Given, Stopped, gives_tensors, load_named, show
 from anyshape.verify.locate.find import (
     Seen,
     find_fault,
