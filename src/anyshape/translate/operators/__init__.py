@@ -23,14 +23,12 @@ Files, in the order in which data flows:
     reducing           reductions and running sums along an axis
     searching          search by halving, order statistics
     sorting            sort, count, unique
-    lookups            rows of tables by an index
     ranges             arange, repeat, nonzero; random operators; roll and pad
-    scattering         scatter, diagonals, strides
+    scattering         rows of tables, scatter, diagonals, strides
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
     antialiased        upsample with antialias=True
-    grid_sampling      grid_sampler
-    interpolating      upsample
+    interpolating      upsample, grid_sampler
     fourier            fft, istft
     products           products and distances of matrices, attention
     linalg             solve, inverse, determinant
@@ -58,12 +56,10 @@ FILES = (
     "elementwise",
     "factors",
     "fourier",
-    "grid_sampling",
     "integers",
     "interpolating",
     "limits_of_floats",
     "linalg",
-    "lookups",
     "pooling",
     "products",
     "ranges",
