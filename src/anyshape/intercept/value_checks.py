@@ -4,7 +4,7 @@
 
 torch.export takes such a check for knowledge about a symbol: what it writes down has no words, and looks like conditions of its
 own. `torch._check` of sizes alone is left to torch: its condition is a guard. Behind the words, in a line of its own, an
-assertion has the condition as torch writes it: `translate/asserted_values.py` needs it.
+assertion has the condition as torch writes it: `translate/fewer_nodes.py` needs it.
 """
 
 from __future__ import annotations
