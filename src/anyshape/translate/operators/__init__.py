@@ -15,8 +15,7 @@ Files, in the order in which data flows:
     elementwise        functions of each element
     activations        elu, gelu and their like
     limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
-    integers           divisions that round, gcd, shifts
-    whole_products     products and powers of whole numbers
+    integers           divisions that round, gcd, shifts, products and powers of whole numbers
     special_functions  orthogonal polynomials, zeta, normal distribution
     bessel             Bessel functions, Chebyshev series
     complex_numbers    complex numbers as pairs
@@ -68,7 +67,6 @@ FILES = (
     "searching",
     "sorting",
     "special_functions",
-    "whole_products",
 )
 """The files of this folder with a table TRANSLATIONS, COMPLEX_TRANSLATIONS or LIBRARY_TRANSLATIONS."""
 

@@ -255,7 +255,25 @@ def translate_rsqrt(x: ir.Value) -> ir.Value:
     return op.Div(constant(1, dtype_of(x)), op.Sqrt(x))
 
 
+def translate_frexp(x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """x = mantissa * 2^exponent with a mantissa in [0.5, 1); zero, infinities and NaN as they are."""
+    wide = op.Cast(x, to=_DOUBLE)
+    zero, one, two = (constant(number, _DOUBLE) for number in (0, 1, 2))
+    size = op.Abs(wide)
+    is_plain = op.And(op.Less(size, constant(math.inf, _DOUBLE)), op.Greater(size, zero))
+    safe = op.Where(is_plain, size, one)
+    guess = op.Add(op.Floor(op.Div(op.Log(safe), constant(math.log(2), _DOUBLE))), one)
+    share = op.Div(safe, op.Pow(two, guess))
+    # A logarithm may be off by one at a power of two.
+    up, down = op.GreaterOrEqual(share, one), op.Less(share, constant(0.5, _DOUBLE))
+    exponent = op.Add(guess, op.Sub(op.Cast(up, to=_DOUBLE), op.Cast(down, to=_DOUBLE)))
+    mantissa = op.Where(is_plain, op.Div(wide, op.Pow(two, exponent)), wide)
+    power = op.Where(is_plain, exponent, zero)
+    return op.Cast(mantissa, to=dtype_of(x)), op.Cast(power, to=ir.DataType.INT32)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "prims::frexp": translate_frexp,
     "rsqrt": translate_rsqrt,
     "log1p": translate_log1p,
     **dict.fromkeys(("expm1", "special_expm1"), translate_expm1),
