@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.contract import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
-from anyshape.exporting import pipeline
+from anyshape.exporting import PageReporter, pipeline, write_refusal
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
-from anyshape.exporting.report_files import PageReporter, write_refusal
 from anyshape.exporting.targets import ONNXRUNTIME
 from anyshape.findings import (
     Finding,

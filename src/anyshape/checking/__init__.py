@@ -31,8 +31,8 @@ from anyshape.contract.build import describe_run
 from anyshape.contract.digest import FileChanged, open_model
 from anyshape.domain import Sizes
 from anyshape.explore import costing
+from anyshape.exporting import write_page
 from anyshape.exporting.context import Tell
-from anyshape.exporting.report_files import write_page
 from anyshape.findings import Finding, PromiseBroken, check_numbers, warn_caller
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.intercept.turns import taking_turns

@@ -58,7 +58,7 @@ def command_line() -> str:
 
 def write_result(path: Path | None, result: Export | PromiseBroken, *, quiet: bool) -> None:
     """Write the page of an export or of its refusal, where one is wanted."""
-    from anyshape.exporting.report_files import PageReporter, write_refusal
+    from anyshape.exporting import PageReporter, write_refusal
 
     if path is None:
         return
