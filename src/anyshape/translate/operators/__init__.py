@@ -12,8 +12,7 @@ A file has up to three tables, each from a key `"name"` or `"name.overload"` to 
 Files, in the order in which data flows:
 
     size_values        functions that all translations use; Loop and If with bodies written like translations
-    elementwise        functions of each element
-    activations        elu, gelu and their like
+    elementwise        functions of each element: logarithms, gamma, fmax, ...; elu, gelu and their like
     limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
     integers           divisions that round, gcd, shifts, products and powers of whole numbers
     special_functions  orthogonal polynomials, zeta, normal distribution
@@ -47,7 +46,6 @@ Translation = Callable[..., Any]
 
 
 FILES = (
-    "activations",
     "antialiased",
     "bessel",
     "complex_numbers",
