@@ -1,6 +1,6 @@
 """Many models at once: each in a process of its own, on this machine or on a Ray cluster.
 
-This file: Export many models, each in a process of its own; what is done and unchanged is not done again.
+This file: export many models, each in a process of its own; what is done and unchanged is not done again.
 
 from anyshape.batch import export_many
 export_many(["bert.py", "hf:org/tiny"], "exported", jobs=2, time_limit="5m")

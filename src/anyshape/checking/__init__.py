@@ -1,6 +1,6 @@
 """Files that exist already: compared with their module, signed again, measured, made dynamic or static.
 
-This file: One file of any exporter: `anyshape.check` compares it with its model, `bench` measures latency and memory over
+This file: one file of any exporter: `anyshape.check` compares it with its model, `bench` measures latency and memory over
 its sizes.
 
 declared -> sizes, from small to large -> [ file timed in a child, module timed here ] -> rows

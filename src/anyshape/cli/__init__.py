@@ -1,6 +1,6 @@
 """The command line.
 
-This file: What commands have in common: options with their help, arguments that need reading, and what goes to stdout and
+This file: what commands have in common: options with their help, arguments that need reading, and what goes to stdout and
 stderr.
 
 Model files print when they are imported and when they are called; `--json` must stay JSON all the same.

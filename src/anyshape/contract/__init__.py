@@ -1,6 +1,6 @@
 """Stage: the contract of a file: written into its metadata, and enforced by the graph itself.
 
-This file: Contracts in ONNX files: written to the model's metadata, and read back without the graph or the weights.
+This file: contracts in ONNX files: written to the model's metadata, and read back without the graph or the weights.
 
 For that, the outermost fields of a file are read one by one.
 

@@ -1,6 +1,6 @@
 """Findings and the errors that carry them: the messages of anyshape.
 
-This file: Every error that anyshape raises on purpose, its one warning, and the usage errors about options with a wrong
+This file: every error that anyshape raises on purpose, its one warning, and the usage errors about options with a wrong
 word or number.
 
 The exit status of the command line is a property of the class: 1 a promise is broken, 2 usage, 3 our own fault.

@@ -1,6 +1,6 @@
 """Sizes inside an ONNX graph: where they can be read, and how conditions on them are computed.
 
-This file: What can be read from a graph: dims from the axes of its inputs, its custom nodes, and the bytes of its tensors.
+This file: what can be read from a graph: dims from the axes of its inputs, its custom nodes, and the bytes of its tensors.
 
 Equations are solved once for a contract, not once for a call: a dim is found as an expression of axes, `past` as
 `mask[1] - ids[1]`. Whether all axes agree with what was read is for the caller to check.

@@ -1,6 +1,6 @@
 """Stage: make the ONNX model smaller and faster, without changing what it promises.
 
-This file: Constants folded, repeated and dead nodes dropped, weights stored once, batch norms folded into the layer before
+This file: constants folded, repeated and dead nodes dropped, weights stored once, batch norms folded into the layer before
 them.
 
 A node of a branch whose twin has run before the branch is taken from outside.

@@ -1,6 +1,6 @@
 """Stage: files of one size -> files of many sizes: which constants hold a size, and what they are an expression of.
 
-This file: The rule of every operator, and the search for readings of all numbers of a graph that fit together.
+This file: the rule of every operator, and the search for readings of all numbers of a graph that fit together.
 
 The dims are followed by the rules; where they cannot go on, the last number that has to do with it is read otherwise.
 

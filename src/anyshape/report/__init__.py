@@ -1,6 +1,6 @@
 """Stage: results as text for people, as JSON for machines, and as one HTML page.
 
-This file: Forms of results: tables of 80 columns, amounts of bytes, JSON, and annotations of GitHub Actions.
+This file: forms of results: tables of 80 columns, amounts of bytes, JSON, and annotations of GitHub Actions.
 
 Two environment variables decide what is written: GITHUB_ACTIONS for annotations, GITHUB_STEP_SUMMARY for a file.
 

@@ -1,6 +1,6 @@
 """Running ONNX files: in this process (`Session`), or in a child that may crash, hang or starve (`ChildRunner`).
 
-This file: Our side of the child process: submit a run, compute meanwhile, wait for it no longer than allowed.
+This file: our side of the child process: submit a run, compute meanwhile, wait for it no longer than allowed.
 
 All pipe traffic happens in one thread per exchange, so that the caller can compute meanwhile and a child that neither
 reads nor writes can always be given up: killing it ends the thread's read or write, whichever it hangs in. A custom operator

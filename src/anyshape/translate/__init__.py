@@ -1,6 +1,6 @@
 """Stage: captured programs -> an ONNX model in the user's names.
 
-This file: A captured region -> an ONNX model in the user's names; several regions -> one graph, each weight stored once.
+This file: a captured region -> an ONNX model in the user's names; several regions -> one graph, each weight stored once.
 
 x -> program where b > 3        x -> Shape -> is b > 3 -> If(then: the first's nodes, else: the second's)
 x -> program elsewhere     ->   weights stand once, outside the branches

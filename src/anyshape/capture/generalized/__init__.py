@@ -1,6 +1,6 @@
 """The rung that learns one program from concrete traces: every number that differs becomes an expression of the dims.
 
-This file: The generalized rung: concrete traces of one structure -> one exported program whose numbers are expressions of
+This file: the generalized rung: concrete traces of one structure -> one exported program whose numbers are expressions of
 the dims.
 
 torch.export traces a module that holds the user's module and runs the learned graph by an interpreter: weights keep their

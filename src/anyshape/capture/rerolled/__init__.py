@@ -1,6 +1,6 @@
 """The rung that rolls Python loops up again: traces that grow with a dim contain a repeated block.
 
-This file: The rerolled rung: traces that grow with a dim, also in strides -> programs with loops in them.
+This file: the rerolled rung: traces that grow with a dim, also in strides -> programs with loops in them.
 
 for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
 sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64

@@ -1,6 +1,6 @@
 """Repair of a module's source: numbers and tables of one size in the user's lines -> edits that follow the inputs.
 
-This file: Search for edits under which a module answers at all probes, and name the numbers left that may be sizes.
+This file: search for edits under which a module answers at all probes, and name the numbers left that may be sizes.
 
 An edit is kept if the call comes further with it than without it, and no call that answered raises. The search goes on after
 the first set of edits that is enough: a second one with other answers makes the repair ambiguous.

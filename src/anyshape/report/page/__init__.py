@@ -1,6 +1,6 @@
 """A result as one HTML file: facts -> data, charts and texts -> templates -> a page that needs nothing else.
 
-This file: Facts -> one HTML file with everything inside it, for one model or for many; the browser loads nothing else.
+This file: facts -> one HTML file with everything inside it, for one model or for many; the browser loads nothing else.
 
 Files, in the order in which data flows:
 
