@@ -101,6 +101,11 @@ def by_number(module, n):
     return n > 377
 
 
+def by_absent_limit(module, n):
+    limit = module.table.get("no limit")
+    return (limit is not None and n >= limit) or n == limit
+
+
 def by_own_cache(module, n):
     key = f"{n}x4"
     if key not in module.cache:
@@ -118,6 +123,7 @@ def by_own_cache(module, n):
         (by_digits, True),
         (by_gcd, True),
         (by_number, False),
+        (by_absent_limit, False),
         (by_own_cache, False),
     ],
 )

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyshape.capture.guards import (
@@ -38,9 +39,10 @@ from anyshape.capture.torch_export import (
     symbol_of,
     symbolic_sizes,
 )
-from anyshape.domain import Compare, Condition, Expr, Number
+from anyshape.domain import Compare, Condition, Expr, Number, Ref
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.intercept.known_multiples import multiples_known, part_of, replace_by_multiple
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import Patch, patched, small_constants_known
@@ -153,7 +155,7 @@ def trace_symbolically(module: torch.nn.Module, declared: Declared, trace_sizes:
 def _trace(
     form: type[FlatModule], module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]
 ) -> Traced | Stopped:
-    flat = form(module, declared.rebuild, declared.call, flatten_outputs)
+    flat = form(module, partial(_rebuild, declared), declared.call, flatten_outputs)
     values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
     stops: list[Stopped] = []
     layout = LayoutConditions()
@@ -221,8 +223,23 @@ def _guards_until_error(leaves: Sequence[Any], declared: Declared) -> tuple[Guar
 def _export(flat: FlatModule, values: Sequence[Any], declared: Declared) -> ExportedProgram:
     import torch
 
-    with leaves(), control_flow_kept(), masks_as_in_eager(flat.module), only_needed_conditions(), recorded_checks():
+    with ExitStack() as stack:
+        stack.enter_context(leaves())
+        stack.enter_context(control_flow_kept())
+        stack.enter_context(masks_as_in_eager(flat.module))
+        stack.enter_context(only_needed_conditions())
+        stack.enter_context(recorded_checks())
+        stack.enter_context(multiples_known())
         return torch.export.export(flat, tuple(values), dynamic_shapes=(open_axes(declared),), strict=False)
+
+
+def _rebuild(declared: Declared, values: Sequence[Any]) -> Any:
+    """The inputs of the module from the leaves of a trace, whose sizes are replaced by multiples first."""
+    for value, leaf in zip(values, declared.open_leaves, strict=True):
+        for size, expression in zip(getattr(value, "shape", ()), leaf.axes, strict=False):
+            if isinstance(expression, Ref) and (multiple := declared.domain.dim(expression.name).multiple) > 1:
+                replace_by_multiple(size, multiple)
+    return declared.rebuild(values)
 
 
 def _as_input(value: Any) -> Any:
@@ -233,7 +250,7 @@ def _as_input(value: Any) -> Any:
 
 
 def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr], list[Condition]]:
-    """Each size symbol of these inputs in the user's dims, and what holds where an open axis got no symbol."""
+    """Each size symbol of these inputs in the user's dims, and what holds where an open axis got no symbol, or a multiple."""
     import torch
 
     symbols: dict[str, Expr] = {}
@@ -246,6 +263,10 @@ def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr]
                 continue
             if symbol is not None:
                 symbols[symbol] = expression
+                if (part := part_of(size)) is not None:
+                    name, multiple = part
+                    symbols[name] = expression // multiple
+                    pinned.append(Compare("==", expression % multiple, Number(0)))
             elif isinstance(size, int):
                 pinned.append(Compare("==", expression, Number(size)))
     return symbols, pinned

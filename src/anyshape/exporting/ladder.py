@@ -143,7 +143,7 @@ def _turn(context: ExportContext) -> Turn:
     captures = CaptureContext(
         context.module,
         context.declared,
-        lambda sizes: not context.may_refuse or try_sizes(sizes) is None,
+        lambda sizes: not context.may_refuse or dict(sizes) in context.explored.answered or try_sizes(sizes) is None,
         context.translator.decompose,
         context.traceable,
         paths=lambda: context.census.paths,

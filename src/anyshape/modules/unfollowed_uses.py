@@ -114,7 +114,8 @@ def _is_followed(use: _Watched, values: Sequence[Any], frame: FrameType) -> bool
     if isinstance(node, ast.Compare):
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return len(values) > 1 and _holds_no_other(values[1], values[0])
-        return all(map(_is_number, values))
+        # With None, `==` and `is` give the same at every size, and `<` does not come to run: `limit is not None and n < limit`.
+        return all(value is None or _is_number(value) for value in values)
     return isinstance(node, (ast.If, ast.While, ast.IfExp)) and all(isinstance(each, bool) for each in values)
 
 

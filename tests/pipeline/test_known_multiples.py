@@ -1,0 +1,89 @@
+"""Under `h % 16 == 0` torch traces `h` as 16 times a symbol: conditions stay short, and hold where the rule does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import anyshape
+from anyshape.capture.symbolic import Traced, read_capture, trace_symbolically
+from anyshape.inputs import declare
+
+
+class Windows(nn.Module):
+    """Four convolutions that halve a picture; windows of two or three positions, and padding up to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Conv2d(3 if not i else 4, 4, 3, stride=2, padding=1) for i in range(4)])
+
+    def forward(self, x):
+        y = self.layers(x)
+        height, width = y.shape[-2:]
+        window = 3 if min(height, width) > 3 else 2
+        y = nn.functional.pad(y, (0, -width % window, 0, -height % window))
+        return y.unfold(2, window, window).sum(-1), nn.functional.interpolate(y, scale_factor=16.0)
+
+
+def pictures(batch=2, h=64, w=96):
+    return torch.randn(batch, 3, h, w)
+
+
+RULES = ["h % 16 == 0", "w % 16 == 0", "16 <= h <= 160", "16 <= w <= 160"]
+
+
+def test_a_file_is_right_at_each_multiple(tmp_path) -> None:
+    torch.manual_seed(0)
+    module, path = Windows().eval(), tmp_path / "m.onnx"
+    anyshape.export(module, pictures, path, where=RULES)
+    load = anyshape.load(path)
+    for h in range(16, 161, 16):
+        for w in (16, 48, 64, 160):
+            x = pictures(1, h, w)
+            for given, expected in zip(load(x), module(x), strict=True):
+                np.testing.assert_allclose(given.numpy(), expected.detach().numpy(), rtol=1e-3, atol=1e-4)
+
+
+def traced(where):
+    module = Windows().eval()
+    declared = declare(module, pictures, where=where)
+    found = trace_symbolically(module, declared, {"batch": 2, "h": 64, "w": 96})
+    assert isinstance(found, Traced)
+    return found, declared
+
+
+def conditions(found, declared):
+    captured = read_capture(found, found.program, declared, {"batch": 2, "h": 64, "w": 96})
+    return {str(guard.condition): guard.status for guard in captured.regions[0].guards}
+
+
+def test_conditions_are_about_the_other_symbol() -> None:
+    found = conditions(*traced(RULES))
+    assert found["min(h//16, w//16) > 3"] == "refuted"
+    assert found["h % 16 == 0"] == "proved"
+    assert not [text for text in found if "//2" in text]
+
+
+def test_a_trace_with_a_multiple_does_not_hold_without_the_rule() -> None:
+    found, _ = traced(RULES)
+    _, wider = traced(["16 <= h <= 160", "w % 8 == 0", "16 <= w <= 160"])
+    decided = conditions(found, wider)
+    assert decided["h % 16 == 0"] == "refuted"
+    assert decided["w % 16 == 0"] == "refuted"
+
+
+@pytest.mark.parametrize("rule", ["h % 2 == 0", "h % 7 == 0", "h % 64 == 0"])
+def test_a_multiple_that_torch_guards_again(rule, tmp_path) -> None:
+    class Folded(nn.Module):
+        def forward(self, x):
+            batch, h = x.shape
+            return x.view(batch, h // 2, 2).sum(-1) if h % 2 == 0 else x.cumsum(1)
+
+    module, path = Folded(), tmp_path / "m.onnx"
+    anyshape.export(module, lambda batch=3, h=448: torch.randn(batch, h), path, where=[rule, "h <= 896"])
+    load, step = anyshape.load(path), int(rule.split()[2])
+    for h in range(step, 897, step):
+        x = torch.randn(2, h)
+        np.testing.assert_allclose(load(x).numpy(), module(x).numpy(), rtol=1e-3, atol=1e-3)
