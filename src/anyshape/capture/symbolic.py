@@ -3,10 +3,8 @@
 Every open axis is Dim.AUTO, so that torch never raises on what it learns of the sizes: it records it, and the domain
 decides. Sizes 0 and 1 are not set apart (`backed_size_oblivious`): `if x.shape[0] == 1` is a guard like any other.
 
-Lines of the user's code that turn a symbolic size into a text are noted, since what they do with it leaves no condition behind;
-texts that are only printed, logged or raised are not.
-
-    if str(x.shape[0]) in self.names:     torch: the text is "s77", and nothing says so     ->     here: the line is noted
+Lines of the user's code that turn a symbolic size into a text (`if str(x.shape[0]) in self.names`, which is "s77") are noted,
+since what they do with it leaves no condition behind; texts that are only printed, logged or raised are not.
 """
 
 from __future__ import annotations
@@ -42,11 +40,16 @@ from anyshape.capture.torch_export import (
 from anyshape.domain import Compare, Condition, Expr, Number, Ref
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.known_multiples import multiples_known, part_of, replace_by_multiple
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.patching import Patch, patched, small_constants_known
-from anyshape.intercept.quick_tracing import results_kept_when_repeated, sizes_computed_once
+from anyshape.intercept.quick_tracing import (
+    multiples_known,
+    part_of,
+    replace_by_multiple,
+    results_kept_when_repeated,
+    sizes_computed_once,
+)
 from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.intercept.value_checks import recorded_checks

@@ -30,7 +30,7 @@ What is replaced, and when:
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
                                        texts of sizes, whose lines are noted                     capture/symbolic
-                                       symbols of sizes that are multiples: 32 times another     known_multiples
+                                       symbols of sizes that are multiples: 32 times another     quick_tracing
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/torch_export
@@ -66,8 +66,7 @@ Files, in the order in which data flows:
     open_arrays          numpy's arrays and functions on open sizes
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
-    quick_tracing        less of what torch keeps of each operator of a trace
-    known_multiples      sizes that are multiples by a rule: torch keeps them as 32 times a symbol
+    quick_tracing        less of what torch keeps of each operator of a trace; sizes that are multiples, as 32 times a symbol
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
