@@ -19,7 +19,7 @@ import torch
 from google.protobuf import text_format
 
 import anyshape
-from anyshape.contract.metadata import read_contract
+from anyshape.contract import read_contract
 from anyshape.deploying.web_target import find_ort_web
 from anyshape.findings import UsageError
 

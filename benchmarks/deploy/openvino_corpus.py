@@ -25,7 +25,7 @@ import torch
 
 import anyshape
 from anyshape.checking.contract_inputs import run_outside
-from anyshape.contract.metadata import read_contract
+from anyshape.contract import read_contract
 from anyshape.findings import AnyshapeError
 from anyshape.runtime.openvino_session import openvino_version
 

@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from anyshape.contract.metadata import read_contract
+from anyshape.contract import read_contract
 
 CORPUS_PLUGIN = Path(__file__).parents[1] / "corpus_plugin.py"
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from anyshape import compat as compat
     from anyshape import sources as sources
     from anyshape.api import export as export
-    from anyshape.checking.checks import check as check
-    from anyshape.deploying.deploy_file import deploy as deploy
+    from anyshape.checking import check as check
+    from anyshape.deploying import deploy as deploy
     from anyshape.exporting.dry_run import axes as axes
     from anyshape.findings import AnyshapeError as AnyshapeError
     from anyshape.findings import ContractBroken as ContractBroken
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from anyshape.findings import PromiseBroken as PromiseBroken
     from anyshape.inputs import Inputs as Inputs
     from anyshape.inputs.sizes_function import dim as dim
-    from anyshape.loading.loaded import load as load
+    from anyshape.loading import load as load
     from anyshape.modules.registered import translation as translation
     from anyshape.records.export import Export as Export
 
@@ -40,11 +40,11 @@ _HOMES = {
     "NarrowedWarning": "anyshape.findings",
     "PromiseBroken": "anyshape.findings",
     "axes": "anyshape.exporting.dry_run",
-    "check": "anyshape.checking.checks",
-    "deploy": "anyshape.deploying.deploy_file",
+    "check": "anyshape.checking",
+    "deploy": "anyshape.deploying",
     "dim": "anyshape.inputs.sizes_function",
     "export": "anyshape.api",
-    "load": "anyshape.loading.loaded",
+    "load": "anyshape.loading",
     "translation": "anyshape.modules.registered",
 }
 

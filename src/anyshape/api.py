@@ -8,15 +8,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from anyshape.contract.metadata import strip_nodes, write_contract
+from anyshape.contract import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
-from anyshape.exporting import pipeline
+from anyshape.exporting import PageReporter, pipeline, write_refusal
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
-from anyshape.exporting.report_files import PageReporter, write_refusal
 from anyshape.exporting.targets import ONNXRUNTIME
-from anyshape.findings import Finding, PromiseBroken, UsageError, check_choice
-from anyshape.findings.errors import (
+from anyshape.findings import (
+    Finding,
+    PromiseBroken,
+    UsageError,
+    check_choice,
     check_numbers,
     nearest_choice,
     nothing_to_enforce,

@@ -16,11 +16,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyshape.checking.checks import check
+from anyshape.checking import check
 from anyshape.checking.freezing import freeze_model
 from anyshape.checking.repairing import Repair, Repaired
+from anyshape.contract import KEY, REPAIRED_KEY, read_model
 from anyshape.contract.file_messages import missing_data
-from anyshape.contract.metadata import KEY, REPAIRED_KEY, read_model
 from anyshape.findings import UsageError
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
@@ -187,7 +187,7 @@ def compare(
     and `report("out.html")` writes it as a page.
     Raises UsageError where a file cannot be read, or has other inputs than the model.
     """
-    from anyshape.checking.checks import BenchOptions
+    from anyshape.checking import BenchOptions
     from anyshape.checking.two_files import ComparingOptions, compare_files, with_page
 
     module = as_module(model)

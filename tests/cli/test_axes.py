@@ -10,7 +10,7 @@ import torch
 from tests.pages import Reader
 
 import anyshape
-from anyshape.report.formats import format_table
+from anyshape.report import format_table
 
 MODEL = """
 import torch

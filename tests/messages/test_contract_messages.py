@@ -12,12 +12,11 @@ from anyshape.contract import file_messages
 from anyshape.contract.defend import defend
 from anyshape.contract.from_json import contract_from_plain, parse_contract
 from anyshape.contract.graph_rules import contract_of_foreign
-from anyshape.contract.to_json import contract_as_plain
 from anyshape.domain import Dim, Domain, parse_condition, parse_expr
 from anyshape.findings import AnyshapeError, Finding, Source, render
 from anyshape.loading import broken_calls as say
 from anyshape.loading.call_checks import CallChecker
-from anyshape.records.contract import Contract, Rule, TensorPromise
+from anyshape.records.contract import Contract, Rule, TensorPromise, contract_as_plain
 from anyshape.saving import atomic as saving
 
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import anyshape
 from anyshape.cli.main import app
+from anyshape.contract import find_contract
 from anyshape.contract.digest import FileChanged
-from anyshape.contract.metadata import find_contract
 from anyshape.findings import PromiseBroken, UsageError
 
 OLD = Path(__file__).parent.parent / "data" / "linear-0.1.0.onnx"

@@ -15,9 +15,9 @@ import torch
 from onnxscript import opset18 as op
 
 import anyshape
-from anyshape.contract.metadata import find_contract
-from anyshape.contract.to_json import contract_as_plain
+from anyshape.contract import find_contract
 from anyshape.findings import AnyshapeError
+from anyshape.records.contract import contract_as_plain
 from anyshape.report.text import describe_export
 
 Tensor = torch.Tensor

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.contract.to_json import contract_as_plain
+from anyshape.records.contract import contract_as_plain
 from anyshape.runtime.session import Session
 
 LAYERS = 2

@@ -11,8 +11,8 @@ import torch
 
 import anyshape
 from anyshape import files
+from anyshape.contract import find_contract
 from anyshape.contract.digest import find_change
-from anyshape.contract.metadata import find_contract
 from anyshape.findings import DeclarationError, UsageError
 from anyshape.runtime import Session
 

@@ -18,7 +18,7 @@ import anyshape
 from anyshape import files
 from anyshape.domain import evaluate
 from anyshape.records.runs import Benched, BenchRow
-from anyshape.report.page.render_page import render_many
+from anyshape.report.page import render_many
 from anyshape.runtime.child import Timing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -13,11 +13,11 @@ import onnx
 import pytest
 
 import anyshape
-from anyshape.contract.metadata import find_contract
-from anyshape.contract.to_json import contract_as_plain
+from anyshape.contract import find_contract
 from anyshape.findings import Finding
 from anyshape.findings.finding import quoted, shorten, shorten_paths
-from anyshape.report.formats import export_as_plain
+from anyshape.records.contract import contract_as_plain
+from anyshape.report import export_as_plain
 
 # Both are the user's: one file in the working folder, one far from it, as an installed package is.
 MODEL = """

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import anyshape
 from anyshape.cli.main import app
-from anyshape.contract.metadata import read_contract
+from anyshape.contract import read_contract
 from anyshape.exporting.source_repair import repair_module
 from anyshape.findings import PromiseBroken
 from anyshape.inputs import declare

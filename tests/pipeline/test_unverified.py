@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.contract.metadata import find_contract
+from anyshape.contract import find_contract
 from anyshape.exporting import attempts
 from anyshape.report.text import describe_export, describe_inspection
 

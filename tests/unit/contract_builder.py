@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from anyshape.contract.metadata import write_contract
+from anyshape.contract import write_contract
 from anyshape.domain import Expr, Number, declare_domain, dims_of, parse_condition, parse_expr
 from anyshape.records.contract import Constant, Contract, Rule, TensorPromise
 from anyshape.saving import model_bytes

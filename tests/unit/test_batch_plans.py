@@ -18,10 +18,10 @@ from anyshape.batch.jobs import (
     with_names,
 )
 from anyshape.batch.manifest import jobs_of, read_manifest
+from anyshape.cli import with_ray_address
 from anyshape.cli.late_options import write_batch
-from anyshape.cli.options import with_ray_address
 from anyshape.findings import UsageError
-from anyshape.report.formats import format_bytes
+from anyshape.report import format_bytes
 
 
 def written(folder: Path, text: str) -> Path:

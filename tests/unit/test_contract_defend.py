@@ -20,7 +20,7 @@ from size_contracts import LARGEST, RULES, allows, contracts
 
 from anyshape.contract.defend import defend
 from anyshape.findings import UsageError
-from anyshape.graphs.size_places import places_of, readings_of
+from anyshape.graphs import places_of, readings_of
 from anyshape.records.contract import Contract
 
 LEVELS = [

@@ -17,10 +17,10 @@ import torch
 from contract_builder import contract, echo_bytes, echo_model
 
 import anyshape
+from anyshape.contract import write_contract
 from anyshape.contract.defend import defend
-from anyshape.contract.metadata import write_contract
 from anyshape.findings import AnyshapeError, Finding
-from anyshape.loading.loaded import Loaded, Outputs, load
+from anyshape.loading import Loaded, Outputs, load
 from anyshape.records.contract import Contract, Opaque, TensorPromise
 from anyshape.saving import model_bytes, save_model
 

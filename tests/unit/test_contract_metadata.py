@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 from contract_builder import contract, echo_bytes, echo_model
 
-from anyshape.contract.metadata import KEY, find_contract, read_contract, read_model, write_contract
+from anyshape.contract import KEY, find_contract, read_contract, read_model, write_contract
 from anyshape.findings import UsageError
 from anyshape.saving import model_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from contract_builder import contract
 
-from anyshape.graphs.size_places import places_of, readings_of
+from anyshape.graphs import places_of, readings_of
 
 TABLE = [
     ("x: float32[batch, seq]", (), {"batch": "x0", "seq": "x1"}),

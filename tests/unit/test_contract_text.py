@@ -15,10 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyshape.contract.from_json import contract_from_plain, parse_contract
-from anyshape.contract.to_json import contract_as_plain, format_contract
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref
 from anyshape.findings import Finding, Severity, Source, UsageError
-from anyshape.records.contract import Constant, Contract, Digest, Opaque, Rule, TensorPromise
+from anyshape.records.contract import (
+    Constant,
+    Contract,
+    Digest,
+    Opaque,
+    Rule,
+    TensorPromise,
+    contract_as_plain,
+    format_contract,
+)
 from anyshape.records.contract import Tested as Evidence
 
 SCHEMA = json.loads(files("anyshape.contract").joinpath("contract-v1.schema.json").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from contract_builder import contract, echo_model
 
 import anyshape
 from anyshape.cli.main import app
-from anyshape.contract.metadata import write_contract
+from anyshape.contract import write_contract
 from anyshape.deploying.profiles import Profile, ProfileSearch
 from anyshape.deploying.tensorrt_target import polygraphy_arguments, trtexec_arguments
 from anyshape.domain import Domain, Expr, dims_of, evaluate, parse_condition, parse_expr
@@ -245,7 +245,7 @@ def test_an_interruption_leaves_what_was_there(
     def fail(*_: Any) -> None:
         raise interruption
 
-    monkeypatch.setattr("anyshape.deploying.deploy_file.write_mark", fail)
+    monkeypatch.setattr("anyshape.deploying.write_mark", fail)
     with pytest.raises((KeyboardInterrupt, UsageError)):
         anyshape.deploy(path, "tensorrt", tmp_path / "out", at={"batch": 2})
     assert {each.name: each.read_bytes() for each in (tmp_path / "out").iterdir()} == before

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.contract.metadata import find_contract
+from anyshape.contract import find_contract
 from anyshape.exporting.context import Options
 from anyshape.exporting.fix_trials import Exporting, try_fixes
 from anyshape.findings import DeclarationError, Finding, PromiseBroken, Reason, Remedy

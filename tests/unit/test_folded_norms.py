@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import anyshape
-from anyshape.optimize.fold import fold_norms
+from anyshape.optimize import fold_norms
 from anyshape.runtime.session import Session
 
 

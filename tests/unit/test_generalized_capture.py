@@ -11,8 +11,7 @@ import torch
 from tests.learned import learn
 from torch import nn
 
-from anyshape.capture.generalized import capture_generalized
-from anyshape.capture.generalized.generalized_rung import is_settled
+from anyshape.capture.generalized import capture_generalized, is_settled
 from anyshape.findings import PromiseBroken, Source
 from anyshape.records.captured import Guard, Region
 

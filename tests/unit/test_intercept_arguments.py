@@ -7,7 +7,7 @@ from collections import OrderedDict, namedtuple
 import torch
 from torch.utils._pytree import tree_leaves
 
-from anyshape.intercept.arguments import leaves_of, tensors_of
+from anyshape.intercept.real_numbers import leaves_of, tensors_of
 
 Pair = namedtuple("Pair", "first second")
 

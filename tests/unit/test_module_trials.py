@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.exporting.calls_at_sizes import Outcomes, make_trial
 from anyshape.exporting.context import Options
-from anyshape.exporting.module_trials import try_module
+from anyshape.exporting.module_trials import Outcomes, make_trial, try_module
 from anyshape.inputs import declare, flatten_outputs
 from anyshape.records.explored import Lesson
 from anyshape.verify import Reference

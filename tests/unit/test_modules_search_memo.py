@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from anyshape.modules.search_memo import kept_search, searches_kept
+from anyshape.modules import kept_search, searches_kept
 
 SPACE: dict[str, Any] = {}
 

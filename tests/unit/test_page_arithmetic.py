@@ -33,9 +33,9 @@ from anyshape.inputs import declare
 from anyshape.records.captured import Region
 from anyshape.records.contract import Contract, TensorPromise
 from anyshape.records.runs import Run
+from anyshape.report.page import _asset
 from anyshape.report.page.explorer_data import explorer_data
 from anyshape.report.page.page_facts import PageFacts
-from anyshape.report.page.render_page import _asset
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no node here to run the page's arithmetic")

@@ -13,8 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from anyshape.intercept.quick_sizes import sizes_computed_once
-from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated
+from anyshape.intercept.quick_tracing import lines_read_late, results_kept_when_repeated, sizes_computed_once
 
 
 class Layers(nn.Module):

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from anyshape.findings import Finding, Severity, Source
-from anyshape.report.formats import format_annotation, format_summary, tell_github
+from anyshape.report import format_annotation, format_summary, tell_github
 
 AT_A_LINE = Finding(
     code="AS102",

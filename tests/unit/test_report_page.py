@@ -29,6 +29,7 @@ from anyshape.records.verdict import (
     Untried,
     Verdict,
 )
+from anyshape.report.page import check_report_packages, render_many, render_page, render_summary
 from anyshape.report.page.graph_map import map_graph
 from anyshape.report.page.page_facts import (
     PageFacts,
@@ -39,7 +40,6 @@ from anyshape.report.page.page_facts import (
     shown,
     shown_lines,
 )
-from anyshape.report.page.render_page import check_report_packages, render_many, render_page, render_summary
 from anyshape.report.page.size_cells import Pair, map_errors, map_regions, pairs_of
 
 HOSTILE = (

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from anyshape.capture.generalized.record import Recorder
 from anyshape.capture.regions import EndlessRegions
+from anyshape.capture.rerolled import find_stride
 from anyshape.capture.rerolled.functional import find_write, without_writes
-from anyshape.capture.rerolled.rerolled_rung import find_stride
 from anyshape.capture.rungs import METHODS, CaptureContext
 from anyshape.domain import parse_condition
 from anyshape.inputs import Declared, declare

@@ -17,7 +17,7 @@ from tests.deployed import read_ir_shapes
 
 import anyshape
 from anyshape.checking.contract_inputs import AnswersOutside, run_outside
-from anyshape.contract.metadata import read_contract
+from anyshape.contract import read_contract
 from anyshape.findings import UsageError
 from anyshape.runtime import ChildRunner, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.openvino_session import OpenvinoSession, save_ir

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 
+from anyshape import runtime
 from anyshape.runtime import (
     ChildDied,
     ChildRunner,
     PiecedSession,
     RuntimeFailed,
     RuntimeRejected,
-    client,
     open_session,
 )
 from anyshape.runtime.custom_node_plan import Call, Choice, Piece, plan_pieces
@@ -189,7 +189,7 @@ def test_the_child_calls_functions_of_this_process(tmp_path: Path) -> None:
 
 
 def test_a_function_that_never_returns_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_END_S", 0.1, raising=False)
+    monkeypatch.setattr(runtime, "_END_S", 0.1, raising=False)
     (tmp_path / "m.onnx").write_bytes(model(ONE))
     is_called, may_return = Event(), Event()
 

@@ -9,9 +9,9 @@ import torch
 
 import anyshape
 from anyshape.findings import UsageError
+from anyshape.runtime import ChildRunner
 from anyshape.runtime import session as providers
 from anyshape.runtime.child_messages import RuntimeRejected
-from anyshape.runtime.client import ChildRunner
 from anyshape.runtime.session import CPU, started_providers
 
 CUDA = "CUDAExecutionProvider"

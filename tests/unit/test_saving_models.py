@@ -15,9 +15,10 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from anyshape import saving
 from anyshape.findings import UsageError
-from anyshape.graphs.size_places import bytes_of
-from anyshape.saving import model_bytes, models, save_model, save_to_run
+from anyshape.graphs import bytes_of
+from anyshape.saving import model_bytes, save_model, save_to_run
 
 ROWS = 300
 
@@ -222,7 +223,7 @@ def test_weights_are_written_from_their_own_memory(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_only_run_has_large_weights_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_RUN_INSIDE", 1000)
+    monkeypatch.setattr(saving, "_RUN_INSIDE", 1000)
     save_to_run(made(), tmp_path / "m.onnx")
     assert sorted(content(tmp_path)) == ["m.onnx", "m.onnx.data"]
     assert run(tmp_path / "m.onnx") == 2.0
@@ -273,14 +274,14 @@ def test_a_pair_that_fails_before_the_model_takes_its_place_leaves_the_old_one_i
     path = tmp_path / "m.onnx"
     save_model(made(fill=5.0), path, external_data=True)
     before = content(tmp_path)
-    real = models.replace
+    real = saving.replace
 
     def fail_on_model(source: Path, target: Path) -> None:
         if target == path:
             raise OSError(errno.EIO, "Input/output error")
         real(source, target)
 
-    monkeypatch.setattr(models, "replace", fail_on_model)
+    monkeypatch.setattr(saving, "replace", fail_on_model)
     with pytest.raises(UsageError):
         save_model(made(), path, external_data=True)
     assert content(tmp_path) == before
@@ -288,7 +289,7 @@ def test_a_pair_that_fails_before_the_model_takes_its_place_leaves_the_old_one_i
 
 
 def test_a_model_that_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "PROTOBUF_LIMIT", 1000)
+    monkeypatch.setattr(saving, "PROTOBUF_LIMIT", 1000)
     with pytest.raises(UsageError) as caught:
         save_model(made(), tmp_path / "m.onnx", external_data=False)
     assert caught.value.finding.code == "AS055"

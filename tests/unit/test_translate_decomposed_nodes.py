@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
-from anyshape.capture.symbolic_sizes import symbolic_sizes
+from anyshape.capture.torch_export import symbolic_sizes
 from anyshape.translate import registry
 from anyshape.translate.decomposed_nodes import decompose_nodes
 from anyshape.translate.private_writes import is_same_size

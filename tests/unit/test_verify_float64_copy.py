@@ -14,8 +14,7 @@ from tests.verify_calls import Call, request_of
 from torch import nn
 
 from anyshape.records.verdict import Mismatch, Verdict
-from anyshape.runtime import Session
-from anyshape.runtime.client import ChildRunner
+from anyshape.runtime import ChildRunner, Session
 from anyshape.verify import Reference, VerifyOptions, verify
 from anyshape.verify.float64_copy import Float64Copy, write_in_doubles
 

@@ -18,7 +18,7 @@ from anyshape.batch.output_folder import EXPORTED, IDENTITY, LOG, MODEL, NOTED, 
 from anyshape.batch.rows import BROKEN, CRASHED, FAULT, HUNG, KEPT, LOST, OUT_OF_MEMORY, REFUSED, UNVERIFIED, Row
 from anyshape.findings import Finding
 from anyshape.findings.finding import PACKAGE_FOLDER
-from anyshape.report.formats import findings_as_plain, format_bytes
+from anyshape.report import findings_as_plain, format_bytes
 
 _HIDDEN = (PRINTED, NOTED, IDENTITY)
 _LONGEST_LOG = 1 << 20

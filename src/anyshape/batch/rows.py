@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from anyshape.report.formats import format_bytes
-from anyshape.report.page.render_page import render_many
+from anyshape.report import format_bytes
+from anyshape.report.page import render_many
 from anyshape.saving import write_atomically
 
 KEPT, BROKEN, UNVERIFIED, REFUSED, FAULT = "kept", "broken", "unverified", "refused", "fault"

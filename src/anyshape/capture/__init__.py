@@ -4,8 +4,7 @@ Files, in the order in which data flows:
 
     rungs              METHODS: the ways to capture, each CaptureContext -> Captured
     trace_sizes        choose the sizes to trace at
-    symbolic_sizes     torch.export with symbols for sizes: its settings, and the symbols in the user's dims
-    below_autograd     modules that differentiate or map over an axis, traced below autograd
+    torch_export       torch.export with symbols for sizes, by the rules of later torch, below autograd where needed
     symbolic           the rung that calls torch.export with symbolic sizes
     guards             every condition that torch recorded -> Guard, in the user's dims, proved or not by z3
     sympy_terms        torch's sympy expressions -> ours

@@ -25,7 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from anyshape.intercept.patching import patched
-from anyshape.leaves.define import LeafMode
+from anyshape.leaves import LeafMode
 
 __only_passes_on__ = True
 

@@ -9,16 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from anyshape.capture.generalized import capture_generalized
-from anyshape.capture.generalized.path_splits import Paths
 from anyshape.capture.generalized.record import Recorder, TraceKey
 from anyshape.capture.generalized.trace import Trace
-from anyshape.capture.generalized.traced_regions import capture_both, cuts
+from anyshape.capture.generalized.traced_regions import Paths, capture_both, cuts
 from anyshape.capture.regions import EndlessRegions, cover_domain
-from anyshape.capture.rerolled import capture_rerolled
+from anyshape.capture.rerolled import capture_rerolled, find_stride
 from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
-from anyshape.capture.rerolled.rerolled_rung import find_stride
 from anyshape.capture.symbolic import Stopped, Traced, Traces, capture_symbolically, key_of_sizes
-from anyshape.capture.symbolic_sizes import Decompose
+from anyshape.capture.torch_export import Decompose
 from anyshape.capture.trace_sizes import (
     SparedCalls,
     choose_trace_sizes,

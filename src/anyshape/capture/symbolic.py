@@ -2,17 +2,20 @@
 
 Every open axis is Dim.AUTO, so that torch never raises on what it learns of the sizes: it records it, and the domain
 decides. Sizes 0 and 1 are not set apart (`backed_size_oblivious`): `if x.shape[0] == 1` is a guard like any other.
+
+Lines of the user's code that turn a symbolic size into a text (`if str(x.shape[0]) in self.names`, which is "s77") are noted,
+since what they do with it leaves no condition behind; texts that are only printed, logged or raised are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from anyshape.capture.below_autograd import DERIVATIVES, ModuleBelowAutograd, has_all_values, noted_transforms
 from anyshape.capture.guards import (
     asserted_numbers,
     collect_guards,
@@ -22,18 +25,32 @@ from anyshape.capture.guards import (
     user_lines,
 )
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
-from anyshape.capture.symbolic_sizes import Decompose, input_values, open_axes, symbol_of, symbolic_sizes
 from anyshape.capture.sympy_terms import outputs_of
+from anyshape.capture.torch_export import (
+    DERIVATIVES,
+    Decompose,
+    ModuleBelowAutograd,
+    has_all_values,
+    input_values,
+    noted_transforms,
+    open_axes,
+    symbol_of,
+    symbolic_sizes,
+)
 from anyshape.domain import Compare, Condition, Expr, Number, Ref
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.known_multiples import multiples_known, part_of, replace_by_multiple
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
-from anyshape.intercept.quick_sizes import sizes_computed_once
-from anyshape.intercept.quick_tracing import results_kept_when_repeated
+from anyshape.intercept.patching import Patch, patched
+from anyshape.intercept.quick_tracing import (
+    multiples_known,
+    part_of,
+    replace_by_multiple,
+    results_kept_when_repeated,
+    sizes_computed_once,
+)
 from anyshape.intercept.real_numbers import floor_divisions_of_python
-from anyshape.intercept.size_texts import noted_texts
 from anyshape.intercept.small_constants import small_constants_known
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.intercept.value_checks import recorded_checks
@@ -43,6 +60,8 @@ from anyshape.leaves.lifted import control_flow_kept
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.raised_errors import reads_values
 from anyshape.modules.state import kept
+from anyshape.modules.unfollowed_uses import is_only_told
+from anyshape.modules.user_code import is_users, make_source
 from anyshape.records.captured import OF_TEXT, Captured, Guard, Region
 
 if TYPE_CHECKING:
@@ -255,3 +274,27 @@ def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr]
             elif isinstance(size, int):
                 pinned.append(Compare("==", expression, Number(size)))
     return symbols, pinned
+
+
+@contextmanager
+def noted_texts() -> Iterator[list[Source]]:
+    """Within this, such lines are added to the list that it gives."""
+    from torch import SymBool, SymFloat, SymInt
+
+    noted: list[Source] = []
+    with patched([_noting(kind, noted) for kind in (SymInt, SymFloat, SymBool)]):
+        yield noted
+
+
+def _noting(kind: type, noted: list[Source]) -> Patch:
+    own: Callable[[Any], str] = vars(kind)["__repr__"]
+
+    def noting(size: Any) -> str:
+        frame = sys._getframe(1)
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        if is_users(file) and not is_only_told(file, line):
+            source = make_source(file, line, frame.f_code.co_qualname)
+            noted.extend([source] if source not in noted else [])
+        return own(size)
+
+    return kind, "__repr__", noting

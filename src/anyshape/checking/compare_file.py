@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.checking.contract_inputs import diagnose_outside
+from anyshape.contract import find_contract, match_file, read_model, write_contract
 from anyshape.contract.build import renew_contract
 from anyshape.contract.digest import find_change, open_model
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
-from anyshape.contract.metadata import find_contract, match_file, read_model, write_contract
 from anyshape.diagnose.comparison_notes import diagnose_clock, diagnose_unpromised
 from anyshape.diagnose.differences import diagnose_differences
 from anyshape.domain import Sizes
@@ -22,7 +22,7 @@ from anyshape.findings import Finding, Severity, UsageError
 from anyshape.findings.finding import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.making import promised_values
-from anyshape.loading.loaded import needed_operators
+from anyshape.loading import needed_operators
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.verdict import Verdict

@@ -19,7 +19,7 @@ import numpy as np
 from anyshape.contract.graph_rules import GraphRule, graph_rules
 from anyshape.domain import Dim, Domain, Sizes, evaluate, holds, negate, smallest_known_point, smallest_point
 from anyshape.findings import Finding, Severity
-from anyshape.graphs.size_places import Place
+from anyshape.graphs import Place
 from anyshape.records.contract import Contract, TensorPromise
 from anyshape.runtime import ChildRunner, RunError, RuntimeRejected
 from anyshape.runtime.child_messages import Array, dtype_called

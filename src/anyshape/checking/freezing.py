@@ -15,10 +15,10 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.checking.file_evidence import FilePair, kinds_of
+from anyshape.contract import find_contract, write_contract
 from anyshape.contract.digest import digest_model
 from anyshape.contract.file_messages import outside_contract, runtime_rejects
 from anyshape.contract.graph_rules import contract_of_foreign
-from anyshape.contract.metadata import find_contract, write_contract
 from anyshape.domain import Domain, Expr, Number, dims_of, format_sizes, simplify, smallest_point, substitute
 from anyshape.findings import PromiseBroken, UsageError
 from anyshape.intercept.turns import quiet_libraries
@@ -26,7 +26,7 @@ from anyshape.records.contract import Contract, StatePromise, TensorPromise, Tes
 from anyshape.repair.repair_findings import repair_differs
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.child_messages import dtype_called
-from anyshape.saving.models import save_to_run
+from anyshape.saving import save_to_run
 
 _TRIED = ((1, 1), (2, 3), (7, 11), (32, 64))
 _FOLDED_INPUT, _FOLDED_OUTPUT = 64 * 1024, 64 * 1024 * 1024

@@ -20,6 +20,7 @@ import onnx_ir as ir
 from anyshape.checking.file_evidence import FilePair, broken_form, kinds_of
 from anyshape.contract.file_messages import runtime_rejects
 from anyshape.findings import Finding, PromiseBroken, UsageError
+from anyshape.repair import RULES, SearchEnded, find_reading, next_decisions
 from anyshape.repair.declared_words import DeclaredAxes
 from anyshape.repair.followed_graph import Follower
 from anyshape.repair.known_shapes import Axes, Choice, Contradiction, Known, is_same_on, name_of
@@ -33,10 +34,9 @@ from anyshape.repair.repair_findings import (
     stays_fixed,
     unknown_reading,
 )
-from anyshape.repair.search_readings import RULES, SearchEnded, find_reading, next_decisions
 from anyshape.repair.written_sizes import with_edits
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.saving.models import save_to_run
+from anyshape.saving import save_to_run
 
 _TOO_SMALL = 2
 _MOST_TRIED = 24

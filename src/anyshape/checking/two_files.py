@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyshape.checking.checks import BenchOptions, bench_file, choose_bench_sizes
+from anyshape.checking import BenchOptions, bench_file, choose_bench_sizes
 from anyshape.checking.compare_file import Checked, check_file, compare_file
+from anyshape.contract import Matched, find_contract, match_file, read_model
 from anyshape.contract.build import describe_run
-from anyshape.contract.metadata import Matched, find_contract, match_file, read_model
 from anyshape.domain import Sizes
 from anyshape.exporting.context import Tell
 from anyshape.findings import Finding

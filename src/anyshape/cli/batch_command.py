@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli.options import Outcome, Quiet, RayAddress
+from anyshape.cli import Outcome, Quiet, RayAddress
 from anyshape.findings import Finding, UsageError
-from anyshape.report.formats import format_bytes
+from anyshape.report import format_bytes
 
 if TYPE_CHECKING:
     from anyshape.batch.manifest import Manifest
@@ -77,7 +77,7 @@ def batch(
     A crash, a hang or too much memory of one model is one row. The folder has a folder for each model, results.jsonl (rows
     as they come) and summary.md. The exit status is that of the worst model.
     """
-    from anyshape.batch.many import make_pool, run_batch
+    from anyshape.batch import make_pool, run_batch
     from anyshape.cli.late_options import check_report, write_batch
 
     given = {"time_limit": time_limit, "memory_limit": memory_limit}

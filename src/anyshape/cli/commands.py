@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.options import (
+from anyshape.cli import (
     AsJson,
     Atol,
     Budget,
@@ -39,8 +39,7 @@ from anyshape.cli.options import (
     parse_sizes,
     show_details,
 )
-from anyshape.findings import Finding
-from anyshape.findings.errors import UsageError
+from anyshape.findings import Finding, UsageError
 from anyshape.findings.finding import PACKAGE_FOLDER
 
 __is_entrance__ = True
@@ -141,7 +140,7 @@ def check(
     from anyshape.inputs import Declared, declare
     from anyshape.intercept.turns import exporting
     from anyshape.records.verdict import Verdict
-    from anyshape.report.formats import check_as_plain, tell_github
+    from anyshape.report import check_as_plain, tell_github
     from anyshape.report.text import describe_check
     from anyshape.sources import SourceOptions
     from anyshape.verify import VerifyOptions, verify
@@ -196,10 +195,10 @@ def inspect(
 
     anyshape inspect m.onnx
     """
+    from anyshape.contract import read_contract
     from anyshape.contract.digest import find_change
-    from anyshape.contract.metadata import read_contract
-    from anyshape.contract.to_json import contract_as_plain
-    from anyshape.report.formats import findings_as_plain
+    from anyshape.records.contract import contract_as_plain
+    from anyshape.report import findings_as_plain
     from anyshape.report.text import describe_inspection
 
     contract, is_own = read_contract(file)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli.options import (
+from anyshape.cli import (
     AsJson,
     Atol,
     ConfigOnly,
@@ -136,7 +136,7 @@ def export(
     import anyshape
     from anyshape import sources
     from anyshape.cli.late_options import ShareCall, check_report, exporting_on_ray, write_result, write_results
-    from anyshape.report.formats import tell_github
+    from anyshape.report import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
     from anyshape.saving import check_writable
 
@@ -218,8 +218,8 @@ def _write_diffs(path: Path, files: Sequence[Export]) -> None:
 
 def _as_plain(result: SourceExport) -> dict[str, Any]:
     """One export as it is; of several, a list under `files`."""
-    from anyshape.contract.to_json import contract_as_plain
-    from anyshape.report.formats import export_as_plain, findings_as_plain
+    from anyshape.records.contract import contract_as_plain
+    from anyshape.report import export_as_plain, findings_as_plain
 
     files = [export_as_plain(each, contract_as_plain(each.contract)) for each in result.files]
     if len(files) == 1:

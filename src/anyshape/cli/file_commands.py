@@ -1,4 +1,4 @@
-"""Commands on files that exist already: `anyshape compare`, `bench`, `fix` and `freeze`."""
+"""Commands on files that exist already: `anyshape compare`, `bench`, `fix`, `freeze` and `deploy`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anyshape.cli.options import (
+from anyshape.cli import (
     AsJson,
     Atol,
     ConfigOnly,
@@ -28,6 +28,7 @@ from anyshape.cli.options import (
     parse_sizes,
     read_sizes,
 )
+from anyshape.findings import Finding, UsageError
 
 __is_entrance__ = True
 
@@ -68,7 +69,7 @@ def compare(
 
     anyshape compare m.onnx quantized.onnx --model model.py --rtol 0.02 --atol 0.02
     """
-    from anyshape.checking.checks import BenchOptions
+    from anyshape.checking import BenchOptions
     from anyshape.checking.two_files import ComparingOptions, compare_files
     from anyshape.cli.late_options import check_report, write_comparison
     from anyshape.inputs import declare
@@ -81,17 +82,10 @@ def compare(
     on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
     loaded = load_part_showing(model, file, source_options, quiet=quiet)
-    verify = VerifyOptions(
-        rtol=rtol,
-        atol=atol,
-        budget_s=parse_seconds(budget),
-        clock_s=parse_seconds(time_limit, "--time-limit"),
-        seed=seed,
-        providers=on,
-    )
+    budget_s, clock_s = parse_seconds(budget), parse_seconds(time_limit, "--time-limit")
+    verify = VerifyOptions(rtol=rtol, atol=atol, budget_s=budget_s, clock_s=clock_s, seed=seed, providers=on)
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
-        rules = [*loaded.where, *where]
-        used = values or loaded.values
+        used, rules = values or loaded.values, [*loaded.where, *where]
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=used)
         at = parse_sizes(sizes, declared)
         bench = BenchOptions(
@@ -105,18 +99,13 @@ def compare(
 
 def bench(
     file: Annotated[Path, typer.Argument(help="An ONNX file of any exporter.", show_default=False)],
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="FILE.py or another source, as for export.", show_default=False)
-    ],
+    model: ModelSource,
     where: Annotated[
         list[str], typer.Option("--where", "-w", help="A rule, as for export. May be given several times.")
     ] = [],  # noqa: B006
     sizes: Annotated[list[str], typer.Option(help="Measure at batch=1,seq=7. May be given several times.")] = [],  # noqa: B006
     count: Annotated[int, typer.Option(help="How many sizes are chosen where none are given.")] = 5,
-    provider: Annotated[
-        list[str],
-        typer.Option(help="An execution provider of onnxruntime: CUDAExecutionProvider. May be given several times."),
-    ] = [],  # noqa: B006
+    provider: Provider = [],  # noqa: B006
     threads: Annotated[int, typer.Option(help="Threads of file and model; 0 leaves it to the libraries.")] = 1,
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "1s",
     plot: Annotated[Path | None, typer.Option(help="Write a chart: FILE.svg, or FILE.html with memory, too.")] = None,
@@ -133,7 +122,7 @@ def bench(
 
     anyshape bench m.onnx --model model.py --sizes batch=1,seq=7 --sizes batch=8,seq=128 --plot m.html
     """
-    from anyshape.checking.checks import BenchOptions, bench_file
+    from anyshape.checking import BenchOptions, bench_file
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
@@ -141,16 +130,14 @@ def bench(
     from anyshape.saving import write_atomically
     from anyshape.sources import SourceOptions
 
-    providers, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
+    on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)
     loaded = load_part_showing(model, file, source_options, quiet=quiet)
     with ProgressLine(quiet=quiet) as progress, exporting(loaded.model, progress) as module:
         rules = [*loaded.where, *where]
         declared = declare(module, loaded.inputs, dynamic=loaded.dynamic, where=rules, values=loaded.values)
         chosen = [at for text in sizes if (at := parse_sizes(text, declared)) is not None]
-        options = BenchOptions(
-            sizes=chosen, count=count, providers=providers, threads=threads, seconds=spent, seed=seed
-        )
+        options = BenchOptions(sizes=chosen, count=count, providers=on, threads=threads, seconds=spent, seed=seed)
         benched = bench_file(file, module, declared, options, progress)
     if plot is not None:
         chart = plot_bench(benched, as_page=plot.suffix == ".html").encode()
@@ -221,7 +208,7 @@ def freeze(
     anyshape freeze m.onnx batch=1 -o one.onnx
     """
     from anyshape import files
-    from anyshape.contract.to_json import contract_as_plain
+    from anyshape.records.contract import contract_as_plain
 
     at = read_sizes(",".join(sizes), "{part!r} is no size.", "anyshape freeze m.onnx batch=1")
     with ProgressLine(quiet=quiet) as progress:
@@ -231,3 +218,83 @@ def freeze(
         return Outcome(str(result))
     about = {"path": str(result.path), "folded": result.folded, "has_contract": result.has_contract}
     return Outcome({**about, "contract": contract_as_plain(result.contract)})
+
+
+def deploy(
+    file: Annotated[Path, typer.Argument(help="An ONNX file that anyshape wrote.", show_default=False)],
+    to: Annotated[str, typer.Option(help="tensorrt, triton, openvino or web.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    at: Annotated[
+        list[str], typer.Option(help="Usual sizes: batch=8,seq=128. May be given several times. Default: the middle.")
+    ] = [],  # noqa: B006
+    largest: Annotated[
+        list[str], typer.Option("--max", help="Largest sizes, for dims that have no end: seq=512.")
+    ] = [],  # noqa: B006
+    profile: Annotated[
+        list[str],
+        typer.Option(help="A profile of TensorRT: past=0..511,seq=1. May be given several times. Default: chosen."),
+    ] = [],  # noqa: B006
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="FILE.py, as for export: compare what OpenVINO runs with it.")
+    ] = None,
+    ort_web: Annotated[
+        Path | None, typer.Option("--ort-web", help="A folder with the npm package onnxruntime-web. Default: npm.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> Outcome:
+    """Write a folder that serves a file, from its contract alone.
+
+    anyshape deploy m.onnx --to tensorrt -o engine --at batch=8,seq=128 --max seq=512
+
+    anyshape deploy m.onnx --to triton -o repository
+
+    anyshape deploy m.onnx --to openvino -o ir --model model.py
+
+    anyshape deploy m.onnx --to web -o page
+    """
+    from anyshape.deploying import GivenModel
+    from anyshape.deploying import deploy as deploy_file
+    from anyshape.report import findings_as_plain
+
+    given = None
+    if model is not None:
+        from anyshape.sources import load_part
+
+        part = load_part(model, file)
+        given = GivenModel(
+            model=part.model, inputs=part.inputs, dynamic=part.dynamic, values=part.values, spelled=model
+        )
+    with ProgressLine(quiet=quiet) as progress:
+        result = deploy_file(
+            file,
+            to,
+            output,
+            at=[_sizes_of(text, "--at") for text in at],
+            max_sizes={name: size for text in largest for name, size in _sizes_of(text, "--max").items()},
+            profiles=[read_ranges(text) for text in profile],
+            model=given,
+            ort_web=ort_web,
+            progress=progress,
+        )
+    if not as_json:
+        return Outcome(str(result))
+    about = {"target": result.target, "folder": str(result.folder), "files": list(result.files)}
+    return Outcome({**about, **result.facts, "findings": findings_as_plain(result.findings)})
+
+
+def _sizes_of(text: str, option: str) -> dict[str, int]:
+    return read_sizes(text, f"{option} has {{part!r}}, which is no size.", f"{option} batch=8,seq=128")
+
+
+def read_ranges(text: str) -> dict[str, tuple[int, int]]:
+    """`past=0..511,seq=1`."""
+    found = {}
+    for part in text.split(","):
+        name, _equals, ends = part.partition("=")
+        low, dots, high = ends.partition("..")
+        if not low.strip().isdigit() or (dots and not high.strip().isdigit()):
+            what, fix = f"--profile has {part!r}, which is no size.", "--profile past=0..511,seq=1"
+            raise UsageError(Finding(code="AS036", name="argument", what=what, fix=fix))
+        found[name.strip()] = (int(low), int(high) if dots else int(low))
+    return found

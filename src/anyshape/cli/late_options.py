@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from anyshape.cli.options import ProgressLine
+from anyshape.cli import ProgressLine
 from anyshape.findings import PromiseBroken
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _WRITING = "writing the report"
 
 def check_report(path: Path | None, *, measure: bool = False) -> None:
     """Find out before the work that the page cannot be made, or not be written there. Raises UsageError."""
-    from anyshape.report.page.render_page import check_report_packages
+    from anyshape.report.page import check_report_packages
     from anyshape.saving import check_writable
 
     if measure and path is None:
@@ -58,7 +58,7 @@ def command_line() -> str:
 
 def write_result(path: Path | None, result: Export | PromiseBroken, *, quiet: bool) -> None:
     """Write the page of an export or of its refusal, where one is wanted."""
-    from anyshape.exporting.report_files import PageReporter, write_refusal
+    from anyshape.exporting import PageReporter, write_refusal
 
     if path is None:
         return
@@ -81,7 +81,7 @@ def write_results(path: Path | None, files: Sequence[Export], *, quiet: bool) ->
 
 def measure_file(file: Path, module: torch.nn.Module, declared: Declared, seed: int, tell: Tell) -> Benched:
     """Latency and memory of a file at a few sizes of its domain."""
-    from anyshape.checking.checks import BenchOptions, bench_file
+    from anyshape.checking import BenchOptions, bench_file
 
     return bench_file(file, module, declared, BenchOptions(seed=seed), tell)
 
@@ -98,7 +98,7 @@ def write_check(
     quiet: bool,
 ) -> None:
     """Write the page of a check, where one is wanted."""
-    from anyshape.checking.checks import check_reporter, check_result
+    from anyshape.checking import check_reporter, check_result
 
     if path is None:
         return
@@ -158,7 +158,7 @@ class ShareCall:
 def compare_share(call: ShareCall, share: tuple[int, int]) -> Verdict:
     """On a worker: the verdict of a share."""
     from anyshape.checking.compare_file import compare_file
-    from anyshape.contract.metadata import find_contract
+    from anyshape.contract import find_contract
     from anyshape.inputs import declare
     from anyshape.intercept.turns import exporting
     from anyshape.sources import load_part

@@ -18,14 +18,13 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
+from anyshape.cli import Interrupted, WithRayAddress, keep_stdout_for_results, show, with_outcome
 from anyshape.cli.batch_command import batch
 from anyshape.cli.commands import axes, check, explain, inspect
-from anyshape.cli.deploy_command import deploy
 from anyshape.cli.export_command import export
-from anyshape.cli.file_commands import bench, compare, fix, freeze
-from anyshape.cli.options import Interrupted, WithRayAddress, keep_stdout_for_results, show, with_outcome
+from anyshape.cli.file_commands import bench, compare, deploy, fix, freeze
 from anyshape.findings import AnyshapeError, Finding, InternalError
-from anyshape.report.formats import findings_as_plain, tell_github
+from anyshape.report import findings_as_plain, tell_github
 
 
 @dataclass(frozen=True)

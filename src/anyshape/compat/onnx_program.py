@@ -14,13 +14,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from anyshape.contract import write_contract
 from anyshape.contract.digest import FileChanged, digest_model
-from anyshape.contract.metadata import write_contract
 from anyshape.findings import Finding, UsageError
 from anyshape.inputs.calls import as_array
 from anyshape.inputs.declared import dtype_of
+from anyshape.loading import Loaded, load
 from anyshape.loading.binding import Binder
-from anyshape.loading.loaded import Loaded, load
 from anyshape.records.export import Export
 from anyshape.report.text import describe_export
 from anyshape.runtime.session import Session

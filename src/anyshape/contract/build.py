@@ -16,7 +16,7 @@ from anyshape.contract.digest import digest_model
 from anyshape.domain import Condition, Domain, Number, Ref, dims_of, holds
 from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Severity
-from anyshape.graphs.size_places import find_needs
+from anyshape.graphs import find_needs
 from anyshape.inputs import Declared, StateInput
 from anyshape.inputs.calls import as_array
 from anyshape.records.captured import Captured

@@ -21,8 +21,8 @@ import onnx_ir as ir
 from anyshape.contract.graph_rules import GraphRule, graph_rules
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, conjuncts
 from anyshape.findings import Finding, UsageError
+from anyshape.graphs import Place
 from anyshape.graphs.arithmetic import Arithmetic, divisors
-from anyshape.graphs.size_places import Place
 from anyshape.records.contract import Contract
 
 OLDEST_OPSET = 13

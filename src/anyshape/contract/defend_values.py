@@ -20,7 +20,7 @@ import onnx_ir as ir
 from anyshape.contract.defend import Defence, inputs_to_gate, insert_defence, names_in
 from anyshape.domain import Expr, dims_of, substitute
 from anyshape.domain.bounded_values import Bound, ValueBounds
-from anyshape.graphs.size_places import places_of, readings_of
+from anyshape.graphs import places_of, readings_of
 from anyshape.records.contract import Contract
 
 _WHOLE = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")

@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from anyshape.findings import Finding, Severity
 from anyshape.findings.finding import quoted
-from anyshape.graphs.size_places import bytes_of
+from anyshape.graphs import bytes_of
 from anyshape.records.contract import Contract, Digest
 
 _WEIGHT_BYTES = 1024

@@ -1,4 +1,4 @@
-"""JSON text as a contract: the exact inverse of `to_json`, and a finding about a text that is none.
+"""JSON text as a contract: the exact inverse of `format_contract`, and a finding about a text that is none.
 
 Nothing is guessed: a key that is missing, or a value of the wrong kind, makes the contract unreadable.
 """
@@ -9,10 +9,10 @@ import json
 from dataclasses import fields
 from typing import Any, cast
 
-from anyshape.contract.to_json import VERSION
 from anyshape.domain import Condition, Dim, Domain, Expr, Number, parse_condition, parse_expr
 from anyshape.findings import DeclarationError, Finding, Severity, Source, UsageError
 from anyshape.records.contract import (
+    VERSION,
     Constant,
     Contract,
     Digest,

@@ -33,7 +33,7 @@ from anyshape.domain import (
     substitute,
 )
 from anyshape.findings import DeclarationError, Finding, UsageError
-from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
+from anyshape.graphs import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract, TensorPromise
 
 if TYPE_CHECKING:

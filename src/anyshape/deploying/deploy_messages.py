@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anyshape.domain import Condition, Domain, Sizes, find_contradiction, format_condition, format_sizes
-from anyshape.findings import Finding, Severity
-from anyshape.findings.errors import counted
+from anyshape.findings import Finding, Severity, counted
 from anyshape.findings.finding import quoted
 
 

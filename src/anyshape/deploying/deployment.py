@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from anyshape.contract import read_model
 from anyshape.contract.file_messages import missing_data
-from anyshape.contract.metadata import read_model
 from anyshape.deploying.deploy_messages import folder_not_empty
 from anyshape.domain import Domain, Sizes
 from anyshape.findings import Finding, UsageError

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from anyshape.checking.contract_inputs import bytes_at, make_inputs
 from anyshape.checking.file_evidence import kinds_of
-from anyshape.contract.metadata import read_model
+from anyshape.contract import read_model
 from anyshape.deploying.deployment import DeployRequest
 from anyshape.deploying.profiles import ProfileSearch
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, choose_sizes, dims_of, find_point, range_of

@@ -24,10 +24,9 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
-from anyshape.diagnose.wording import first_line
+from anyshape.diagnose import first_line
 from anyshape.domain import format_condition
-from anyshape.findings import Finding, PromiseBroken, Reason, Severity, Source
-from anyshape.findings.errors import nearest
+from anyshape.findings import Finding, PromiseBroken, Reason, Severity, Source, nearest
 from anyshape.intercept.turns import LOG
 from anyshape.modules.raised_errors import chain_of, reads_values
 from anyshape.modules.user_code import source_of_error, source_of_stack_text

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from anyshape.diagnose.wording import first_line, replay_option, say_sizes
+from anyshape.diagnose import first_line, replay_option, say_sizes
 from anyshape.domain.bounded_values import lowest_text
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.explored import End

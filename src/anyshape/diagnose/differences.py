@@ -1,4 +1,7 @@
-"""The file's outputs differ from the module's: which output, at which smallest sizes, at which node, and by whose condition.
+"""RULES about a file that was compared with its module; above all, where their outputs differ.
+
+Which output differs, at which smallest sizes, at which node, and by whose condition. Adding a rule:
+docs/how-to/extend/add-a-finding.md.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line; also of a guard that has no rule of whole numbers
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
@@ -10,15 +13,24 @@ the file of onnxruntime's optimizer differs   ->  AS423, a warning: the portable
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from anyshape.diagnose.comparison_notes import diagnose_copy, diagnose_lowest, diagnose_nan, diagnose_rounding
+from anyshape.diagnose import first_line, replay_option, say_promise, say_sizes
+from anyshape.diagnose.comparison_notes import (
+    diagnose_clock,
+    diagnose_copy,
+    diagnose_lowest,
+    diagnose_nan,
+    diagnose_rounding,
+)
 from anyshape.diagnose.consent import not_verified
-from anyshape.diagnose.wording import first_line, replay_option, say_promise, say_sizes
+from anyshape.diagnose.refusals import diagnose_refused_inside
+from anyshape.diagnose.value_findings import diagnose_cond_sides, diagnose_outputs
 from anyshape.domain import Domain, dims_of, format_condition, holds, is_about
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.records.captured import Guard, Region
+from anyshape.records.export import Judged
 from anyshape.records.verdict import Difference, Failure, FailureKind, Fault, Located, Mismatch, Verdict
 
 _TAKES_A_SHAPE = ("Reshape", "Expand", "ConstantOfShape")
@@ -274,3 +286,19 @@ def _unfused(why: str) -> Finding:
         fix="use the file as it is: it was verified, and onnxruntime fuses what it can when it loads it.",
         alternative="leave target out.",
     )
+
+
+FileRule = Callable[[Judged], Iterable[Finding]]
+
+RULES: tuple[FileRule, ...] = (
+    lambda file: diagnose_outputs(file.exported, file.declared.output_axes, file.declared.domain),
+    lambda file: diagnose_differences(file.verdict, file.declared.domain, file.regions),
+    lambda file: diagnose_clock(file.verdict),
+    lambda file: () if file.is_part else diagnose_refused_inside(file.verdict, file.declared.domain, file.explored),
+    lambda file: diagnose_cond_sides(file.verdict),
+)
+
+
+def diagnose_file(file: Judged) -> tuple[Finding, ...]:
+    """The findings of all rules."""
+    return tuple(finding for rule in RULES for finding in rule(file))

@@ -13,9 +13,9 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from anyshape.diagnose import first_line, say_promise, say_sizes
 from anyshape.diagnose.consent import may_stay
 from anyshape.diagnose.value_findings import outputs_vary
-from anyshape.diagnose.wording import first_line, say_promise, say_sizes
 from anyshape.domain import Ref, dims_of
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.inputs import Declared

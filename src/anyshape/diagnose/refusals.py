@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from anyshape.diagnose import first_line, say_range, say_sizes
 from anyshape.diagnose.consent import accept_refusals, declared_dims, is_cut, may_stay
 from anyshape.diagnose.one_size import diagnose_one_size, follow_dim, say_held
 from anyshape.diagnose.value_findings import find_smallest_varying, narrowed_to_outputs, outputs_vary
-from anyshape.diagnose.wording import first_line, say_range, say_sizes
 from anyshape.domain import Condition, Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.inputs import Declared

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from anyshape.diagnose.wording import say_sizes
+from anyshape.diagnose import say_sizes
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.intercept.replay import TORCH
 from anyshape.records.explored import Repeated

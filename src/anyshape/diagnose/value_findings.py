@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 
-from anyshape.diagnose.wording import first_line, say_sizes
+from anyshape.diagnose import first_line, say_sizes
 from anyshape.domain import Domain, Expr, Number, dims_of, format_condition, format_expr, format_sizes, simplify
 from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.inputs import Declared, explain_bad_inputs, find_made_integers

@@ -15,21 +15,18 @@ Files, in the order in which data flows:
     carried            repeat calls with equal inputs; the state of a model as inputs of its file
     repeats            find state and randomness from repeated calls
     noted_calls        the same for calls that wrote or drew something far out
-    empty_sizes        dims without a declared range that may be 0
-    comparison_extent  how far comparisons go for a capture without proof
+    comparison_extent  comparisons of a capture without proof: how far they go, and where the user's code may switch
     each_size          dims that the user's code uses as a text or a key (`str(n) in names`): each of their sizes is compared
-    switches           sizes at which a comparison in the user's code comes out otherwise
 """
 
 from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state, sizes_to_repeat
-from anyshape.explore.comparison_extent import find_extent
+from anyshape.explore.comparison_extent import find_extent, find_switches
 from anyshape.explore.cost_estimates import AFFORDABLE, CHEAP, Costing, costing
 from anyshape.explore.each_size import EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.evidence import sizes_at_numbers, spread_sizes
 from anyshape.explore.explore_module import explore
 from anyshape.explore.noted_calls import observe_calls
 from anyshape.explore.repeats import observe_repeats
-from anyshape.explore.switches import find_switches
 
 __all__ = [
     "AFFORDABLE",

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from anyshape.contract import write_contract
 from anyshape.contract.build import build_contract
 from anyshape.contract.defend import defend
 from anyshape.contract.defend_values import defend_values
-from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import (
     QUESTIONS,
     check_runnable,
@@ -30,14 +30,13 @@ from anyshape.diagnose.captures import (
     name_unfollowed,
 )
 from anyshape.diagnose.consent import needs_comparing
-from anyshape.diagnose.differences import blamed_guard
-from anyshape.diagnose.file_rules import diagnose_file
+from anyshape.diagnose.differences import blamed_guard, diagnose_file
 from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import CompareFile, ExportContext, find_compare
 from anyshape.exporting.targets import verify_for_target
 from anyshape.findings import AnyshapeError, PromiseBroken
-from anyshape.graphs.size_places import find_needs
+from anyshape.graphs import find_needs
 from anyshape.modules.registered import collect_operators
 from anyshape.modules.user_code import find_line_of
 from anyshape.optimize import fold_norms, optimize
@@ -45,13 +44,13 @@ from anyshape.records.captured import Captured, OutputTensor, Region
 from anyshape.records.export import Attempt, Exported, Judged
 from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
+from anyshape.translate import join_regions, translate
 from anyshape.translate.alike_programs import merge_alike
 from anyshape.translate.empty_reshapes import allow_zeros
 from anyshape.translate.exact_int64 import compute_exactly
 from anyshape.translate.floats import round_inside
 from anyshape.translate.lacking_forms import widen_types
 from anyshape.translate.opsets import convert_opset
-from anyshape.translate.program import join_regions, translate
 from anyshape.verify import annotate_sizes
 from anyshape.verify.cond_sides import verify_cond_sides
 from anyshape.verify.reference import Answer

@@ -1,14 +1,15 @@
 """What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and the
-function that compares.
+function that compares. The census of sizes is among the facts: what the user's code does at each size of a dim that it uses as
+a text or a key, looked at once in an export, when needed.
 
-That function is in a context variable and no option: an option would have to pass through `anyshape.export`, whose keywords
-are for users.
+The function that compares is in a context variable and no option: an option would have to pass through `anyshape.export`,
+whose keywords are for users.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,25 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from torch.overrides import TorchFunctionMode, resolve_name
+
 from anyshape.capture.symbolic import Traces
 from anyshape.domain import Sizes
-from anyshape.explore import Costing, find_extent, find_switches, sizes_at_numbers
+from anyshape.explore import (
+    Costing,
+    EachSize,
+    Unfollowed,
+    find_extent,
+    find_switches,
+    find_unfollowed,
+    sizes_at_numbers,
+)
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.bounded import Promised, end_where_compared
-from anyshape.exporting.size_census import SizeCensus
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
 from anyshape.modules.registered import Translation
+from anyshape.modules.unfollowed_uses import Seen, Use, watch_uses
 from anyshape.modules.user_code import numbers_in_code
 from anyshape.modules.watched_comparisons import Comparison, watch_comparisons
 from anyshape.records.captured import Captured, Guard
@@ -38,7 +49,6 @@ from anyshape.verify.request import Allowance
 
 if TYPE_CHECKING:
     import torch
-
 
 Tell = Callable[[str, int, int], None]
 _SHARE_OF_SWITCHES = 2  # of the comparisons that are in proportion: calls that look for switches
@@ -211,3 +221,62 @@ def comparing_elsewhere(compare: CompareFile | None) -> Iterator[None]:
 def find_compare() -> CompareFile | None:
     """How files are to be compared; None: here."""
     return _COMPARE.get()
+
+
+_SHARE = 4  # one part in so many of all work
+
+
+@dataclass(frozen=True)
+class SizeCensus:
+    """Calls of the module for such dims. `is_affordable`: whether one more watched call is in proportion."""
+
+    declared: Declared
+    reference: Reference
+    cost: Costing
+    seed: int
+    is_affordable: Callable[[Sizes], bool]
+
+    @cached_property
+    def unfollowed(self) -> Mapping[str, Unfollowed]:
+        """The dims that the user's code uses in a way that nothing follows, each with a line."""
+        return find_unfollowed(self.declared, self._watch, self.is_affordable)
+
+    @cached_property
+    def paths(self) -> Mapping[str, Mapping[int, Hashable]]:
+        """Which functions of torch a call comes to, by the sizes of each such dim, the others as in the example."""
+        each = EachSize(self.declared, self.cost, self.unfollowed)
+        return {name: self._along(name, each) for name in self.unfollowed}
+
+    def _along(self, name: str, each: EachSize) -> dict[int, Hashable]:
+        found: dict[int, Hashable] = {}
+        left = self.cost.all_work // _SHARE
+        for value in each.values(name, each.ends[name]):
+            sizes = {**self.declared.example_sizes, name: value}
+            left -= self.cost(sizes)
+            if left < 0:
+                return {}
+            if self.declared.domain.contains(sizes):
+                found[value] = self._path(sizes)
+        return found
+
+    def _path(self, sizes: Sizes) -> Hashable:
+        inputs = self.declared.make(sizes, self.seed)
+        with _Path() as path:
+            self.reference.run(inputs)
+        return tuple(path.called)
+
+    def _watch(self, sizes: Sizes) -> dict[Use, Seen]:
+        inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
+        return watch_uses(lambda: self.reference.run(inputs))
+
+
+class _Path(TorchFunctionMode):
+    """Notes the names of the functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.called.append(resolve_name(func) or repr(func))
+        return func(*args, **(kwargs or {}))

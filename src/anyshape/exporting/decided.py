@@ -23,8 +23,8 @@ from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.exporting.attempts import verify_exported
 from anyshape.exporting.bounded import narrowed
-from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.context import ExportContext
+from anyshape.exporting.module_trials import make_trial
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers
@@ -39,8 +39,7 @@ from anyshape.intercept.fixed_decisions import (
 )
 from anyshape.intercept.questions import Asked, Ints
 from anyshape.modules.state import kept
-from anyshape.optimize import fold_norms
-from anyshape.optimize.fold import share_outer_values
+from anyshape.optimize import fold_norms, share_outer_values
 from anyshape.records.captured import Captured
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored

@@ -14,10 +14,8 @@ from anyshape.domain import Number, simplify, substitute
 from anyshape.exporting.context import Options, Tell
 from anyshape.exporting.module_trials import Tried, diagnose_declared_values, try_module
 from anyshape.exporting.pipeline import explain_refusals
-from anyshape.findings import Finding, PromiseBroken
-from anyshape.findings.errors import check_number
-from anyshape.inputs import Declared, declare, flatten_outputs
-from anyshape.inputs.declare import is_sizes_function, makes_one_example
+from anyshape.findings import Finding, PromiseBroken, check_number
+from anyshape.inputs import Declared, declare, flatten_outputs, is_sizes_function, makes_one_example
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import OutOfTime, TimeLimit, handlers_go_through
 from anyshape.modules.callables import as_module

@@ -20,8 +20,8 @@ from anyshape.modules.module_forms import edited_copy
 from anyshape.modules.structural_copy import working_copy
 from anyshape.modules.user_code import make_source
 from anyshape.repair.known_shapes import multiple_of, places_of_group
+from anyshape.repair.source import Array, Call, Edits, Found
 from anyshape.repair.source.axis_readings import Vector
-from anyshape.repair.source.edit_search import Array, Call, Edits, Found
 from anyshape.repair.source.source_patch import example_too_small, line_edits, source_readings, source_repair_differs
 from anyshape.repair.source.source_sites import Site, Sources
 from anyshape.repair.source.traced_calls import follow_call

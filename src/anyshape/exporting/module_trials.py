@@ -1,4 +1,4 @@
-"""Find where the module answers, with values that it takes, before anything is captured.
+"""Call the module at given sizes, to find where it answers, with values that it takes, before anything is captured.
 
 sizes refused -> integers that we made were illegal?       bounds of integers are learned
               -> or are smaller floats taken there?        bounds of floats are learned; else the sizes are at fault
@@ -6,21 +6,22 @@ sizes refused -> integers that we made were illegal?       bounds of integers ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+
+import torch
 
 from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.capture.symbolic import Traces
-from anyshape.diagnose.value_findings import diagnose_refused_value, find_smallest_varying
+from anyshape.diagnose.consent import diagnose_memory
+from anyshape.diagnose.value_findings import describe_outputs, diagnose_refused_value, find_smallest_varying
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
 from anyshape.explore.legal_values import LegalValues, find_refused_by_function, learn_values
-from anyshape.exporting.calls_at_sizes import Outcomes, drawn_inputs, make_trial
 from anyshape.exporting.context import Options, Tell
-from anyshape.findings import Finding
+from anyshape.findings import Finding, PromiseBroken
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raised_errors import find_layer, find_misfit
@@ -30,12 +31,8 @@ from anyshape.verify import Reference, Refused
 from anyshape.verify.patterns import is_number
 from anyshape.verify.tensors import map_tensors
 
-if TYPE_CHECKING:
-    import torch
-
 STAGE = "trying the model"
-_LOOKED_AT = 8
-_DRAWS = 3
+_LOOKED_AT, _DRAWS = 8, 3
 
 
 @dataclass(frozen=True)
@@ -159,23 +156,15 @@ def diagnose_declared_values(declared: Declared, explored: Explored, reference: 
     wide = sorted(
         (each for each in explored.answered[1:] if min(each.values()) > 1), key=lambda each: sum(each.values())
     )
-    found = find_refused_values(declared, _takes(reference), [*explored.answered[:1], *wide])
-    findings = []
-    for refused in found:
-        answer = reference.run(refused.inputs)
-        if isinstance(answer, Refused):
-            findings.append(diagnose_refused_value(refused, answer.message, answer.source))
-    return tuple(findings)
-
-
-def _takes(reference: Reference) -> Callable[[Inputs], bool]:
-    """Whether the module answers, or has too little memory, which is no fault of the values."""
 
     def takes(inputs: Inputs) -> bool:
         answer = reference.recall(inputs)
-        return not isinstance(answer, Refused) or answer.memory
+        return not isinstance(answer, Refused) or answer.memory  # too little memory is no fault of the values
 
-    return takes
+    found = find_refused_values(declared, takes, [*explored.answered[:1], *wide])
+    answers = [(refused, reference.run(refused.inputs)) for refused in found]
+    refusals = [(refused, answer) for refused, answer in answers if isinstance(answer, Refused)]
+    return tuple(diagnose_refused_value(refused, answer.message, answer.source) for refused, answer in refusals)
 
 
 def _depends_on_values(
@@ -240,3 +229,70 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     refused = tuple(each if each.outputs is None else replace(each, source=source) for each in explored.refused)
     rules = tuple(replace(rule, source=rule.source or source) for rule in explored.rules)
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
+
+
+Outcomes = dict[tuple[int | None, tuple[tuple[str, int], ...]], Refusal | None]
+"""The module's refusals, None where it answered, by the number of draws of values and the sizes."""
+
+
+def make_trial(
+    declared: Declared,
+    reference: Reference,
+    *,
+    draws: int | None = None,
+    known: Outcomes | None = None,
+    cost: Costing | None = None,
+) -> Callable[[Sizes], Refusal | None]:
+    """A function that calls the module at given sizes, and gives its refusal. It raises PromiseBroken for want of memory.
+
+    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
+    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal; for one draw at
+    sizes at which a call is dear by `cost`, since that has as many values as many draws at usual sizes. At sizes that `known`
+    has, the module is not called again; what is found is added to it.
+    """
+    outcomes: Outcomes = {} if known is None else known
+
+    def try_sizes(sizes: Sizes) -> Refusal | None:
+        key = (draws, tuple(sorted(sizes.items())))
+        if key not in outcomes:
+            outcomes[key] = try_once(sizes)
+        return outcomes[key]
+
+    def try_once(sizes: Sizes) -> Refusal | None:
+        if draws is None:
+            return try_inputs(sizes, declared.make(sizes, 0))
+        is_dear = cost is not None and not cost.is_thorough and cost(sizes) > cost.cheap
+        drawn = drawn_inputs(declared, sizes, 1 if is_dear else draws)
+        if (single := (None, tuple(sorted(sizes.items())))) in outcomes:  # that of the first draw
+            if outcomes[single] is not None:
+                return outcomes[single]
+            next(drawn)
+        tried = (try_inputs(sizes, inputs) for inputs in drawn)
+        return next((refusal for refusal in tried if refusal is not None), None)
+
+    def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
+        answer = reference.recall(inputs)
+        if isinstance(answer, Refused):
+            if answer.memory:
+                raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
+            return Refusal(dict(sizes), answer.message, answer.source)
+        expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
+        if expected is None or answer.outputs == expected:
+            return None
+        is_dtype = answer.paths == tuple(path for path, _ in expected)
+        message = describe_outputs(answer.outputs, expected)
+        return Refusal(dict(sizes), message, outputs=answer.paths, has_other_dtypes=is_dtype)
+
+    return try_sizes
+
+
+def drawn_inputs(declared: Declared, sizes: Sizes, draws: int) -> Iterator[Inputs]:
+    """A few draws of values, and the same with all integers of a tensor equal: no padding, or nothing else."""
+    for seed in range(draws):
+        inputs = declared.make(sizes, seed)
+        yield inputs
+        yield map_tensors(inputs, _with_equal_integers)
+
+
+def _with_equal_integers(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.full_like(tensor, int(tensor.reshape(-1)[0])) if is_number(tensor) else tensor

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from anyshape.contract import write_contract
 from anyshape.contract.build import build_contract, describe_run
-from anyshape.contract.metadata import write_contract
 from anyshape.diagnose.captures import diagnose_training
 from anyshape.diagnose.consent import accept_refusals, diagnose_out_of_time, pinned_condition
 from anyshape.diagnose.one_size import diagnose_left_out, refusals_of_others

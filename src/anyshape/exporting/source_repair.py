@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from anyshape.contract.metadata import REPAIRED_KEY, write_contract
+from anyshape.contract import REPAIRED_KEY, write_contract
 from anyshape.exporting import pipeline
 from anyshape.exporting.context import Options, Tell
 from anyshape.exporting.module_evidence import Confirmed, ModuleCalls, RepairChecks, RowEvidence, is_same
@@ -23,7 +23,7 @@ from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.modules.user_code import make_source, user_functions
 from anyshape.records.export import Export
 from anyshape.records.runs import SourceEdit, SourceRepair
-from anyshape.repair.source.edit_search import EditSearch, Found, layer_numbers, other_readings
+from anyshape.repair.source import EditSearch, Found, layer_numbers, other_readings
 from anyshape.repair.source.source_patch import (
     module_repaired,
     not_repaired,

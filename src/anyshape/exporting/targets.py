@@ -24,14 +24,13 @@ import onnx_ir as ir
 from anyshape.diagnose.differences import diagnose_changed, diagnose_custom_nodes, diagnose_rejected
 from anyshape.exporting.context import ExportContext
 from anyshape.findings import Finding
-from anyshape.graphs.size_places import find_needs
+from anyshape.graphs import find_needs
 from anyshape.optimize import split_skip_norms
 from anyshape.records.export import Exported
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.child import optimize_file
 from anyshape.runtime.child_messages import RuntimeRejected
-from anyshape.saving import save_to_run
-from anyshape.saving.models import lay_out
+from anyshape.saving import lay_out, save_to_run
 
 ONNXRUNTIME = "onnxruntime"
 _CONTRIBUTED = "com.microsoft"  # the domain of operators that no other runtime has

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anyshape.findings import Finding, Severity
-from anyshape.findings.errors import counted
+from anyshape.findings import Finding, Severity, counted
 
 Shape = Sequence[int]
 

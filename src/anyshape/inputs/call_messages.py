@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anyshape.findings import Finding, Severity, Source
-from anyshape.findings.errors import counted, nearest
+from anyshape.findings import Finding, Severity, Source, counted, nearest
 
 
 def unknown_container(path: str, value: Any) -> Finding:

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Dim, Expr, Number
-from anyshape.findings import DeclarationError
-from anyshape.findings.errors import counted
+from anyshape.findings import DeclarationError, counted
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall

@@ -21,8 +21,7 @@ import torch
 
 from anyshape.domain import Dim, Domain, Expr, Sizes, dims_of, evaluate
 from anyshape.domain.bounded_values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
-from anyshape.findings import DeclarationError, Finding, check_choice
-from anyshape.findings.errors import nearest
+from anyshape.findings import DeclarationError, Finding, check_choice, nearest
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declared import Declared, InputLeaf
 from anyshape.inputs.kinds import ValueKind, recognise

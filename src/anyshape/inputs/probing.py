@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from anyshape.domain import Domain, Expr
-from anyshape.findings import DeclarationError, Finding
-from anyshape.findings.errors import counted
+from anyshape.findings import DeclarationError, Finding, counted
 from anyshape.inputs.axis_messages import unfit_axis, value_varies
 from anyshape.inputs.call_messages import structure_changes
 from anyshape.inputs.calls import BoundCall

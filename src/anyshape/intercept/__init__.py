@@ -16,10 +16,10 @@ What is replaced, and when:
                                        which small tensors have known values (up to 64 numbers)  small_constants
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
-                                       products and comparisons of sizes: computed once          quick_sizes
-                                       the length of a slice that may end behind its axis        older_torch
-                                       the dtype of positions that torch.unique returns          older_torch
-                                       a condition on the remainder where pooling divides        older_torch
+                                       products and comparisons of sizes: computed once          quick_tracing
+                                       the length of a slice that may end behind its axis        capture/torch_export
+                                       the dtype of positions that torch.unique returns          capture/torch_export
+                                       a condition on the remainder where pooling divides        capture/torch_export
                                        torch.compile, which does nothing                         control_flow
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
@@ -29,14 +29,14 @@ What is replaced, and when:
                                        torch._check of tensors that are numbers                  value_checks
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
-                                       texts of sizes, whose lines are noted                     size_texts
-                                       symbols of sizes that are multiples: 32 times another     known_multiples
+                                       texts of sizes, whose lines are noted                     capture/symbolic
+                                       symbols of sizes that are multiples: 32 times another     quick_tracing
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
-                                       torch's setting `backed_size_oblivious`                   capture/symbolic_sizes
+                                       torch's setting `backed_size_oblivious`                   capture/torch_export
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
-                                       torch.func's transforms, torch.autograd.grad: noted       capture/below_autograd
+                                       torch.func's transforms, torch.autograd.grad: noted       capture/torch_export
     while programs are translated      how torch.onnx writes Python floats                       translate/floats
                                        torch's setting `backed_size_oblivious`                   translate/registry
                                        conditions on whether an output is a view of another      translate/registry
@@ -55,7 +55,6 @@ Files, in the order in which data flows:
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards
     accelerators         devices that the user's code names mean the CPU, where the copy of the module is
-    arguments            the tensors among the arguments of a call
     small_constants      which small tensors have known values while a module is captured
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
@@ -69,17 +68,13 @@ Files, in the order in which data flows:
     open_arrays          numpy's arrays and functions on open sizes
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
-    quick_tracing        less of what torch keeps of each operator of a trace
-    quick_sizes          products and comparisons of two sizes that a trace repeats
-    known_multiples      sizes that are multiples by a rule: torch keeps them as 32 times a symbol
-    older_torch          what later versions of torch do with slices, pooling and `torch.unique`, for the older ones
+    quick_tracing        less of what torch keeps of each operator of a trace; sizes that are multiples, as 32 times a symbol
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors
     value_checks         torch._check of values, recorded with its words
     questions            values that Python reads from tensors (`if x.sum() > 0`, `int(n)`), decided by a script
     fixed_decisions      a module with these decisions fixed, and its next question as a module
-    size_texts           lines of the user's code that turn a size into a text
     needless_conditions  conditions on sizes whose truth changes nothing
     control_flow         torch.cond, while_loop, scan and map as plain Python, and what they refuse
 """

@@ -20,9 +20,9 @@ import torch
 from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import TorchFunctionMode
 
-from anyshape.intercept.arguments import leaves_of
 from anyshape.intercept.open_arrays import OpenArray, as_tensors, open_array
 from anyshape.intercept.patching import StandsFor
+from anyshape.intercept.real_numbers import leaves_of
 
 Calls = Mapping[str, Callable[..., Any]]
 

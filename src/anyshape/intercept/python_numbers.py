@@ -21,7 +21,6 @@ import torch
 from torch import SymFloat, SymInt
 from torch.utils._pytree import tree_map
 
-from anyshape.intercept.arguments import leaves_of, tensors_of
 from anyshape.intercept.int_arithmetic import (
     COMPARISONS,
     ELEMENTWISE,
@@ -34,7 +33,15 @@ from anyshape.intercept.int_arithmetic import (
     raising_where,
 )
 from anyshape.intercept.patching import patched
-from anyshape.intercept.real_numbers import RealNumbers, dtype_beside, is_python_number, larger, smaller
+from anyshape.intercept.real_numbers import (
+    RealNumbers,
+    dtype_beside,
+    is_python_number,
+    larger,
+    leaves_of,
+    smaller,
+    tensors_of,
+)
 from anyshape.modules.user_code import is_users
 
 

@@ -21,7 +21,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from anyshape.findings import Source
-from anyshape.intercept.arguments import tensors_of
 from anyshape.intercept.control_flow import control_flow_in_python
 from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES
 from anyshape.intercept.python_numbers import (
@@ -32,7 +31,7 @@ from anyshape.intercept.python_numbers import (
     no_hash_of_numbers,
     slice_ends,
 )
-from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
+from anyshape.intercept.real_numbers import larger, real_number, smaller, tensors_of, whole_number
 from anyshape.intercept.selections import Selections, call_with_mask, find_open_slice
 from anyshape.intercept.value_checks import decided_checks
 from anyshape.modules.user_code import source_of_running_code

@@ -1,4 +1,5 @@
-"""While a module is traced, torch leaves out work whose results the trace does not use.
+"""While a module is traced, torch leaves out work whose results the trace does not use, or has already; and it
+knows which sizes are multiples, so that its conditions stay short.
 
 For each new entry of its cache of fake tensors, torch makes the result again from the entry, with all of its symbolic sizes,
 only to see whether the two have the same dispatch keys. These do not depend on sizes, so here that second tensor has one
@@ -12,17 +13,26 @@ its text is read when it is used.
 
 For each node, torch also notes in which memory formats its tensor is contiguous (`tensor_meta`), for which it compares
 symbolic sizes and strides. torch.export and torch.onnx read `val` instead: here it is left out.
+
+For each operator torch computes the strides of results, and compares sizes to find out what broadcasts and what is contiguous:
+tens of thousands of times in a trace, and nineteen times of twenty with the same two expressions as before. Here the result
+of the first time is used again, in the same shape environment, until torch replaces a symbol there. Results that depend on
+more than the two expressions (sums, and remainders, for which torch reads ranges) are computed each time.
+
+Under `h % 32 == 0` the symbol of `h` is 32 times another. torch forgets such a rule: of a picture behind five strides of 2 it
+keeps `(1 + (1 + (1 + (3 + h)//4)//2)//2)//2`, of which each condition and each proof is made. As a multiple it is one symbol.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from anyshape.intercept.patching import patched
 
@@ -172,3 +182,97 @@ def _with_one_element(entry: Any, info: Any) -> Any:
     """The entry of a tensor with the same keys, that is no view and has one element."""
     metadata = replace(info.metadata, shape=(1,), stride=(1,), storage_offset=0, storage_bytes=None)
     return replace(entry, output_infos=(replace(info, metadata=metadata, view_idx=None),))
+
+
+_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
+Method = Callable[[Any, Any], Any]
+
+
+@contextmanager
+def sizes_computed_once() -> Iterator[None]:
+    """Enter around a trace with symbolic sizes."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    known: dict[Any, Any] = {}
+    names = [name for name in (f"_{each}" for each in _METHODS) if name in vars(SymNode)]
+    with patched([(SymNode, name, _computed_once(name, vars(SymNode)[name], known)) for name in names]):
+        yield
+
+
+def _computed_once(name: str, own: Method, known: dict[Any, Any]) -> Method:
+    """The method of torch's SymNode, which keeps its results in `known`."""
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    def compute(node: Any, other: Any) -> Any:
+        environment = node.shape_env
+        version = getattr(environment, "_replacements_version_counter", None)
+        if version is None or not _is_plain(node, environment) or not _is_plain(other, environment):
+            return own(node, other)
+        if get_proxy_mode() is not None:  # the operation itself is recorded
+            return own(node, other)
+        # An entry holds its environment, so that no other one gets the same id.
+        key = name, id(environment), version, node._expr, node.pytype, other._expr, other.pytype
+        if key not in known:
+            known[key] = own(node, other), environment
+        return known[key][0]
+
+    return compute
+
+
+def _is_plain(node: Any, environment: Any) -> bool:
+    """Whether a node has a value in this trace, and no part in torch's validation of guards."""
+    return getattr(node, "shape_env", None) is environment and node._hint is not None and not node.fx_node
+
+
+_parts: WeakKeyDictionary[Any, dict[str, tuple[str, int]]] = WeakKeyDictionary()
+"""For each shape environment: the names of symbols that were replaced, with the name of the other symbol and the multiple."""
+
+
+def replace_by_multiple(size: Any, multiple: int) -> None:
+    """Replace the symbol of a size by a multiple of a new one, in the shape environment of the trace that runs."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    node = getattr(size, "node", None)
+    if node is None or not node._expr.is_Symbol or node._expr in node.shape_env.replacements:
+        return
+    symbol, environment = node._expr, node.shape_env
+    source = ConstantSource(f"__part_of_{symbol.name}")
+    part = environment.create_symbol(node.hint // multiple, source, DimDynamic.DYNAMIC, None)
+    environment._set_replacement(symbol, multiple * part, "a declared multiple")
+    if environment.replacements.get(symbol) == multiple * part:
+        _parts.setdefault(environment, {})[symbol.name] = part.name, multiple
+        # A step of the program from which torch makes expressions of the new symbol; nobody takes its result here.
+        _ = size // multiple
+
+
+def part_of(size: Any) -> tuple[str, int] | None:
+    """The name of the symbol of which the symbol of this open size is a multiple, and that multiple; None without one."""
+    node = size.node
+    return _parts.get(node.shape_env, {}).get(getattr(node._expr, "name", ""))
+
+
+@contextmanager
+def multiples_known() -> Iterator[None]:
+    """Enter around torch.export: it finds the new symbols when it writes its guards."""
+    from torch.fx.experimental.symbolic_shapes import EqualityConstraint, ShapeEnv
+
+    own = ShapeEnv.produce_guards_verbose
+
+    def produce_guards(environment: Any, *args: Any, equalities_inputs: Any = None, **kwargs: Any) -> Any:
+        added = list(_symbols_in(environment))
+        if added:
+            if equalities_inputs is None:
+                equalities_inputs = EqualityConstraint(
+                    warn_only=False, source_pairs=[], derived_equalities=[], phantom_symbols=[], relaxed_sources=set()
+                )
+            equalities_inputs.phantom_symbols.extend(added)
+        return own(environment, *args, equalities_inputs=equalities_inputs, **kwargs)
+
+    with patched([(ShapeEnv, "produce_guards_verbose", produce_guards)]):
+        yield
+
+
+def _symbols_in(environment: Any) -> Iterable[Any]:
+    names = {name for name, _ in _parts.get(environment, {}).values()}
+    return [symbol for symbol in environment.var_to_sources if symbol.name in names]

@@ -11,12 +11,15 @@ A comparison of such a number is recorded as a question, like any other.
 
 A size divided by a float is rounded down as Python does it: 11 // 1.1 is 9, since 1.1 is a bit more than a tenth of 11. torch
 (seen to 2.13) takes the floor of the quotient, which is 10.
+
+A function mode looks at the arguments of every operator: `tree_leaves` took a tenth of the time of Longformer's export, so that
+`leaves_of` is quicker.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -30,7 +33,6 @@ from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils._sympy.functions import make_opaque_unary_fn
 
-from anyshape.intercept.arguments import tensors_of
 from anyshape.intercept.patching import Patch, patched
 
 
@@ -266,3 +268,27 @@ def _halves(number: float) -> tuple[float, float]:
     scaled = (2.0**27 + 1) * number
     high = scaled - (scaled - number)
     return high, number - high
+
+
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, bool, str, slice, type(None)})
+
+
+def leaves_of(values: Iterable[Any]) -> list[Any]:
+    """The leaves of these values, in their order, as `tree_leaves` gives them."""
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN or isinstance(value, torch.Tensor):
+            found.append(value)
+        elif kind is tuple or kind is list:
+            found += leaves_of(value)
+        elif kind is dict:
+            found += leaves_of(value.values())
+        else:
+            found += tree_leaves(value)
+    return found
+
+
+def tensors_of(values: Iterable[Any]) -> list[torch.Tensor]:
+    """The tensors among these leaves."""
+    return [leaf for leaf in leaves_of(values) if isinstance(leaf, torch.Tensor)]

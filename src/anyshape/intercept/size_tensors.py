@@ -18,8 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from anyshape.findings import Source
-from anyshape.intercept.arguments import tensors_of
-from anyshape.intercept.real_numbers import larger, real_number, smaller, whole_number
+from anyshape.intercept.real_numbers import larger, real_number, smaller, tensors_of, whole_number
 from anyshape.intercept.tensor_arithmetic import MOST_ELEMENTS, Elements, array_of, as_dtype, compute, truncated
 from anyshape.modules.user_code import source_of_running_code
 

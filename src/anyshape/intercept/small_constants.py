@@ -50,7 +50,7 @@ def _without_values_of_sizes(own: Callable[..., Any]) -> Callable[..., Any]:
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from anyshape.intercept.arguments import leaves_of
+    from anyshape.intercept.real_numbers import leaves_of
 
     def dispatch(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         leaves = leaves_of((args, kwargs))

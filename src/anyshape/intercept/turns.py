@@ -42,7 +42,7 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
 
     from anyshape.intercept.accelerators import devices_mean_cpu
     from anyshape.intercept.patching import thread_builtins
-    from anyshape.modules.search_memo import searches_kept
+    from anyshape.modules import searches_kept
     from anyshape.modules.structural_copy import is_on_accelerator, working_copy
 
     with no_collections():

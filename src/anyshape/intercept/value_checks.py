@@ -4,14 +4,14 @@
 
 torch.export takes such a check for knowledge about a symbol: what it writes down has no words, and looks like conditions of its
 own. `torch._check` of sizes alone is left to torch: its condition is a guard. Behind the words, in a line of its own, an
-assertion has the condition as torch writes it: `translate/asserted_values.py` needs it.
+assertion has the condition as torch writes it: `translate/fewer_nodes.py` needs it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -28,46 +28,49 @@ _NOT_TRUE = "Expected Tensor with single nonzero value, but got zero"
 _PLAIN = (str, int, float, bool, type(None))
 
 
+Message = Callable[[], Any] | None
+Change = Callable[[type[Exception], Any, Message], Any]
+"""What torch is given in place of the condition of a check."""
+
+
 @contextmanager
-def recorded_checks() -> Iterator[None]:
-    """Within this, a check of values in the user's code is recorded as an assertion, too."""
+def _changed_checks(change: Change) -> Iterator[None]:
+    """Within this, torch's checks get the conditions that `change` makes of theirs."""
     own = vars(torch)[_NAME]
 
-    def check(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+    def check(error_type: type[Exception], cond: Any, message: Message = None) -> None:
+        own(error_type, change(error_type, cond, message), message)
+
+    with patched([(vars(torch), _NAME, check)]):
+        yield
+
+
+def recorded_checks() -> AbstractContextManager[None]:
+    """Within this, a check of values in the user's code is recorded as an assertion, too."""
+
+    def record(error_type: type[Exception], cond: Any, message: Message) -> Any:
         if isinstance(cond, SymBool) and _is_of_values(cond) and _is_called_by_user():
             condition = str(cond.node.expr)
             truth = torch.scalar_tensor(torch.sym_ite(cond, 1, 0), dtype=torch.int64)
             words = _with_line(f"{error_type.__name__}: {_words_of(message)}")
             torch.ops.aten._assert_async.msg(truth, f"{words}\n{condition}")
-        own(error_type, cond, message)  # from here on, torch takes the condition for true
+        return cond  # which torch takes for true from here on
 
-    with patched([(vars(torch), _NAME, check)]):
-        yield
+    return _changed_checks(record)
 
 
-@contextmanager
-def asked_checks() -> Iterator[None]:
+def asked_checks() -> AbstractContextManager[None]:
     """Within this, a check of values in the user's code is what `if not cond: raise` is: a trace that cannot follow it ends."""
-    own = vars(torch)[_NAME]
 
-    def check(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
-        is_asked = isinstance(cond, SymBool) and _is_of_values(cond) and _is_called_by_user()
-        own(error_type, bool(cond) if is_asked else cond, message)
+    def ask(error_type: type[Exception], cond: Any, message: Message) -> Any:
+        return bool(cond) if isinstance(cond, SymBool) and _is_of_values(cond) and _is_called_by_user() else cond
 
-    with patched([(vars(torch), _NAME, check)]):
-        yield
+    return _changed_checks(ask)
 
 
-@contextmanager
-def decided_checks() -> Iterator[None]:
+def decided_checks() -> AbstractContextManager[None]:
     """Within this, a check may be of a tensor that is a number: whether it holds is asked of the tensor."""
-    own = vars(torch)[_NAME]
-
-    def check(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
-        own(error_type, bool(cond) if isinstance(cond, Tensor) else cond, message)
-
-    with patched([(vars(torch), _NAME, check)]):
-        yield
+    return _changed_checks(lambda error_type, cond, message: bool(cond) if isinstance(cond, Tensor) else cond)
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
@@ -88,13 +91,13 @@ def _is_of_values(cond: SymBool) -> bool:
 
 
 def _is_called_by_user() -> bool:
-    frame = sys._getframe(3)  # check, and the object that looks at the thread
+    frame = sys._getframe(4)  # the change of a check, the check, and the object that looks at the thread
     while frame.f_back is not None and frame.f_code.co_filename == torch.__file__:
         frame = frame.f_back
     return is_users(frame.f_code.co_filename)
 
 
-def _words_of(message: Callable[[], Any] | None) -> str:
+def _words_of(message: Message) -> str:
     """The words of a check; where they may have values in them, which a file has none of, those of torch for no words."""
     cells = getattr(message, "__closure__", None) or ()
     defaults = getattr(message, "__defaults__", None) or ()

@@ -6,18 +6,18 @@ entered, and records our own operators, or functions of torch that keep sizes op
 names.
 
 A leaf is a file or a folder with a function `replacements`: torch function -> what is called in its place. If that is an
-operator of ours, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+operator of ours, made by `define`, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
+
+This file has the mode, and the one leaf that only passes on what its caller does: `squeeze` where the size of the axis is open.
+torch's own operator takes an open size for other than 1, silently. Here the size is compared, as the user would have to write
+it, and the comparison is the user's own condition (see `guards`): both sides are captured.
 
 Files, in the order in which data flows:
 
     row_loops       loops over the rows of nonzero(), as loops over all places of the mask
-    define          register one operator of ours; the torch function mode that calls leaves
     open_splits     chunk, split, tensor_split and pooling over an open axis
     sized           functions that torch traces at the traced sizes only
-    losses          cross_entropy with shares of the classes for targets
-    interpolated    F.interpolate by factors that are computed from sizes
-    signal_windows  arange between tensors, hann_window and its like, istft
-    squeezed        squeeze of an open axis
+    signal_windows  arange between tensors, hann_window and its like, istft; F.interpolate and cross_entropy of open sizes
     checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
     own_operators   operators of ours: `anyshape::loop`, pick, cut, put; numbers through floats; grouped_mm
     recurrent/      LSTM, GRU, RNN, padded or packed
@@ -28,21 +28,72 @@ Files, in the order in which data flows:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from torch._ops import OpOverload
+import torch
+from torch import SymInt, Tensor
+from torch._ops import OpOverload
+from torch.overrides import TorchFunctionMode
+
+__only_passes_on__ = True
+
+Replacement = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+
+
+def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
+    """Register `anyshape::name`, which changes none of its arguments."""
+    torch.library.custom_op(f"anyshape::{name}", run, mutates_args=(), schema=schema).register_fake(fake)
+    operator: OpOverload = getattr(torch.ops.anyshape, name).default
+    return operator
+
+
+def without_types(translation: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function without annotations: torch.onnx would read them as ONNX types, and warn that it cannot."""
+    return lambda *args, **kwargs: translation(*args, **kwargs)
+
+
+class Watch(Protocol):
+    """Makes the calls of a capture in its own way, from when `is_met` is true: `call(func, args, kwargs, run)`."""
+
+    @property
+    def is_met(self) -> bool: ...
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], run: Replacement) -> Any: ...
+
+
+class LeafMode(TorchFunctionMode):
+    """One capture's worth of leaves."""
+
+    def __init__(self, replacements: Mapping[Any, Replacement], watch: Watch) -> None:
+        super().__init__()
+        self._replacements = replacements
+        self._watch = watch
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if self._watch.is_met and not torch.compiler.is_dynamo_compiling():
+            return self._watch.call(func, args, kwargs or {}, self._run)
+        return self._run(func, args, kwargs or {})
+
+    def _run(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        replacement = self._replacements.get(func)
+        if replacement is None or torch.compiler.is_dynamo_compiling():
+            return func(*args, **kwargs)
+        return replacement(func, args, kwargs)
+
 
 LEAVES = (
     "open_splits",
     "sized",
-    "losses",
-    "interpolated",
     "signal_windows",
-    "squeezed",
     "checked",
     "own_operators",
     "recurrent",
@@ -56,13 +107,13 @@ _ONLY_FLAT_WEIGHTS = (
 @contextmanager
 def leaves() -> Iterator[None]:
     """Enter around `torch.export.export(..., strict=False)`. Each entry starts afresh and leaves nothing behind."""
-    from anyshape.leaves.define import LeafMode
     from anyshape.leaves.row_loops import RowLoops
 
     row_loops = RowLoops()
     replacements = {
         function: replacement for leaf in _modules() for function, replacement in leaf.replacements().items()
     }
+    replacements |= {torch.squeeze: _squeeze, Tensor.squeeze: _squeeze}
     with warnings.catch_warnings():
         # torch.nn rebuilds this list whenever its weights are others, and in a capture they are symbolic ones.
         warnings.filterwarnings("ignore", message=_ONLY_FLAT_WEIGHTS, category=UserWarning)
@@ -72,8 +123,6 @@ def leaves() -> Iterator[None]:
 
 def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `ONNXRegistry.register_op(target, function)` takes, for every operator of a leaf."""
-    from anyshape.leaves.define import without_types
-
     with_operators = [leaf for leaf in _modules() if hasattr(leaf, "translations")]
     found = {operator: written for leaf in with_operators for operator, written in leaf.translations().items()}
     return {operator: without_types(written) for operator, written in found.items()}
@@ -81,3 +130,21 @@ def leaf_translations() -> dict[OpOverload, Callable[..., Any]]:
 
 def _modules() -> list[Any]:
     return [import_module(f"anyshape.leaves.{name}") for name in LEAVES]
+
+
+def _squeeze(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    named = {"input": None, "dim": None, **kwargs, **dict(zip(("input", "dim"), args, strict=False))}
+    x, dim = named["input"], named["dim"]
+    if len(args) > 2 or set(named) != {"input", "dim"} or not isinstance(x, Tensor):
+        return func(*args, **kwargs)
+    asked: Sequence[Any] = range(x.dim()) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    if not all(isinstance(axis, int) and -x.dim() <= axis < x.dim() for axis in asked):
+        return func(*args, **kwargs)
+    axes = sorted({axis % x.dim() for axis in asked})
+    kept = [axis for axis in axes if x.shape[axis] != 1]
+    is_traced_at_sizes = not any(isinstance(size, SymInt) for size in x.shape)
+    if not kept and not is_traced_at_sizes and not any(isinstance(x.shape[axis], SymInt) for axis in axes):
+        return func(*args, **kwargs)
+    for axis in reversed([axis for axis in axes if axis not in kept]):
+        x = x.select(axis, 0)
+    return x

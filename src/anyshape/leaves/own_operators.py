@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_FLOAT32, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
-from anyshape.leaves.define import define
+from anyshape.leaves import define
 
 
 def _pick(tensor: Tensor, axis: int, index: int) -> Tensor:

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from anyshape.contract.to_json import as_opaque
+import anyshape.loading.broken_calls as say
 from anyshape.findings import ContractBroken
-from anyshape.loading import broken_calls as say
-from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise
+from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise, as_opaque
 from anyshape.runtime.child_messages import EXTENDED, Array, dtype_called
 
 _CARRIERS = {1: "uint8", 2: "int16"}

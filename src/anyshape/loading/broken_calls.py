@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from anyshape.domain import Condition, Dim, format_condition, format_expr, format_sizes
 from anyshape.findings import Finding, Source
 from anyshape.findings.finding import quoted
-from anyshape.graphs.size_places import Place, Reading
+from anyshape.graphs import Place, Reading
 from anyshape.records.contract import Rule, TensorPromise
 
 _ASKED_BY = {

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+import anyshape.loading.broken_calls as say
 from anyshape.domain import Compare, Condition, Domain, Number, Ref, Undefined, dims_of, evaluate, holds
 from anyshape.domain.bounded_values import ValueBounds
 from anyshape.domain.dims import Point
 from anyshape.findings import ContractBroken, Finding
-from anyshape.graphs.size_places import Place, Reading, places_of, readings_of
-from anyshape.loading import broken_calls as say
+from anyshape.graphs import Place, Reading, places_of, readings_of
 from anyshape.records.contract import Contract, Rule, TensorPromise
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.container_keys import LookUp, read_look_up
 from anyshape.modules.line_trace import look_at_lines
 from anyshape.modules.user_code import is_users
-from anyshape.modules.watched_comparisons import only_computes
+from anyshape.modules.watched_comparisons import LookUp, only_computes, read_look_up
 
 _MOST_ITEMS = 64
 _UNEVEN = (ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)

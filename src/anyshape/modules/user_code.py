@@ -31,7 +31,7 @@ import torch
 
 from anyshape.findings import Source
 from anyshape.findings.finding import PACKAGE_FOLDER, shorten
-from anyshape.modules.search_memo import globals_of, kept_search
+from anyshape.modules import globals_of, kept_search
 
 
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:

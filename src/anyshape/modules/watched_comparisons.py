@@ -1,7 +1,10 @@
-"""The comparisons of numbers in the user's code, with the numbers of one call: `if k - 5 < n:` compares 372 with 7.
+"""What the user's code compares sizes with, in one call: `if k - 5 < n:` compares 372 with 7; `GRID.get((h, w))` looks up keys.
 
 Python traces the call line by line. Before a line runs, or else after it, both sides of each comparison in it are evaluated,
 as far as this has no effect: names, attributes, arithmetic, and functions of Python that only compute.
+
+The item and the keys of a look-up in a dict, set or list are reduced to the numbers in them, so that sizes can be computed at
+which both are equal.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ from __future__ import annotations
 import ast
 import linecache
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
@@ -123,3 +127,36 @@ def _is_harmless(node: ast.AST) -> bool:
     if not isinstance(function, ast.Attribute):
         return False
     return function.attr in _METHODS or (isinstance(function.value, ast.Name) and function.value.id == "math")
+
+
+_MOST_KEYS = 4096
+Numbers = tuple[int, ...]
+
+
+class LookUp(NamedTuple):
+    """The numbers in the item that is looked up, and those in each key; a key has at most as many."""
+
+    item: Numbers
+    keys: frozenset[Numbers]
+
+
+def read_look_up(container: Any, others: Sequence[Any]) -> LookUp | None:
+    """The look-up of the other values in a container; None where it is no container, or none of its keys has numbers."""
+    if not isinstance(container, (dict, set, frozenset, list, tuple)) or len(container) > _MOST_KEYS:
+        return None
+    item = tuple(number for value in others for number in _numbers_in(value))
+    keys = frozenset(key for key in map(_numbers_in, container) if 0 < len(key) <= len(item))
+    return LookUp(item, keys) if keys else None
+
+
+def _numbers_in(value: Any) -> Numbers:
+    """The integers of plain data, from left to right: (3, "x50") has 3 and 50."""
+    if isinstance(value, (bool, np.bool_)):
+        return ()
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    if isinstance(value, str):
+        return tuple(map(int, re.findall(r"\d+", value)))
+    if isinstance(value, (tuple, list)):
+        return tuple(number for each in value for number in _numbers_in(each))
+    return ()

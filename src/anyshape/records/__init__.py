@@ -6,6 +6,6 @@ Files, in the order in which data flows:
     captured  capture gives: programs (Region), their conditions (Guard), loops (Loop), output tensors
     export    translate gives Exported; the user gets Export; a rung gives Attempt
     verdict   verify gives: sizes compared, failures, errors
-    contract  contract gives: dims, rules, inputs, outputs, evidence
+    contract  what a file promises, as a record and as JSON
     runs      how a result was made: times, seeds, costs, edits; results as pages
 """

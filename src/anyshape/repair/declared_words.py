@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from anyshape.domain import Dim, Domain, Expr, Number, Ref, Undefined, dims_of, evaluate
-from anyshape.findings import DeclarationError, Finding, UsageError
-from anyshape.findings.errors import nearest
-from anyshape.graphs.size_places import places_of, readings_of
+from anyshape.findings import DeclarationError, Finding, UsageError, nearest
+from anyshape.graphs import places_of, readings_of
 from anyshape.inputs.axis_messages import unreadable_form, unsolvable_size
 from anyshape.inputs.words import AsItIs, read_words
 from anyshape.repair.known_shapes import Axes, Contradiction, axes_text, is_same

@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.domain import Dim, Domain, Expr, Number, dims_of, format_expr
+from anyshape.graphs import places_of, readings_of
 from anyshape.graphs.arithmetic import Arithmetic
-from anyshape.graphs.size_places import places_of, readings_of
 from anyshape.repair.known_constants import Counting, Diagonal, find_counting, find_diagonal, varying_axes
 from anyshape.repair.known_shapes import Axes, Edit, IntsEdit, TableEdit, is_open
 

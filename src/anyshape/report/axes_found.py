@@ -10,7 +10,7 @@ from anyshape.domain import Dim, Domain, Expr, Number, dims_of, format_condition
 from anyshape.domain.parse import format_domain
 from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.contract import Rule
-from anyshape.report.formats import findings_as_plain, format_table, wrap_line
+from anyshape.report import findings_as_plain, format_table, wrap_line
 
 _SHOWN = 3
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.records.runs import Benched, BenchRow
-from anyshape.report.formats import format_table
+from anyshape.report import format_table
 from anyshape.runtime.child import as_plain_timing
 
 _WIDTH, _HEIGHT = 640, 360

@@ -13,8 +13,8 @@ from anyshape.findings import Finding, Severity, render_all
 from anyshape.records.runs import Benched, Reportable, Run
 from anyshape.records.verdict import Verdict
 from anyshape.records.verdict import as_plain as verdict_as_plain
+from anyshape.report import findings_as_plain, format_bytes, format_table, wrap_line
 from anyshape.report.benches import bench_as_plain
-from anyshape.report.formats import findings_as_plain, format_bytes, format_table, wrap_line
 
 LETTERS = ("A", "B")
 _SHOWN = 8

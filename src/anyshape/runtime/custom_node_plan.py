@@ -175,6 +175,14 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
+def every_node(graph: Any) -> Iterator[Any]:
+    """The nodes of a graph and of those inside its nodes."""
+    for node in graph.node:
+        yield node
+        for inner in subgraphs(node):
+            yield from every_node(inner)
+
+
 def _nodes_inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
     for graph in subgraphs(node):
         for inner in graph.node:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from anyshape.findings import Finding, UsageError
 from anyshape.findings.finding import quoted
-from anyshape.graphs.size_places import bytes_of
+from anyshape.graphs import bytes_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir

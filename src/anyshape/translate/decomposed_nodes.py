@@ -20,7 +20,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from anyshape.translate.new_memory import is_composite
+from anyshape.translate.known_values import is_composite
 from anyshape.translate.private_writes import Unsuited, remove_writes
 
 Table = Mapping[Any, Callable[..., Any]]

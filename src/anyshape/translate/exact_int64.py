@@ -28,9 +28,8 @@ import numpy as np
 import onnx_ir as ir
 
 from anyshape.records.export import Exported
-from anyshape.translate.exact_quotients import needs_care, quotient, remainder
+from anyshape.translate.exact_quotients import NodeWriter, needs_care, quotient, remainder
 from anyshape.translate.lacking_forms import attribute_of
-from anyshape.translate.node_writer import NodeWriter
 from anyshape.translate.whole_numbers import multiply_copies
 
 _INT64 = ir.DataType.INT64

@@ -1,24 +1,37 @@
 """Passes on a captured program before it is translated: casts of type promotion written out, nodes that give back their input
-taken out, the length of an input that is only read as a length taken as a number.
+taken out, and assertions about values kept, as nodes of the file that fail where the assertion does, named with its words.
+
+    _assert_async(truth, "too large"); return x  ->  return refused(x, [truth], ["too large"])
+                                                 ->  truth -> Gather named with the words -> 0;  x -> Gather([x], 0)
+
+The Gather looks up a 0 or a 1 in a table of one entry, and fails at 1; all outputs depend on it, so that no optimizer leaves it
+out. Conditions that torch asserts for itself (`_assert_scalar`) are left to guards.
+
+A condition that a size computed from values equals another size (`torch._check(x[mask].numel() == n)`) is knowledge for
+torch: it writes n for both from then on. Its own assertion of that condition still has both, and takes the place of ours.
 """
+
+# mypy: disable-error-code="no-any-return"
+# onnxscript has no types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 import torch
+from onnxscript import opset18 as op
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.onnx._internal.fx.passes import type_promotion
 
+from anyshape.leaves.own_operators import refused
+from anyshape.records.captured import asserts
 from anyshape.translate.decomposed_nodes import name_outputs
 from anyshape.translate.known_values import ANDS, find_count, is_true_everywhere, same_shape, same_size, value_of
-
-if TYPE_CHECKING:
-    from torch.export import ExportedProgram
 
 
 class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
@@ -89,35 +102,6 @@ def insert_promotions(program: ExportedProgram) -> None:
             promotion.run()
     # A sum in float16 is cast to float32 and back: where it is an output, the cast back is the output.
     name_outputs(program)
-
-
-def replace_length(given: ir.Value, number: ir.Value) -> None:
-    """Put `number`, an int64 vector of one, wherever a graph reads the length of its input `given`.
-
-    Raises TypeError where the graph reads anything else of it.
-    """
-    pending = [(given, number)]
-    while pending:
-        value, length = pending.pop()
-        for use in tuple(value.uses()):
-            node = use.node
-            output = node.outputs[0]
-            if node.op_type == "Shape":
-                _rewrite(node, "Identity", length)
-            elif node.op_type == "Identity" and not output.is_graph_output():
-                pending.append((output, length))
-            elif node.op_type == "Reshape" and use.idx == 0:
-                _rewrite(node, "Add", length)
-                pending.append((output, output))
-            else:
-                raise TypeError(f"a number is read as a tensor by {node.op_type}")
-
-
-def _rewrite(node: ir.Node, op_type: str, number: ir.Value) -> None:
-    node.op_type = op_type
-    node.attributes.clear()
-    node.replace_input_with(0, number)
-    node.outputs[0].type, node.outputs[0].shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
 
 
 _aten = torch.ops.aten
@@ -237,3 +221,73 @@ def _simplify_mask(node: Node) -> None:
         else:
             break
     node.update_arg(_MASK, mask)
+
+
+_NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
+
+
+def keep_assertions(program: ExportedProgram) -> None:
+    """In place, through nested modules: outputs depend on the assertions, which go."""
+    for module in program.graph_module.modules():
+        if isinstance(module, GraphModule):
+            found = [node for node in module.graph.nodes if asserts(node)]
+            if found:
+                _keep(module, found)
+    name_outputs(program)
+
+
+def _keep(module: GraphModule, assertions: Sequence[Node]) -> None:
+    texts = [str(node.args[1]) if len(node.args) > 1 else _NO_WORDS for node in assertions]
+    for node, text in zip(assertions, texts, strict=True):
+        _take_condition_of_torch(module, node, text.partition("\n")[2])
+    truths, words = [node.args[0] for node in assertions], [text.partition("\n")[0] for text in texts]
+    output = module.graph.output_node()
+    made: dict[Node, Node] = {}
+
+    def depending(node: Node) -> Node:
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            return node
+        if node not in made:
+            with module.graph.inserting_before(output):
+                made[node] = module.graph.call_function(refused, (node, truths, words))
+            made[node].meta = dict(node.meta)
+        return made[node]
+
+    output.args = torch.fx.map_arg(output.args, depending)
+    for node in assertions:
+        module.graph.erase_node(node)
+    module.recompile()
+
+
+def _take_condition_of_torch(module: GraphModule, assertion: Node, condition: str) -> None:
+    """In place: scalar_tensor(sym_ite(n == n, 1, 0)) -> the same of the condition that torch asserts with these words."""
+    truth = assertion.args[0]
+    chosen = truth.args[0] if isinstance(truth, Node) and truth.args else None
+    tested = chosen.args[0] if isinstance(chosen, Node) and chosen.target is torch.sym_ite else None
+    if not (isinstance(tested, Node) and tested.target is operator.eq and tested.args[0] is tested.args[1]):
+        return
+    for node in module.graph.nodes:
+        if node.target is torch.ops.aten._assert_scalar.default and f"expression {condition} on" in str(node.args[1]):
+            assert isinstance(chosen, Node)
+            chosen.update_arg(0, node.args[0])
+            module.graph.lint()
+            return
+    raise NotImplementedError(f"a check of {condition}, of which torch has kept no part")
+
+
+def translate_refused(x: ir.Value, truths: Sequence[ir.Value], words: Sequence[str]) -> ir.Value:
+    import onnxscript.evaluator
+
+    zero = op.Constant(value=ir.tensor([0], dtype=ir.DataType.INT64))
+    one = op.Constant(value=ir.tensor([1], dtype=ir.DataType.INT64))
+    for place, (truth, text) in enumerate(zip(truths, words, strict=True)):
+        is_false = op.Not(op.Cast(op.Reshape(truth, one), to=ir.DataType.BOOL.value))
+        node = ir.node(
+            "Gather",
+            [zero, op.Cast(is_false, to=ir.DataType.INT64.value)],
+            name=f"{x.name}_{place}/anyshape AS419: the model refuses these values: {text}",
+        )
+        zero = node.outputs[0]
+        zero.type, zero.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+        onnxscript.evaluator.default().nodes.append(node)  # torch.onnx's recorder
+    return op.Gather(op.Unsqueeze(x, [0]), op.Squeeze(zero), axis=0)

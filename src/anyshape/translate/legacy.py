@@ -27,9 +27,9 @@ from anyshape.modules.state import kept
 from anyshape.modules.user_code import is_users, make_source
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
+from anyshape.translate import IR_VERSION, PRODUCER
 from anyshape.translate.names import keep_sources, name_inputs, name_outputs, name_weights, written_axis
 from anyshape.translate.opsets import WRITTEN_OPSET
-from anyshape.translate.program import IR_VERSION, PRODUCER
 
 if TYPE_CHECKING:
     import torch

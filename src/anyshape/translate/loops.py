@@ -31,7 +31,7 @@ _MARK = "LoopMark"
 
 def loop_translations() -> dict[OpOverload, Callable[..., Any]]:
     """What `Translator` takes: the mark of a loop in a graph, and pieces at computed places."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
     from anyshape.leaves.own_operators import cut, loop, pick, put, put_slice
 
     translations: dict[OpOverload, Callable[..., Any]] = {

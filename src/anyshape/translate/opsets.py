@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from anyshape.findings import Finding, PromiseBroken, Severity, UsageError
-from anyshape.findings.errors import check_number
+from anyshape.findings import Finding, PromiseBroken, Severity, UsageError, check_number
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.records.export import Exported
 from anyshape.translate.lacking_forms import OPSET as OPSET_17

@@ -19,7 +19,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from anyshape.translate.new_memory import returns_new_memory
+from anyshape.translate.known_values import returns_new_memory
 
 _aten = torch.ops.aten
 _SCATTERS: dict[Any, OpOverload] = {

@@ -24,7 +24,6 @@ from anyshape.leaves.own_operators import counted, number, refused, whole
 from anyshape.modules.raised_errors import chain_of
 from anyshape.modules.registered import Translation
 from anyshape.records.export import Untranslatable
-from anyshape.translate.asserted_values import keep_assertions, translate_refused
 from anyshape.translate.custom import (
     Inliner,
     find_overloads,
@@ -34,7 +33,7 @@ from anyshape.translate.custom import (
     resolve_translations,
 )
 from anyshape.translate.decomposed_nodes import decompose_nodes, is_check
-from anyshape.translate.fewer_nodes import insert_promotions, take_out_idle_nodes
+from anyshape.translate.fewer_nodes import insert_promotions, keep_assertions, take_out_idle_nodes, translate_refused
 from anyshape.translate.floats import (
     WITH_ATTRIBUTES,
     constants_in_double,

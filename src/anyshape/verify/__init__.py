@@ -15,7 +15,6 @@ Files, in the order in which data flows:
     noise             the noise floor, measured on the module
     float64_copy      file and module in double precision
     file_copies       a bfloat16 file that a CPU can run; inner values of a file as outputs
-    lacking_kernels   the operators of a bfloat16 file that have no kernel on the CPU
     choices           what the module chose from, in one run
     ties              equal values whose order torch leaves open
     near_ties         values whose order is a matter of rounding; how far other choices move the module's outputs

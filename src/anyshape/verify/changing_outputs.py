@@ -34,8 +34,8 @@ from anyshape.records.verdict import (
     Untried,
     Verdict,
 )
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.child_messages import Array, RunError
-from anyshape.runtime.client import ChildRunner
 from anyshape.verify.plan import spread
 from anyshape.verify.reference import Answer, Refused
 from anyshape.verify.request import VerifyRequest

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.child_messages import Array, RunError, dtype_called
-from anyshape.runtime.client import ChildRunner
-from anyshape.runtime.custom_node_plan import subgraphs
+from anyshape.runtime.custom_node_plan import every_node, subgraphs
 
 NOTE = "onnxruntime has no bfloat16 on the CPU: the file was run in float32, each node's answer rounded to bfloat16"
 _BFLOAT16, _FLOAT = 16, 1
@@ -184,14 +184,6 @@ def load_named(path: str) -> Any:
         taken.add(name)
         node.name = name
     return model
-
-
-def every_node(graph: Any) -> Iterator[Any]:
-    """The nodes of a graph and of those inside its nodes."""
-    for node in graph.node:
-        yield node
-        for inner in subgraphs(node):
-            yield from every_node(inner)
 
 
 def names_used(node: Any) -> Iterator[str]:

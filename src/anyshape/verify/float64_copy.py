@@ -29,8 +29,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.intercept.patching import patched
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.child_messages import Array, RunError, RuntimeRejected
-from anyshape.runtime.client import ChildRunner
 from anyshape.verify.compare import OutputTolerance, epsilon, widen
 from anyshape.verify.request import file_bytes, graphs_of
 from anyshape.verify.tolerance import FACTOR

@@ -27,13 +27,13 @@ import torch
 from anyshape.domain import holds
 from anyshape.modules.state import RandomState
 from anyshape.records.verdict import FailureKind, Verdict
-from anyshape.runtime.client import ChildRunner
+from anyshape.runtime import ChildRunner
 from anyshape.runtime.process import usable_cores
 from anyshape.runtime.runtimes import ONNXRUNTIME
+from anyshape.runtime.session import find_lacking_kernels
 from anyshape.verify.changing_outputs import verify_samples
 from anyshape.verify.file_copies import NOTE, Bfloat16Copy, copy_bfloat16_file
 from anyshape.verify.float64_copy import Float64Copy
-from anyshape.verify.lacking_kernels import find_lacking_kernels
 from anyshape.verify.locate import locate
 from anyshape.verify.noise import NoiseFloor, Yardstick
 from anyshape.verify.plan import Planned, choose_floor_sizes, plan_in_proportion

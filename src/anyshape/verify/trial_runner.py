@@ -14,8 +14,8 @@ import numpy as np
 
 from anyshape.domain import Sizes
 from anyshape.records.verdict import Difference, Failure, FailureKind, Mismatch
+from anyshape.runtime import ChildRunner, Pending
 from anyshape.runtime.child_messages import Array, ChildDied, Death, RunError
-from anyshape.runtime.client import ChildRunner, Pending
 from anyshape.verify.compare import OutputTolerance, compare_in_full, finite_in_both, kind_of, without_numbers_apart
 from anyshape.verify.edge_values import RANDOM, EdgeValues, is_finite, is_usable, with_values
 from anyshape.verify.float64_copy import SLIGHT, Float64Copy, rounding_of_file

@@ -1,6 +1,8 @@
-"""Models that do other things at other sizes: the condition that separates the sizes, found by tracing on both sides.
+"""Models that do other things at other sizes: the condition that separates the sizes; each side is learned by itself.
 
-    before  traces of two structures    ->   a condition on the sizes, each side learned by itself, and both joined
+    traces of two structures                            ->  a condition on the sizes, and both sides joined
+    the same way of the code at 3, 30..39 of 1..500     ->  n == 3 or 30 <= n <= 39
+    the same way of the code at 15, 31, 47, ...         ->  n % 16 == 15
 
 A threshold is closed in on until both sides of it have been traced next to each other, as far as the domain has such
 sizes. That it holds elsewhere too is shown by each side's own unseen traces, which would differ again if it did not.
@@ -8,10 +10,10 @@ sizes. That it holds elsewhere too is shown by each side's own unseen traces, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 from anyshape.capture.generalized.fit_reals import find_break
@@ -28,6 +30,7 @@ from anyshape.domain import (
     Sizes,
     Undecided,
     all_of,
+    any_of,
     evaluate,
     find_point,
     negate,
@@ -36,15 +39,11 @@ from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured, OutputTensor
 
-_FIRST = 14
-_UNSEEN = 10
-_PROBES = 14
-_MANY = 5
-_AROUND = 3
+_FIRST, _UNSEEN, _PROBES = 14, 10, 14
+_MANY, _AROUND = 5, 3
 _MODULI = range(2, 9)
 
 Family = int
-Seen = tuple[Sizes, Family]
 
 
 def find_split(
@@ -61,9 +60,7 @@ def find_split(
             return None
     for sizes in telling_sizes(declared, answers, (), [sizes for sizes, _ in search.seen], None, _UNSEEN):
         search.look(sizes)
-    for suspect in suspects:
-        if declared.domain.contains(suspect) and answers(suspect):
-            search.look(suspect)
+    search.look_where_it_answers(suspects)
     for expr in _expressions(declared.domain):
         found = search.threshold(expr) or search.remainder(expr) or search.single(expr) or search.remainder(expr)
         found = found or search.band(expr)
@@ -75,22 +72,24 @@ def find_split(
 class _Search:
     """Sizes that were traced, each with the structure of its trace."""
 
-    def __init__(
-        self, recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes] = ()
-    ) -> None:
+    def __init__(self, recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes]) -> None:
         self._recorder = recorder
         self._suspects = suspects
         self._declared = declared
         self._answers = answers
         self._families: dict[Any, Family] = {}
-        self.seen: list[Seen] = []
+        self.seen: list[tuple[Sizes, Family]] = []
 
     def look(self, sizes: Sizes) -> Family:
         """Trace at these sizes."""
         signatures = tuple(step.signature for step in self._recorder.trace(sizes).steps)
-        family = self._families.setdefault(signatures, len(self._families))
-        self.seen.append((sizes, family))
-        return family
+        self.seen.append((sizes, self._families.setdefault(signatures, len(self._families))))
+        return self.seen[-1][1]
+
+    def _families_of(self, expr: Expr, is_inside: Callable[[int], bool]) -> tuple[set[Family], set[Family]]:
+        """The structures where a value of the expression is inside, and those elsewhere."""
+        inside = {family for sizes, family in self.seen if is_inside(evaluate(expr, sizes))}
+        return inside, {family for sizes, family in self.seen if not is_inside(evaluate(expr, sizes))}
 
     @property
     def looks_like_a_loop(self) -> bool:
@@ -100,12 +99,9 @@ class _Search:
     def threshold(self, expr: Expr) -> Condition | None:
         """`expr >= c`, where what is done below is never done above."""
         for low in sorted({evaluate(expr, sizes) for sizes, _ in self.seen})[:-1]:
-            below = {family for sizes, family in self.seen if evaluate(expr, sizes) <= low}
-            above = {family for sizes, family in self.seen if evaluate(expr, sizes) > low}
-            if below & above:
-                continue
+            below, above = self._families_of(expr, low.__ge__)
             high = min(value for sizes, _ in self.seen if (value := evaluate(expr, sizes)) > low)
-            closed = self._close_in(expr, (low, high), below, above)
+            closed = self._close_in(expr, (low, high), below, above) if not below & above else None
             if closed is not None:
                 return Compare(">=", expr, Number(closed))
         return None
@@ -164,8 +160,7 @@ class _Search:
         return sorted(value for value in values if value > _MODULI[-1] and 2 * value in values)
 
     def _is_apart(self, expr: Expr, value: int) -> bool:
-        inside = {family for sizes, family in self.seen if evaluate(expr, sizes) == value}
-        outside = {family for sizes, family in self.seen if evaluate(expr, sizes) != value}
+        inside, outside = self._families_of(expr, value.__eq__)
         return bool(inside and outside) and not inside & outside
 
     def _look_around(self, expr: Expr, value: int) -> None:
@@ -173,10 +168,11 @@ class _Search:
         as much more as a number of the user's code: what shows at 5 may be there wherever `n % 37 == 5`."""
         if not isinstance(expr, Ref):
             return
-        first = self.seen[0][0]
-        others = [{**sizes, expr.name: value} for sizes, _ in self.seen[:_AROUND]]
-        others += [{**first, expr.name: value + number} for number in self._numbers(expr)]
-        for sizes in others:
+        further = [{**self.seen[0][0], expr.name: value + number} for number in self._numbers(expr)]
+        self.look_where_it_answers([*({**sizes, expr.name: value} for sizes, _ in self.seen[:_AROUND]), *further])
+
+    def look_where_it_answers(self, points: Sequence[Sizes]) -> None:
+        for sizes in points:
             if self._declared.domain.contains(sizes) and self._answers(sizes):
                 self.look(sizes)
 
@@ -184,22 +180,18 @@ class _Search:
         """`expr % k == r`, where what is done at these sizes is never done at others."""
         for modulus in dict.fromkeys((*_MODULI, *self._numbers(expr))):
             for rest in range(modulus):
-                inside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus == rest}
-                outside = {family for sizes, family in self.seen if evaluate(expr, sizes) % modulus != rest}
+                inside, outside = self._families_of(expr % modulus, rest.__eq__)
                 if inside and outside and not inside & outside:
                     return Compare("==", expr % modulus, Number(rest))
         return None
 
 
-def _expressions(domain: Domain) -> Iterator[Expr]:
+def _expressions(domain: Domain) -> list[Expr]:
     """What people compare: a size, the difference, the sum and the product of two."""
-    names: Sequence[Expr] = [Ref(name) for name in domain.names]
-    yield from names
-    for first, second in combinations(names, 2):
-        yield first - second
-    for first, second in combinations(names, 2):
-        yield first + second
-        yield first * second
+    names = [Ref(name) for name in domain.names]
+    pairs = list(combinations(names, 2))
+    made = [each for one, other in pairs for each in (one + other, one * other)]
+    return [*names, *(one - other for one, other in pairs), *made]
 
 
 Capture = Callable[[Declared], Captured]
@@ -212,10 +204,8 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
         return capture(declared)
     except NotCaptured as refusal:
         side = _side(refusal, declared, find_side) if depth else None
-        if side is None:
-            raise
         deeper = partial(capture_sides, capture=capture, find_side=find_side, depth=depth - 1)
-        both = capture_both(declared, side, deeper, deeper)
+        both = capture_both(declared, side, deeper, deeper) if side is not None else None
         if both is None:
             raise
         return both
@@ -223,9 +213,11 @@ def capture_sides(declared: Declared, capture: Capture, find_side: FindSide, dep
 
 def capture_both(declared: Declared, side: Condition, inside: Capture, outside: Capture) -> Captured | None:
     """The sizes at which a condition holds and all others, each captured by itself; None where the outputs differ in number."""
-    first = _under(side, inside(_narrowed(declared, side)))
-    second = _under(negate(side), outside(_narrowed(declared, negate(side))))
-    return _join(first, second) if len(first.outputs) == len(second.outputs) else None
+    first, second = _capture_under(side, declared, inside), _capture_under(negate(side), declared, outside)
+    if len(first.outputs) != len(second.outputs):
+        return None
+    outputs = tuple(_either(one, other) for one, other in zip(first.outputs, second.outputs, strict=True))
+    return replace(first, regions=(*first.regions, *second.regions), outputs=outputs)
 
 
 def _side(refusal: NotCaptured, declared: Declared, find_side: FindSide) -> Condition | None:
@@ -244,26 +236,64 @@ def cuts(declared: Declared, condition: Condition) -> bool:
         return False
 
 
-def _narrowed(declared: Declared, condition: Condition) -> Declared:
-    return replace(declared, domain=declared.domain.narrowed(condition))
-
-
-def _join(first: Captured, second: Captured) -> Captured:
-    """Both sides as one capture: an axis of an answer on which they disagree follows no expression."""
-    pairs = zip(first.outputs, second.outputs, strict=True)
-    return replace(
-        first, regions=(*first.regions, *second.regions), outputs=tuple(_either(one, other) for one, other in pairs)
-    )
-
-
-def _under(condition: Condition, captured: Captured) -> Captured:
-    """The same capture for the sizes at which the condition holds."""
+def _capture_under(condition: Condition, declared: Declared, capture: Capture) -> Captured:
+    """A capture for the sizes at which the condition holds."""
+    captured = capture(replace(declared, domain=declared.domain.narrowed(condition)))
     regions = tuple(replace(region, condition=all_of((condition, region.condition))) for region in captured.regions)
     return replace(captured, regions=regions)
 
 
 def _either(one: OutputTensor, other: OutputTensor) -> OutputTensor:
+    """An output of both sides: an axis on which they disagree follows no expression."""
     if len(one.axes) != len(other.axes):
         return replace(one, axes=(), any_rank=True)
     axes = tuple(size if size == also else None for size, also in zip(one.axes, other.axes, strict=True))
     return replace(one, axes=axes, any_rank=one.any_rank or other.any_rank)
+
+
+_MOST_WAYS, _MOST_RUNS, _FEWEST_REPEATS = 8, 32, 3
+_MODULI_OF_WAYS = range(2, 129)
+
+Paths = Mapping[str, Mapping[int, Hashable]]
+"""The way of the code, by the sizes of a dim, the other dims as in the example."""
+
+
+def split_by_paths(paths: Paths, domain: Domain, example: Mapping[str, int]) -> Condition | None:
+    """Where the code goes the way that is rarest in the domain; None where it goes one way, or too many."""
+    for name, ways in paths.items():
+        inside = {size: way for size, way in ways.items() if domain.contains({**example, name: size})}
+        counts = {way: list(inside.values()).count(way) for way in dict.fromkeys(inside.values())}
+        rarest = min(counts, key=lambda way: counts[way], default=None)
+        chosen = {size for size, way in inside.items() if way == rarest}
+        found = _describe(name, sorted(inside), chosen) if 1 < len(counts) <= _MOST_WAYS else None
+        if found is not None:
+            return found
+    return None
+
+
+def _describe(name: str, sizes: Sequence[int], chosen: Collection[int]) -> Condition | None:
+    """A condition that holds at the chosen ones of these sizes, and at no other of them."""
+    size = Ref(name)
+    for modulus in _MODULI_OF_WAYS:
+        rests = {each % modulus for each in chosen}
+        if len(chosen) >= _FEWEST_REPEATS and len(rests) == 1:
+            (rest,) = rests
+            if all(each in chosen for each in sizes if each % modulus == rest):
+                return Compare("==", size % modulus, Number(rest))
+    runs = _runs(sizes, chosen)
+    if len(runs) > _MOST_RUNS:
+        return None
+    return any_of(all_of(_ends(size, low, high, sizes)) for low, high in runs)
+
+
+def _runs(sizes: Sequence[int], chosen: Collection[int]) -> list[tuple[int, int]]:
+    """The first and the last of the chosen sizes that lie side by side."""
+    groups = [(is_chosen, list(run)) for is_chosen, run in groupby(sizes, key=lambda each: each in chosen)]
+    return [(run[0], run[-1]) for is_chosen, run in groups if is_chosen]
+
+
+def _ends(size: Ref, low: int, high: int, sizes: Sequence[int]) -> list[Condition]:
+    if low == high:
+        return [Compare("==", size, Number(low))]
+    ends = ((">=", low, sizes[0]), ("<=", high, sizes[-1]))
+    return [Compare(sign, size, Number(end)) for sign, end, last in ends if end != last]

@@ -14,8 +14,8 @@ import torch
 from torch.export import Dim as TorchDim
 from torch.fx import Node
 
+from anyshape.capture.generalized import LearnedModule, export_graph
 from anyshape.capture.generalized.explained_arguments import Explained, Run, gather
-from anyshape.capture.generalized.generalized_rung import LearnedModule, export_graph
 from anyshape.capture.generalized.graph_frames import EmitLoop, Frame
 from anyshape.capture.generalized.scope import Scope, Size
 from anyshape.capture.generalized.template import Carried, Collected, Final, Operand, Place, Repeated, Seen, Slot, walk
@@ -33,7 +33,7 @@ from anyshape.capture.rerolled.demands import (
     joined_shape,
     observe,
 )
-from anyshape.capture.symbolic_sizes import Decompose, symbols_of
+from anyshape.capture.torch_export import Decompose, symbols_of
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.leaves.own_operators import loop as loop_operator
 from anyshape.records.captured import Guard, Loop

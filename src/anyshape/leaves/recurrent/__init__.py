@@ -3,8 +3,7 @@
 Files, in the order in which data flows:
 
     recurrent          defines the operators anyshape::lstm, gru, rnn_tanh, rnn_relu; kind, cells and states of a network
-    recurrent_capture  torch.lstm and its like -> these operators
-    packed_capture     packed sequences, without freezing a size
+    recurrent_capture  torch.lstm and its like, padded or packed -> these operators
     recurrent_nodes    these operators -> ONNX, layer by layer; weights in ONNX's layout
     step               one layer: LSTM, GRU, RNN, or a Scan over steps
 """
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
 def replacements() -> dict[Any, Callable[..., Any]]:
     """The functions of torch that are kept whole; packed sequences are known for as long as one capture takes."""
-    from anyshape.leaves.recurrent.packed_capture import PackedSequences
-    from anyshape.leaves.recurrent.recurrent_capture import RecurrentNetworks
+    from anyshape.leaves.recurrent.recurrent_capture import PackedSequences, RecurrentNetworks
 
     sequences = PackedSequences()
     return {**sequences.replacements(), **RecurrentNetworks(sequences).replacements()}

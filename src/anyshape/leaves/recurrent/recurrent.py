@@ -24,7 +24,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from anyshape.leaves.define import define
+from anyshape.leaves import define
 
 # mypy: disable-error-code="no-untyped-call"
 # torch has functions without types.

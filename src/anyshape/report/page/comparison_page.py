@@ -22,10 +22,10 @@ from anyshape.report.file_comparison import (
     worst_error,
     worst_first,
 )
+from anyshape.report.page import COLOURS, check_report_packages, render_part, render_template
 from anyshape.report.page.charts import CostRow, cost_bars, describe_map, number_map
 from anyshape.report.page.page_facts import heaviest_first
 from anyshape.report.page.page_view import capital, failure_view, findings_view, run_rows, say_range
-from anyshape.report.page.render_page import COLOURS, check_report_packages, render_part, render_template
 from anyshape.report.page.size_cells import Pair, map_in_buckets, pairs_of
 
 Json = dict[str, Any]

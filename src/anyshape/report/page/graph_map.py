@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from anyshape.report.formats import format_bytes
+from anyshape.report import format_bytes
 from anyshape.report.page.page_facts import Excerpt, excerpt_of, source_called
 
 if TYPE_CHECKING:

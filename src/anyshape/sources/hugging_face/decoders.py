@@ -17,6 +17,7 @@ from typing import Any
 
 import anyshape.sources.source as say
 from anyshape.findings import UsageError
+from anyshape.sources.hugging_face import BATCH, SEQ, plan_single, single_part, tensors_of, try_call
 from anyshape.sources.hugging_face import input_plan as facts
 from anyshape.sources.hugging_face.input_plan import (
     Axis,
@@ -28,7 +29,6 @@ from anyshape.sources.hugging_face.input_plan import (
     NextStep,
     with_parameters,
 )
-from anyshape.sources.hugging_face.kind import BATCH, SEQ, plan_single, single_part, tensors_of, try_call
 from anyshape.sources.hugging_face.loaded_models import LoadedModel
 from anyshape.sources.source import Part
 

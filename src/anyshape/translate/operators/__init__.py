@@ -12,25 +12,21 @@ A file has up to three tables, each from a key `"name"` or `"name.overload"` to 
 Files, in the order in which data flows:
 
     size_values        functions that all translations use; Loop and If with bodies written like translations
-    elementwise        functions of each element
-    activations        elu, gelu and their like
+    elementwise        functions of each element: logarithms, gamma, fmax, ...; elu, gelu and their like
     limits_of_floats   NaN, infinities and signs of zero: atan2, angle, clamp, sign, pow, ...; numbers that fill
-    integers           divisions that round, gcd, shifts
-    whole_products     products and powers of whole numbers
+    integers           divisions that round, gcd, shifts, products and powers of whole numbers
     special_functions  orthogonal polynomials, zeta, normal distribution
     bessel             Bessel functions, Chebyshev series
     complex_numbers    complex numbers as pairs
     reducing           reductions and running sums along an axis
     searching          search by halving, order statistics
     sorting            sort, count, unique
-    lookups            rows of tables by an index
     ranges             arange, repeat, nonzero; random operators; roll and pad
-    scattering         scatter, diagonals, strides
+    scattering         rows of tables, scatter, diagonals, strides
     pooling            adaptive pooling
     convolution        convolutions of open groups or sizes
     antialiased        upsample with antialias=True
-    grid_sampling      grid_sampler
-    interpolating      upsample
+    interpolating      upsample, grid_sampler
     fourier            fft, istft
     products           products and distances of matrices, attention
     linalg             solve, inverse, determinant
@@ -50,7 +46,6 @@ Translation = Callable[..., Any]
 
 
 FILES = (
-    "activations",
     "antialiased",
     "bessel",
     "complex_numbers",
@@ -58,12 +53,10 @@ FILES = (
     "elementwise",
     "factors",
     "fourier",
-    "grid_sampling",
     "integers",
     "interpolating",
     "limits_of_floats",
     "linalg",
-    "lookups",
     "pooling",
     "products",
     "ranges",
@@ -72,7 +65,6 @@ FILES = (
     "searching",
     "sorting",
     "special_functions",
-    "whole_products",
 )
 """The files of this folder with a table TRANSLATIONS, COMPLEX_TRANSLATIONS or LIBRARY_TRANSLATIONS."""
 
@@ -102,7 +94,7 @@ DECOMPOSED = (
 
 def operator_translations() -> dict[OpOverload, Translation]:
     """What `ONNXRegistry.register_op(target, function)` takes, for real numbers."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
     from anyshape.leaves.own_operators import grouped_mm
 
     table = _collect("TRANSLATIONS")
@@ -111,7 +103,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 
 def complex_translations() -> dict[OpOverload, Translation]:
     """Our translations for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
     from anyshape.leaves.signal_windows import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
@@ -140,7 +132,7 @@ def _unused(*args: Any) -> Any:
 
 def _by_overload(table: dict[str, Translation]) -> dict[OpOverload, Translation]:
     """The translations of operators that this torch has; a test finds keys that the pinned torch does not have."""
-    from anyshape.leaves.define import without_types
+    from anyshape.leaves import without_types
 
     found = {find_operator(key): without_types(translation) for key, translation in table.items()}
     return {operator: translation for operator, translation in found.items() if operator is not None}

@@ -1,4 +1,4 @@
-"""Functions of each element by itself that ONNX lacks, or that onnxruntime computes less exactly or more slowly.
+"""Functions of each element by itself that ONNX lacks, or that onnxruntime computes less exactly or slowly; activations, too.
 
 aten::fmax, fmin, signbit, copysign, hypot, lgamma, digamma and erfinv: torch.onnx (to 2.13) takes them apart into `prims`
 that it cannot write. lgamma and digamma run in float64 by series that are right to 1e-13 there; erfinv is right to 1e-6,
@@ -7,7 +7,8 @@ which is what float32 needs.
 aten::logaddexp, logaddexp2, log_sigmoid, log2 and log10: torch.onnx (to 2.13) writes log(exp(x) + exp(y)), which is inf from
 89 on, and log(sigmoid(x)), which is -inf from -104 on; it divides a logarithm in float64 by log(2) in float32.
 
-aten::log1p and expm1: torch.onnx (to 2.13) writes log(1 + x) and exp(x) - 1, which are 0 from 3e-8 down.
+aten::log1p and expm1: torch.onnx (to 2.13) writes log(1 + x) and exp(x) - 1, which are 0 from 3e-8 down. So are onnxruntime's
+Elu, Celu and Selu below 0 (seen to 1.31).
 
 aten::gelu and rsqrt, in the forms that onnxruntime fuses: torch.onnx (to 2.13) writes x * (0.5 * (1 + erf(x / sqrt 2))) and
 Reciprocal(Sqrt(x)), which stay five nodes, and keep a root mean square norm from becoming one.
@@ -25,44 +26,23 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.translate.operators.size_values import NARROW, constant, dtype_of, ints
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of
 
 _DOUBLE = ir.DataType.DOUBLE
 _LANCZOS = (
-    0.99999999999980993,
-    676.5203681218851,
-    -1259.1392167224028,
-    771.32342877765313,
-    -176.61502916214059,
-    12.507343278686905,
-    -0.13857109526572012,
-    9.9843695780195716e-6,
-    1.5056327351493116e-7,
-)
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+    12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
+)  # fmt: skip
 _DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
 _DIGAMMA_SHIFT = 10
 _ERFINV_MIDDLE = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
 _ERFINV_TAIL = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
 
 
 def ignoring_nan(name: str) -> Callable[..., Any]:
@@ -108,12 +88,6 @@ def translate_hypot(x: ir.Value, other: ir.Value) -> ir.Value:
     # An infinity wins, also over NaN.
     is_infinite = op.Or(*(op.Equal(op.Abs(side), constant(math.inf, dtype)) for side in (x, other)))
     return op.Where(is_infinite, constant(math.inf, dtype), length)
-
-
-def translate_masked_select(x: ir.Value, mask: ir.Value) -> ir.Value:
-    seen = op.And(mask, op.Expand(constant(True, ir.DataType.BOOL), op.Shape(x)))
-    wide = op.Expand(x, op.Shape(seen))
-    return op.Compress(op.Reshape(wide, ints(-1)), op.Reshape(seen, ints(-1)), axis=0)
 
 
 def translate_lgamma(x: ir.Value) -> ir.Value:
@@ -197,24 +171,15 @@ def logarithm(base: int) -> Callable[..., Any]:
     return translate
 
 
-def translate_logaddexp(x: ir.Value, other: ir.Value) -> ir.Value:
-    """The greater, and log(1 + exp(-distance))."""
-    return _add(x, other, 1.0)
-
-
-def translate_logaddexp2(x: ir.Value, other: ir.Value) -> ir.Value:
-    return _add(x, other, math.log(2))
-
-
-def _add(x: ir.Value, other: ir.Value, log_base: float) -> ir.Value:
+def _add_powers(x: ir.Value, other: ir.Value, log_base: float = 1.0) -> ir.Value:
+    """logaddexp, or logaddexp2 with log(2): the greater, and log(1 + exp(-distance))."""
     dtype = dtype_of(x)
     distance = op.Abs(op.Sub(x, other))
     base = constant(log_base, dtype)
     more = op.Div(op.Log(op.Add(constant(1, dtype), op.Exp(op.Neg(op.Mul(distance, base))))), base)
     # Equal infinities: their distance is not a number.
-    return op.Where(
-        op.Equal(x, other), op.Add(x, constant(math.log(2) / log_base, dtype)), op.Add(op.Max(x, other), more)
-    )
+    is_equal, doubled = op.Equal(x, other), op.Add(x, constant(math.log(2) / log_base, dtype))
+    return op.Where(is_equal, doubled, op.Add(op.Max(x, other), more))
 
 
 def translate_log1p(x: ir.Value) -> ir.Value:
@@ -255,20 +220,80 @@ def translate_rsqrt(x: ir.Value) -> ir.Value:
     return op.Div(constant(1, dtype_of(x)), op.Sqrt(x))
 
 
+def translate_frexp(x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """x = mantissa * 2^exponent with a mantissa in [0.5, 1); zero, infinities and NaN as they are."""
+    wide = op.Cast(x, to=_DOUBLE)
+    zero, one, two = (constant(number, _DOUBLE) for number in (0, 1, 2))
+    size = op.Abs(wide)
+    is_plain = op.And(op.Less(size, constant(math.inf, _DOUBLE)), op.Greater(size, zero))
+    safe = op.Where(is_plain, size, one)
+    guess = op.Add(op.Floor(op.Div(op.Log(safe), constant(math.log(2), _DOUBLE))), one)
+    share = op.Div(safe, op.Pow(two, guess))
+    # A logarithm may be off by one at a power of two.
+    up, down = op.GreaterOrEqual(share, one), op.Less(share, constant(0.5, _DOUBLE))
+    exponent = op.Add(guess, op.Sub(op.Cast(up, to=_DOUBLE), op.Cast(down, to=_DOUBLE)))
+    mantissa = op.Where(is_plain, op.Div(wide, op.Pow(two, exponent)), wide)
+    power = op.Where(is_plain, exponent, zero)
+    return op.Cast(mantissa, to=dtype_of(x)), op.Cast(power, to=ir.DataType.INT32)
+
+
+_SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+def translate_elu(x: ir.Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> ir.Value:
+    """scale * x above 0, and alpha * scale * expm1(input_scale * x) below; expm1(x) is 2 t / (1 - t) with t = tanh(x / 2)."""
+    wide, dtype = at_least_float32(x)
+    tangent = op.Tanh(op.Mul(wide, constant(input_scale / 2, dtype)))
+    quotient = op.Div(tangent, op.Sub(constant(1, dtype), tangent))
+    above = wide if scale == 1 else op.Mul(wide, constant(scale, dtype))
+    below = op.Mul(quotient, constant(2 * alpha * scale, dtype))
+    chosen = op.Where(op.Greater(wide, constant(0, dtype)), above, below)
+    return chosen if dtype == dtype_of(x) else op.CastLike(chosen, x)
+
+
+def translate_log_sigmoid(x: ir.Value) -> ir.Value:
+    """min(x, 0) - log1p(exp(-|x|)), in float64."""
+    wide = op.Cast(x, to=_DOUBLE)
+    rest = log1p_in(op.Exp(op.Neg(op.Abs(wide))), _DOUBLE)
+    return op.Cast(op.Sub(op.Min(wide, constant(0, _DOUBLE)), rest), to=dtype_of(x))
+
+
+def translate_log_sigmoid_forward(x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Beside it a buffer, which on the CPU is not read by what a module may call."""
+    return translate_log_sigmoid(x), op.Exp(op.Neg(op.Abs(x)))
+
+
+def translate_gelu(x: ir.Value, *, approximate: str = "none") -> ir.Value:
+    """(x * 0.5) * (1 + erf(x / sqrt 2)), or with tanh in place of erf."""
+    dtype = dtype_of(x)
+    if approximate == "tanh":
+        cubed = op.Mul(constant(0.044715, dtype), op.Pow(x, constant(3, dtype)))
+        inner = op.Tanh(op.Mul(constant(math.sqrt(2 / math.pi), dtype), op.Add(x, cubed)))
+    else:
+        inner = op.Erf(op.Div(x, constant(math.sqrt(2), dtype)))
+    return op.Mul(op.Mul(x, constant(0.5, dtype)), op.Add(inner, constant(1, dtype)))
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "elu": translate_elu,
+    "celu": lambda x, alpha=1.0: translate_elu(x, alpha, 1.0, 1 / alpha),
+    "selu": lambda x: translate_elu(x, *_SELU),
+    "gelu": translate_gelu,
+    "log_sigmoid": translate_log_sigmoid,
+    "log_sigmoid_forward": translate_log_sigmoid_forward,
+    "prims::frexp": translate_frexp,
     "rsqrt": translate_rsqrt,
     "log1p": translate_log1p,
     **dict.fromkeys(("expm1", "special_expm1"), translate_expm1),
     "log2": logarithm(2),
     "log10": logarithm(10),
-    "logaddexp": translate_logaddexp,
-    "logaddexp2": translate_logaddexp2,
+    "logaddexp": _add_powers,
+    "logaddexp2": lambda x, other: _add_powers(x, other, math.log(2)),
     "fmax": ignoring_nan("Max"),
     "fmin": ignoring_nan("Min"),
     "signbit": translate_signbit,
     "copysign.Tensor": translate_copysign,
     "hypot": translate_hypot,
-    "masked_select": translate_masked_select,
     "lgamma": translate_lgamma,
     "digamma": translate_digamma,
     "erfinv": translate_erfinv,

@@ -1,4 +1,4 @@
-"""Images, signals and volumes of another size, read at places between their elements: aten::upsample_*.
+"""Images, signals and volumes read at places between their elements: aten::upsample_*, grid_sampler, grid_sampler_2d and _3d.
 
 Linear and cubic, by a factor that is no whole number: torch computes the new size in double precision, and copies along an
 axis that keeps its size, whatever the factor; ONNX multiplies in single precision, which is another size at some (1.3 times
@@ -9,6 +9,11 @@ Nearest: output place i reads input place floor(i * scale), or floor((i + 0.5) *
 1 / scale_factor where a factor is given, else input size / output size, in float32, as torch computes it. torch's kernel for
 small images reads place i where the size is kept, and i // 2 where it is doubled, whatever the factor. torch.onnx (to
 2.13) divides by the inverse of the scale, which is another place at some sizes: 21 to 3, for one.
+
+Images at the places of a grid: onnxruntime reads an element of the image for places that are NaN, infinite, or beyond the range
+of its integers, and loses the shares of border elements from about 1e7 on. Places outside the image all read alike, so they are
+moved near its border first. What torch gives for NaN and infinities follows from the way it weighs neighbours: NaN, but 0 for
+the nearest one with zeros around the image. Volumes: ONNX has grid_sampler_3d from opset 20 on; torch.onnx (to 2.13) has none.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -17,6 +22,7 @@ small images reads place i where the size is kept, and i // 2 where it is double
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +38,7 @@ from anyshape.translate.operators.size_values import (
     constant,
     count_up,
     dtype_of,
+    ints,
     rank,
     shape_of,
     size_scalar,
@@ -144,8 +151,7 @@ def nearest(shift: float) -> Callable[..., Any]:
             if output_size is not None:
                 scale = op.Div(op.Cast(size, to=_FLOAT), op.Cast(wanted, to=_FLOAT))
             else:
-                assert scale_factors is not None
-                factor = scale_factors[axis - 2]
+                factor = (scale_factors or ())[axis - 2]
                 scale = constant(float(torch.tensor(1.0 / factor)), _FLOAT)
                 if rank(x) == 4 and not shift:
                     scale = _scale_of_small(scale, factor, size, all_wanted, axis)
@@ -181,15 +187,114 @@ def _read_along(x: ir.Value, size: ir.Value, wanted: ir.Value, scale: ir.Value, 
     return op.Gather(x, op.Min(place, op.Sub(size, as_scalar(1))), axis=axis)
 
 
+_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
+_BILINEAR, _NEAREST, _BICUBIC = 0, 1, 2
+_OUTSIDE = 100.0
+"""A place outside an image of any size, with all neighbours that a bicubic reading weighs."""
+
+
+def translate_grid_sampler_2d(
+    x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> ir.Value:
+    """x [N, C, H, W], grid [N, h, w, 2] with the last axis in the order W, H."""
+    dtype = dtype_of(grid)
+    is_far_apart = padding_mode == _REFLECTION
+    near = grid if is_far_apart else op.Clip(grid, constant(-_OUTSIDE, dtype), constant(_OUTSIDE, dtype))
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    padding = ("zeros", "border", "reflection")[padding_mode]
+    values = op.GridSample(x, near, align_corners=int(align_corners), mode=mode, padding_mode=padding)
+    if interpolation_mode != _BICUBIC and padding_mode != _ZEROS:
+        return values
+    nan_unless_finite = op.Unsqueeze(op.ReduceSum(op.Mul(grid, constant(0, dtype)), ints(-1), keepdims=0), ints(1))
+    if interpolation_mode == _NEAREST:
+        return op.Where(op.IsNaN(nan_unless_finite), constant(0, dtype), values)
+    return op.Add(values, nan_unless_finite)
+
+
+def translate_grid_sampler_3d(
+    x: ir.Value, grid: ir.Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> ir.Value:
+    """x [N, C, D, H, W], grid [N, d, h, w, 3] with the last axis in the order W, H, D."""
+    dtype = dtype_of(x)
+    if interpolation_mode not in (_BILINEAR, _NEAREST):
+        raise NotImplementedError("grid_sampler_3d by another way than bilinear or nearest")
+    sizes = [op.Cast(as_scalar(op.Shape(x, start=axis, end=axis + 1)), to=dtype) for axis in (2, 3, 4)]
+    along_axes = zip((op.Gather(grid, as_scalar(2 - number), axis=-1) for number in range(3)), sizes, strict=True)
+    places = [_place(share, size, padding_mode, align_corners, dtype) for share, size in along_axes]
+    flat = op.Reshape(x, op.Concat(op.Shape(x, start=0, end=2), ints(-1), axis=0))
+    if interpolation_mode == _NEAREST:
+        return _read_corner(flat, [op.Round(place) for place in places], sizes, x, grid, dtype)
+    floors = [op.Floor(place) for place in places]
+    total = None
+    for corner in product((0, 1), repeat=3):
+        at = [op.Add(floor, constant(step, dtype)) for floor, step in zip(floors, corner, strict=True)]
+        pairs = zip(places, at, strict=True)
+        shares = [op.Sub(constant(1, dtype), op.Abs(op.Sub(place, near))) for place, near in pairs]
+        weight = op.Unsqueeze(op.Mul(op.Mul(shares[0], shares[1]), shares[2]), ints(1))
+        part = op.Mul(_read_corner(flat, at, sizes, x, grid, dtype), weight)
+        total = part if total is None else op.Add(total, part)
+    assert total is not None
+    return total
+
+
+def _place(share: ir.Value, size: ir.Value, padding_mode: int, align_corners: bool, dtype: ir.DataType) -> ir.Value:
+    one, half = constant(1, dtype), constant(0.5, dtype)
+    if align_corners:
+        place = op.Mul(op.Mul(op.Add(share, one), half), op.Sub(size, one))
+    else:
+        place = op.Mul(op.Sub(op.Mul(op.Add(share, one), size), one), half)
+    if padding_mode == _REFLECTION:
+        place = _reflect(place, size, align_corners, dtype)
+    if padding_mode in (_BORDER, _REFLECTION):
+        place = op.Min(op.Max(place, constant(0, dtype)), op.Sub(size, one))
+    return place
+
+
+def _reflect(place: ir.Value, size: ir.Value, align_corners: bool, dtype: ir.DataType) -> ir.Value:
+    """Back and forth between the middles of the first and last element, or between their outer edges."""
+    low = constant(0 if align_corners else -0.5, dtype)
+    span = op.Sub(size, constant(1, dtype)) if align_corners else size
+    safe = op.Max(span, constant(1e-30, dtype))
+    away = op.Abs(op.Sub(place, low))
+    flips = op.Floor(op.Div(away, safe))
+    rest = op.Sub(away, op.Mul(flips, safe))
+    is_even = op.Equal(op.Mod(flips, constant(2, dtype), fmod=1), constant(0, dtype))
+    return op.Add(op.Where(is_even, rest, op.Sub(span, rest)), low)
+
+
+def _read_corner(
+    flat: ir.Value, at: list[ir.Value], sizes: list[ir.Value], x: ir.Value, grid: ir.Value, dtype: ir.DataType
+) -> ir.Value:
+    """The elements at whole places [N, C, d, h, w]; 0 outside."""
+    zero, one = constant(0, dtype), constant(1, dtype)
+    is_inside, number = None, None
+    for place, size in zip(at, sizes, strict=True):
+        fits = op.And(op.GreaterOrEqual(place, zero), op.Less(place, size))
+        is_inside = fits if is_inside is None else op.And(is_inside, fits)
+        kept = op.Cast(op.Min(op.Max(place, zero), op.Sub(size, one)), to=_INT64)
+        whole = op.Cast(size, to=_INT64)
+        number = kept if number is None else op.Add(op.Mul(number, whole), kept)
+    batch, channels = op.Shape(x, start=0, end=1), op.Shape(x, start=1, end=2)
+    index = op.Unsqueeze(op.Reshape(number, op.Concat(batch, ints(-1), axis=0)), ints(1))
+    wide = op.Expand(index, op.Concat(batch, channels, op.Shape(index, start=2), axis=0))
+    read = op.GatherElements(flat, wide, axis=2)
+    values = op.Reshape(read, op.Concat(batch, channels, op.Shape(grid, start=1, end=4), axis=0))
+    return op.Where(op.Unsqueeze(is_inside, ints(1)), values, zero)
+
+
+def translate_grid_sampler(x: ir.Value, *arguments: Any, **options: Any) -> ir.Value:
+    """Both, by the rank."""
+    return (translate_grid_sampler_2d if rank(x) == 4 else translate_grid_sampler_3d)(x, *arguments, **options)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
-    "upsample_nearest1d.vec": nearest(0),
-    "_upsample_nearest_exact1d.vec": nearest(0.5),
-    "upsample_nearest2d.vec": nearest(0),
-    "_upsample_nearest_exact2d.vec": nearest(0.5),
-    "upsample_nearest3d.vec": nearest(0),
-    "_upsample_nearest_exact3d.vec": nearest(0.5),
+    **{f"upsample_nearest{axes}d.vec": nearest(0) for axes in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{axes}d.vec": nearest(0.5) for axes in (1, 2, 3)},
     "upsample_linear1d.vec": resized("linear"),
     "upsample_bilinear2d.vec": resized("linear"),
     "upsample_trilinear3d.vec": resized("linear"),
     "upsample_bicubic2d.vec": resized("cubic"),
+    "grid_sampler": translate_grid_sampler,
+    "grid_sampler_2d": translate_grid_sampler_2d,
+    "grid_sampler_3d": translate_grid_sampler_3d,
 }

@@ -243,7 +243,19 @@ def _scale(query: ir.Value, scale: float | None, dtype: ir.DataType) -> ir.Value
     return op.Reciprocal(op.Sqrt(op.Cast(size_scalar(query, -1), to=dtype)))
 
 
+def translate_addmm(x: ir.Value, one: ir.Value, other: ir.Value, beta: float = 1, alpha: float = 1) -> ir.Value:
+    dtype = dtype_of(one)
+    if dtype.is_floating_point():
+        from onnxscript.function_libs.torch_lib.ops import core
+
+        return core.aten_addmm(x, one, other, beta=beta, alpha=alpha)
+    product = op.MatMul(one, other)
+    product = product if alpha == 1 else op.Mul(product, constant(int(alpha), dtype))
+    return op.Add(x if beta == 1 else op.Mul(x, constant(int(beta), dtype)), product)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "addmm": translate_addmm,
     "_cdist_forward": translate_cdist,
     "_pdist_forward": translate_pdist,
     "einsum": translate_einsum,

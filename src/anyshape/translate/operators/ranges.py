@@ -243,7 +243,14 @@ def _places(size: ir.Value, before: Size, after: Size, mode: str) -> ir.Value:
     return op.Sub(last, op.Abs(op.Sub(last, op.Abs(shown))))
 
 
+def translate_masked_select(x: ir.Value, mask: ir.Value) -> ir.Value:
+    seen = op.And(mask, op.Expand(constant(True, ir.DataType.BOOL), op.Shape(x)))
+    wide = op.Expand(x, op.Shape(seen))
+    return op.Compress(op.Reshape(wide, ints(-1)), op.Reshape(seen, ints(-1)), axis=0)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "masked_select": translate_masked_select,
     "repeat_interleave.self_int": translate_repeat_interleave,
     "nonzero_static": translate_nonzero_static,
     "arange": translate_arange,

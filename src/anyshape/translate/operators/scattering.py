@@ -1,15 +1,19 @@
-"""Reads and writes at places that are computed: scattered, along diagonals, by strides.
+"""Reads and writes at places that are computed: rows of tables, scattered places, along diagonals, by strides.
 
-Scattered writes: aten::scatter, scatter_reduce, scatter_add, index_reduce, and index_put that adds along other axes.
-
-torch.onnx (to 2.13) has a wrong scatter_reduce "mean", and refuses a source larger than its index, index_reduce, and
-index_put with accumulate where an axis is left out. Of a larger source torch reads the part that the index covers.
+Scattered writes: aten::scatter, scatter_reduce, scatter_add, index_reduce, and index_put that adds along other axes. torch.onnx
+(to 2.13) has a wrong scatter_reduce "mean", and refuses a source larger than its index, index_reduce, and index_put with
+accumulate where an axis is left out. Of a larger source torch reads the part that the index covers.
 
 Reads along a diagonal, aten::diagonal and trace; writes along a diagonal or a stride: diagonal_scatter, as_strided_scatter.
-
 torch.onnx (to 2.13) writes a diagonal as a sum of products with 0 and 1: NaN where an infinity or a NaN is beside the
-diagonal. torch takes diagonal_scatter apart into a write in place that its own exporter does not accept; torch.onnx has
-neither of the two writes.
+diagonal. torch takes diagonal_scatter apart into a write in place that its own exporter does not accept.
+
+Rows of tables: aten::embedding and index_select refuse an index below 0; ONNX counts it from the end.
+
+    embedding(table, ids)  ->  Gather(table, Where(ids < 0, rows, ids)), which fails at `rows`
+
+Only where the indices are an input, parts of one, or sums, products and joins of such (`embedding(ids - 1)`): those that a
+program computes otherwise, as places counted in a mask, are left as they are.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -40,6 +44,7 @@ from anyshape.translate.operators.size_values import (
     rank,
     size_scalar,
     size_vector,
+    static_size,
 )
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
@@ -161,8 +166,7 @@ def _add_at(x: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value) -
     rest = op.Shape(turned, start=len(chosen)) if others else None
     updates = _place_values(values, shape, rest, chosen, others, width)
     added = op.ScatterND(turned, table, updates, reduction="add")
-    back = [order.index(axis) for axis in range(of_rank)]
-    return op.Transpose(added, perm=back)
+    return op.Transpose(added, perm=[order.index(axis) for axis in range(of_rank)])
 
 
 def _place_values(
@@ -235,7 +239,52 @@ def translate_as_strided_scatter(
     return op.Reshape(written, op.Shape(x))
 
 
+_MOVING = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Gather", "Expand", "Identity"})
+_COMPUTING = frozenset({"Add", "Sub", "Mul", "Concat"})
+
+
+def translate_embedding(
+    table: ir.Value, indices: ir.Value, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> ir.Value:
+    return op.Gather(table, _refusing_negative(indices, table, 0), axis=0)
+
+
+def translate_index_select(x: ir.Value, dim: int, index: ir.Value) -> ir.Value:
+    from onnxscript.function_libs.torch_lib.ops import core
+
+    is_plain = x.shape is not None and len(x.shape) > 0
+    return core.aten_index_select(x, dim, _refusing_negative(index, x, dim) if is_plain else index)
+
+
+def _refusing_negative(indices: ir.Value, table: ir.Value, axis: int) -> ir.Value:
+    if not _is_given(indices) or not dtype_of(indices).is_signed():
+        return indices
+    dtype, known = dtype_of(indices), static_size(table, axis)
+    rows = op.Cast(size_scalar(table, axis), to=dtype) if known is None else constant(known, dtype)
+    refused = op.Where(op.Less(indices, constant(0, dtype)), rows, indices)
+    refused.type, refused.shape = indices.type, indices.shape
+    return refused
+
+
+def _is_given(value: ir.Value) -> bool:
+    """Whether it is an input, a part of one, or computed from one in a few ways."""
+    pending, seen = [value], {value}
+    while pending:
+        each = pending.pop()
+        producer = each.producer()
+        if producer is None and each.const_value is None:
+            return True
+        if producer is not None and producer.op_type in (*_MOVING, *_COMPUTING):
+            used = producer.inputs if producer.op_type in _COMPUTING else producer.inputs[:1]
+            found = [value for value in used if value is not None and value not in seen]
+            pending += found
+            seen.update(found)
+    return False
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
+    "embedding": translate_embedding,
+    "index_select": translate_index_select,
     "diagonal": translate_diagonal,
     "diagonal_copy": translate_diagonal,
     "trace": translate_trace,

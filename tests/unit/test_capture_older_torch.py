@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from anyshape.capture.symbolic_sizes import symbolic_sizes
+from anyshape.capture.torch_export import symbolic_sizes
 
 
 class Sliced(nn.Module):
