@@ -51,7 +51,7 @@ from anyshape.intercept.quick_tracing import (
     sizes_computed_once,
 )
 from anyshape.intercept.real_numbers import floor_divisions_of_python
-from anyshape.intercept.small_constants import small_constants_known
+from anyshape.intercept.size_tensors import small_constants_known
 from anyshape.intercept.turns import quiet_libraries
 from anyshape.intercept.value_checks import recorded_checks
 from anyshape.leaves import leaves

@@ -119,9 +119,7 @@ def blamed_guard(verdict: Verdict, regions: Sequence[Region]) -> Guard | None:
 
 def _find_ruleless(verdict: Verdict, regions: Sequence[Region]) -> tuple[Failure, Guard] | None:
     """A failure at sizes at which a guard is known to be false that integer arithmetic cannot express, and the guard."""
-    for failure in (verdict.smallest_failure, *verdict.failures):
-        if failure is None:
-            continue
+    for failure in filter(None, (verdict.smallest_failure, *verdict.failures)):
         answering = next((region for region in regions if holds(region.condition, failure.sizes)), None)
         for guard in answering.guards if answering is not None else ():
             known_false = [dict(sizes) for sizes in (guard.counterexample or {}, *guard.further)]
@@ -131,12 +129,11 @@ def _find_ruleless(verdict: Verdict, regions: Sequence[Region]) -> tuple[Failure
 
 
 def _ruleless_branch(failure: Failure, guard: Guard) -> Finding:
-    sizes = say_sizes(failure.sizes)
     return Finding(
         code="AS101",
         name="size-branch",
         reason=Reason.SIZE_BRANCH,
-        what=f"the file has one path of a choice by sizes, and at {sizes} the model takes another.",
+        what=f"the file has one path of a choice by sizes, and at {say_sizes(failure.sizes)} the model takes another.",
         where=guard.source,
         why=f"the choice is no rule of whole numbers over the dims, so only one side is captured: {say_failure(failure)}",
         fix="choose with tensors (torch.where, torch.argmin), or compare whole numbers: a * d < c * b, not a / b < c / d.",
@@ -217,9 +214,8 @@ def say_difference(difference: Difference) -> str:
 
 
 def _say(value: Any) -> str:
-    if isinstance(value, tuple):
-        return str(list(value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    shown = list(value) if isinstance(value, tuple) else value
+    return f"{shown:.6g}" if isinstance(shown, float) else str(shown)
 
 
 def _did(kind: FailureKind) -> str:

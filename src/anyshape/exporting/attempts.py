@@ -46,11 +46,11 @@ from anyshape.records.verdict import Verdict
 from anyshape.saving import save_to_run
 from anyshape.translate import join_regions, translate
 from anyshape.translate.alike_programs import merge_alike
-from anyshape.translate.empty_reshapes import allow_zeros
 from anyshape.translate.exact_int64 import compute_exactly
 from anyshape.translate.floats import round_inside
 from anyshape.translate.lacking_forms import widen_types
 from anyshape.translate.opsets import convert_opset
+from anyshape.translate.whole_numbers import allow_zeros
 from anyshape.verify import annotate_sizes
 from anyshape.verify.cond_sides import verify_cond_sides
 from anyshape.verify.reference import Answer

@@ -13,7 +13,7 @@ What is replaced, and when:
                                        `%` of sizes: what is missing to a multiple               joined_branches
                                        numbers that Python reads from tensors made of sizes      size_tensors
     while a module is captured         functions behind `lru_cache`                              patching
-                                       which small tensors have known values (up to 64 numbers)  small_constants
+                                       which small tensors have known values (up to 64 numbers)  size_tensors
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        products and comparisons of sizes: computed once          quick_tracing
@@ -55,7 +55,6 @@ Files, in the order in which data flows:
     turns                one export at a time on a copy of the module; libraries quiet; fewer garbage collections
     patching             replace names for the exporting thread, restore them afterwards
     accelerators         devices that the user's code names mean the CPU, where the copy of the module is
-    small_constants      which small tensors have known values while a module is captured
     call_sites           redirect calls of builtins, and of torch functions that take or return numpy arrays
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
@@ -67,7 +66,7 @@ Files, in the order in which data flows:
     array_functions      numpy's functions that torch._numpy lacks, on open sizes
     open_arrays          numpy's arrays and functions on open sizes
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
-    size_tensors         small tensors that are computed from sizes alone: Python reads sizes from them
+    size_tensors         small tensors: which have known values; those computed from sizes alone, from which Python reads sizes
     quick_tracing        less of what torch keeps of each operator of a trace; sizes that are multiples, as 32 times a symbol
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors

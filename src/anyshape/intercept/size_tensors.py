@@ -1,14 +1,20 @@
-"""Small tensors that are computed from sizes alone: Python reads symbolic numbers from them while a module is captured.
+"""Small tensors while a module is captured: which have known values, and those computed from sizes, which Python reads.
 
     k = int(torch.sqrt(torch.tensor(n).float()))     torch: a number without a value     ->     here: trunc(sqrt(n)), a size
+    rows = torch.arange(torch.tensor([32, 24])[0])   torch: rows has an unknown length   ->     here: rows has 32 elements
 
 `SizeTensors` follows the elements of such tensors beside torch's own operators, from `torch.tensor` on. What is not followed
 (see `tensor_arithmetic`), and a tensor that is written to, torch treats as any other.
+
+torch's fake tensors keep the value of a tensor of one element, and here of up to 64. They forget it when a value that is not
+known is written into the same memory, so the larger limit is as safe. Of a tensor and a float that is computed from sizes,
+torch (to 2.13) would keep the value at the traced sizes, without a condition on them: here that value is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +24,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from anyshape.findings import Source
-from anyshape.intercept.real_numbers import larger, real_number, smaller, tensors_of, whole_number
+from anyshape.intercept.patching import patched
+from anyshape.intercept.real_numbers import larger, leaves_of, real_number, smaller, tensors_of, whole_number
 from anyshape.intercept.tensor_arithmetic import MOST_ELEMENTS, Elements, array_of, as_dtype, compute, truncated
 from anyshape.modules.user_code import source_of_running_code
 
@@ -41,6 +48,7 @@ _TAKE_SIZES = {
 }
 _ROUNDINGS = {"floor", "ceil", "trunc", "round"}
 _INTEGER_READS = ("__int__", "__index__", "__invert__")
+_MOST_KNOWN = 64
 
 
 class SizeTensors(TorchFunctionMode):
@@ -213,3 +221,62 @@ def _writes(name: str, kwargs: Mapping[str, Any]) -> bool:
         return False
     in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
     return in_place or "out" in kwargs or (name.startswith("__i") and name not in _INTEGER_READS)
+
+
+@contextmanager
+def small_constants_known() -> Iterator[None]:
+    """Enter around `torch.export.export(..., strict=False)`."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    own = FakeTensorMode._dispatch_impl
+    replaced = [
+        (FakeTensorMode, "may_turn_const", _may_be_known),
+        (FakeTensorMode, "_dispatch_impl", _without_values_of_sizes(own)),
+    ]
+    with patched(replaced):
+        yield
+
+
+def _may_be_known(mode: Any, tensor: Any) -> bool:
+    """Like torch's own method, with another limit."""
+    from torch._subclasses.meta_utils import is_sparse_any
+
+    return (
+        tensor.numel() <= _MOST_KNOWN
+        and not is_sparse_any(tensor)
+        and not mode.is_our_fake(tensor)
+        and tensor.device.type != "meta"
+    )
+
+
+def _without_values_of_sizes(own: Callable[..., Any]) -> Callable[..., Any]:
+    """torch's own method, to which no tensor has a known value in a call with an open float: torch looks for open ints only."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    def dispatch(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        leaves = leaves_of((args, kwargs))
+        if not any(isinstance(leaf, torch.SymFloat) for leaf in leaves):
+            return own(mode, func, types, args, kwargs)
+        known = [leaf for leaf in leaves if isinstance(leaf, FakeTensor) and leaf.constant is not None]
+        values = [leaf.constant for leaf in known]
+        if func._schema.is_mutable:
+            for value in values:
+                mode.fake_tensor_converter.invalidate_constant_aliases(value)
+            return own(mode, func, types, args, kwargs)
+        for leaf in known:
+            leaf.constant = None
+        try:
+            return own(mode, func, types, args, kwargs)
+        finally:
+            for leaf, value in zip(known, values, strict=True):
+                leaf.constant = value
+
+    return dispatch
+
+
+def known_number(value: Any) -> Any:
+    """The Python number that a tensor of one element is known to hold; any other value as it is."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    known = value.constant if isinstance(value, FakeTensor) else None
+    return value if known is None or known.numel() != 1 else known.item()

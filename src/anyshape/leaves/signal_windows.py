@@ -28,7 +28,7 @@ from torch import SymFloat, SymInt, Tensor
 from torch._decomp import decompositions
 
 from anyshape.intercept.real_numbers import one_if_positive
-from anyshape.intercept.small_constants import known_number
+from anyshape.intercept.size_tensors import known_number
 from anyshape.leaves import define
 from anyshape.leaves.sized import adaptive_avg_pool1d, arguments, is_open
 

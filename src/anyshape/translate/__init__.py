@@ -17,11 +17,10 @@ Files, in the order in which data flows:
     alike_programs    regions whose programs are alike as one
     operators/        translations of ATen operators
     floats            floats as torch computes them
-    whole_numbers     sizes, exact in 64 bits
+    whole_numbers     sizes, exact in 64 bits; Reshape to computed sizes that may be 0
     lacking_forms     opset 18 -> opset 17; integers and booleans for which onnxruntime has no kernels
     exact_quotients   quotients and remainders of integers by open divisors; NodeWriter: nodes in place of one
     exact_int64       integers that onnxruntime computes inexactly, with operators that are exact
-    empty_reshapes    Reshape to computed sizes that may be 0
     loops             marks of loops -> ONNX Loop
     decisions         a tree of decisions on values -> If and Loop
     names             names and source lines in the file

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes, exact in 64 bits: powers, shifts and floor divisions of integers, and sizes computed through floats.
+"""Sizes in the file: their arithmetic, exact in 64 bits, also through floats, and shapes in which a computed size may be 0.
 
     operator.pow(n, 7)         ->  products; onnxruntime's Pow goes through doubles, which are exact to 2**53 only
     operator.floordiv(a, b)    ->  (a - a mod b) / b where a or b may be negative; torch.onnx truncates (seen to 2.13)
@@ -6,6 +6,7 @@
     n % 0.7, n // 0.7          ->  in double precision, with the divisor's sign
     sym_float, mul 1.1, ceil   ->  whole("ceil of 1.1 times it"), written in double precision
     arange(0, 1, 1 / size)     ->  counted(whole("ceil of 1 / (1 / size)"), 0, 1 / size)
+    Reshape(x, [n, n - 1])     ->  Reshape<allowzero = 1>(x, [n, n - 1]) where n may be 1: else 0 copies a size of the input
 
 torch.onnx writes each step of a computation with floats by itself, and in single precision (seen to torch 2.13).
 """
@@ -26,7 +27,13 @@ from onnxscript import opset18 as op
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from anyshape.domain import Domain
+from anyshape.domain.intervals import Limits, interval_of, limits_of
+from anyshape.domain.parse import parse_expr
+from anyshape.findings import AnyshapeError
 from anyshape.leaves.own_operators import FUNCTIONS, counted, whole
+from anyshape.records.export import Exported
+from anyshape.translate.lacking_forms import attribute_of
 from anyshape.translate.operators.integers import floored_quotient, remainder_of
 from anyshape.translate.operators.ranges import write_steps
 from anyshape.translate.operators.size_values import constant
@@ -253,3 +260,39 @@ def _logarithm(number: Any, base: float) -> Any:
 
 def _double(number: float) -> Any:
     return op.Constant(value=ir.tensor(number, dtype=ir.DataType.DOUBLE))
+
+
+def allow_zeros(exported: Exported, domain: Domain) -> Exported:
+    """Sets `allowzero` where a computed size may be 0, and no size is -1 or a 0 that copies. Changes the model in place."""
+    limits: Limits | None = None
+    for node in exported.model.graph.all_nodes():
+        if node.domain != "" or node.op_type != "Reshape" or attribute_of(node, "allowzero"):
+            continue
+        if not _has_computed_sizes(node.inputs[1]):
+            continue
+        limits = limits or limits_of(domain)
+        if _may_be_empty(node.outputs[0].shape, limits):
+            node.attributes["allowzero"] = ir.AttrInt64("allowzero", 1)
+    return exported
+
+
+def _may_be_empty(shape: ir.Shape | None, limits: Limits) -> bool:
+    texts = [size.value for size in shape if isinstance(size, ir.SymbolicDim)] if shape is not None else []
+    return any(text is not None and not _is_positive(text, limits) for text in texts)
+
+
+def _is_positive(text: str, limits: Limits) -> bool:
+    """Whether the size is known to be at least 1; one that values decide is not."""
+    try:
+        return interval_of(parse_expr(text), limits)[0] > 0
+    except AnyshapeError:
+        return False
+
+
+def _has_computed_sizes(sizes: ir.Value | None) -> bool:
+    """Whether the sizes are put together from numbers, and every constant among them is at least 1."""
+    maker = sizes.producer() if sizes is not None else None
+    if maker is None or maker.op_type != "Concat":
+        return False
+    constants = [ir.convenience.get_const_tensor(value) for value in maker.inputs if value is not None]
+    return all((constant.numpy() > 0).all() for constant in constants if constant is not None)

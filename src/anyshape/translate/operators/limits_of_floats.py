@@ -24,8 +24,8 @@ from onnxscript import opset18 as op
 
 from anyshape.translate.operators.complex_numbers import split
 from anyshape.translate.operators.elementwise import translate_signbit, with_sign
-from anyshape.translate.operators.size_values import NARROW, constant, dtype_of, ints
 from anyshape.translate.operators.integers import translate_power
+from anyshape.translate.operators.size_values import NARROW, constant, dtype_of, ints
 
 # mypy: disable-error-code="no-any-return"
 # onnxscript has no types.
