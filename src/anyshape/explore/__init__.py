@@ -10,6 +10,7 @@ Files, in the order in which data flows:
     evidence           which points to try next, and how many
     rule_grammar       the kinds of rules there are
     rules              points at which it answered or raised -> rules
+    settled_rules      call the module at further points until rules have predicted enough of them
     legal_values       which integers the module takes
     legal_floats       which floats the module takes
     carried            repeat calls with equal inputs; the state of a model as inputs of its file
