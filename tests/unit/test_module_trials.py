@@ -112,7 +112,7 @@ def test_values_that_are_inside_the_learned_bounds_and_refused_show_at_once_that
     monkeypatch.setattr(
         module_trials, "explore", lambda *args, **kwargs: (explored.append(found := own(*args, **kwargs)), found)[1]
     )
-    tried = try_padded(Padded(62), torch.arange(5, 19).view(2, 7))
+    tried = try_padded(Padded(62), torch.tensor([[5, 17, 9, 6, 12, 19, 8], [11, 5, 18, 7, 13, 16, 6]]))
     assert tried.values == {"ids": "0 <= ids <= 19"}
     assert [str(rule.condition) for rule in tried.explored.rules] == ["seq <= 60"]
     assert len(explored) == 2  # under the declaration, and with several draws inside the bounds
