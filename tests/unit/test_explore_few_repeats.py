@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.explore import observe_calls, observe_repeats
+from anyshape.explore import observe_repeats
+from anyshape.exporting.constancy import observe_calls
 from anyshape.inputs import declare, flatten_outputs
 from anyshape.intercept.replay import Replay, Reply
 from anyshape.modules.slots import changed_slots, read_slots

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anyshape.domain import Dim, Domain, holds, parse_condition
-from anyshape.explore.explore_module import explore
+from anyshape.explore import explore
 from anyshape.explore.rules import find_hole
 from anyshape.records.explored import Explored
 from anyshape.records.verdict import Refusal
@@ -199,6 +199,57 @@ def test_a_condition_of_a_capture_may_leave_out_sizes_that_broadcast() -> None:
     explored = explore(declared, try_sizes, Cheap(), candidates=lambda _: [[condition]])  # type: ignore[arg-type]
     assert [str(rule.condition) for rule in explored.rules] == ["4*((w + 31)//32) == (w + 7)//8 or (w + 7)//8 == 1"]
     assert not tried >= set(range(1, 131))  # which are tried of a list of single sizes
+
+
+WIDTH = "(w + 3)//4 == 8*((w + 31)//32)"
+HEIGHT = "(h + 3)//4 == 8*((h + 31)//32)"
+
+
+def explore_dear(truth: Truth, *conditions: str) -> tuple[Explored, list[dict[str, int]], list[int]]:
+    """What is learned of a dear model of pictures, the points at which it was called, and how many of these came before
+    each capture, which shows the conditions."""
+    called: list[dict[str, int]] = []
+    captured: list[int] = []
+
+    def try_sizes(sizes: Any) -> Refusal | None:
+        called.append(dict(sizes))
+        return None if truth(**sizes) else Refusal(dict(sizes), "refused")
+
+    def candidates(refused: Any) -> Any:
+        captured.append(len(called))
+        yield [parse_condition(each) for each in conditions]
+
+    declared: Any = SimpleNamespace(
+        domain=Domain((Dim("b"), Dim("h"), Dim("w"))), example_sizes={"b": 2, "h": 64, "w": 96}
+    )
+    return explore(declared, try_sizes, Dear(), candidates=candidates), called, captured  # type: ignore[arg-type]
+
+
+def is_side(size: int) -> bool:
+    """Whether maps of a quarter and a 32nd of a side, of which the smaller is enlarged 8 times, fit; 1 broadcasts."""
+    return (size + 3) // 4 in (1, 8 * ((size + 31) // 32))
+
+
+def test_conditions_of_a_capture_are_taken_before_dims_of_a_dear_model_are_moved_together() -> None:
+    explored, called, captured = explore_dear(lambda b, h, w: is_side(h) and is_side(w), WIDTH, HEIGHT)
+    assert {str(rule.condition) for rule in explored.rules} == {
+        f"{HEIGHT} or (h + 3)//4 == 1",
+        f"{WIDTH} or (w + 3)//4 == 1",
+    }
+    assert len(captured) == 1
+    moved_together = [sizes for sizes in called[: captured[0]] if sizes["h"] != 64 and sizes["w"] != 96]
+    assert len(moved_together) <= 6  # the first sizes that are tried
+    assert len(called) <= 180
+
+
+def test_conditions_that_miss_a_rule_about_two_dims_do_not_spare_that_these_are_moved_together() -> None:
+    explored, _, captured = explore_dear(lambda b, h, w: is_side(h) and is_side(w) and h * w <= 64 * 96, WIDTH, HEIGHT)
+    assert len(captured) == 2
+    assert {str(rule.condition) for rule in explored.rules} == {
+        "h*w <= 6144",
+        f"{HEIGHT} or (h + 3)//4 == 1",
+        f"{WIDTH} or (w + 3)//4 == 1",
+    }
 
 
 def test_a_product_that_is_not_1_leaves_no_hole_in_a_dim() -> None:

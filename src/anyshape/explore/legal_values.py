@@ -83,6 +83,17 @@ def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequ
     return None
 
 
+def are_legal(learned: LegalValues, inputs: Inputs, sizes: Sizes) -> bool:
+    """Whether the values of these inputs are within the learned bounds; False where an order was learned as well."""
+    declared, ranges = learned.declared, learned.declared.value_ranges(sizes)
+    bounded = [
+        (value, ranges[leaf.name])
+        for leaf, value in zip(declared.leaves, declared.flat(inputs), strict=True)
+        if leaf.name in ranges
+    ]
+    return not learned.order and not any(((value < low) | (value > high)).any() for value, (low, high) in bounded)
+
+
 def has_drawn_integers(declared: Declared) -> bool:
     """Whether we draw integers for an input of which the user gave an example alone."""
     return bool(_drawn_integers(declared))

@@ -7,7 +7,8 @@ Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
     context           ExportContext: what every rung works with; time of stages; the function that compares; the census of sizes
-    module_trials     call the module at given sizes: where it answers, with values that it takes
+    calls_at_sizes    call the module at given sizes: does it answer?
+    module_trials     where the module answers, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows by its conditions that 0 is meant
     ladder            RUNGS: all rungs in order, until one gives a file that is right

@@ -23,8 +23,8 @@ from anyshape.domain import is_about
 from anyshape.explore import costing, explore
 from anyshape.exporting.attempts import verify_exported
 from anyshape.exporting.bounded import narrowed
+from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.context import ExportContext
-from anyshape.exporting.module_trials import make_trial
 from anyshape.findings import AnyshapeError, Finding, PromiseBroken, Reason, Source
 from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.inputs.added_inputs import with_numbers

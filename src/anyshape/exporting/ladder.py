@@ -14,10 +14,10 @@ from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
 from anyshape.diagnose.consent import diagnose_time, narrowed_by_consent, narrower_condition, with_need_of_comparing
 from anyshape.domain.condition import conjuncts
 from anyshape.exporting.bounded import narrowed
+from anyshape.exporting.calls_at_sizes import make_trial
 from anyshape.exporting.capture_attempts import attempt_capture, attempt_legacy, needs_legacy
 from anyshape.exporting.context import ExportContext
 from anyshape.exporting.decided import asks_for_values, decide_by_values
-from anyshape.exporting.module_trials import make_trial
 from anyshape.findings import Finding, Reason
 from anyshape.modules.call_limits import OutOfTime
 from anyshape.records.contract import Rule

@@ -2,11 +2,13 @@
 
 sizes refused -> integers that we made were illegal?       bounds of integers are learned
               -> or are smaller floats taken there?        bounds of floats are learned; else the sizes are at fault
+              -> with integers inside the bounds, where    values decide, as those of a position table behind a padding
+                 others inside are answered                token do: several draws at each size
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -14,14 +16,14 @@ import torch
 
 from anyshape.capture.guard_candidates import CapturedOnce, find_candidates
 from anyshape.capture.symbolic import Traces
-from anyshape.diagnose.consent import diagnose_memory
-from anyshape.diagnose.value_findings import describe_outputs, diagnose_refused_value, find_smallest_varying
+from anyshape.diagnose.value_findings import diagnose_refused_value, find_smallest_varying
 from anyshape.domain import Sizes
 from anyshape.explore import Costing, costing, explore
 from anyshape.explore.legal_floats import find_calm, find_refused_values, learn_floats
-from anyshape.explore.legal_values import LegalValues, find_refused_by_function, learn_values
+from anyshape.explore.legal_values import LegalValues, are_legal, find_refused_by_function, learn_values
+from anyshape.exporting.calls_at_sizes import Outcomes, drawn_inputs, make_trial
 from anyshape.exporting.context import Options, Tell
-from anyshape.findings import Finding, PromiseBroken
+from anyshape.findings import Finding
 from anyshape.inputs import Declared, Inputs
 from anyshape.modules.line_trace import find_return
 from anyshape.modules.raised_errors import find_layer, find_misfit
@@ -57,6 +59,8 @@ class KnownBefore:
     cost: Costing | None = None
     captured: CapturedOnce = field(default_factory=CapturedOnce)
     outcomes: Outcomes = field(default_factory=dict)
+    refused: tuple[Refusal, ...] = ()
+    """Refusals of calls under another declaration, with values that are legal under this one, too."""
 
     def note_answer(self, sizes: Sizes) -> None:
         """The module answers at these sizes with the usual outputs: it need not be called there to see that."""
@@ -77,14 +81,16 @@ def try_module(
     What is found under this declaration is added to `known`. `tell` is called with the number of sizes.
     """
     trials = _Trials(module, reference, options, lessons, tell)
-    first = trials.explore_under(declared, known or KnownBefore())
+    known = known or KnownBefore()
+    first = trials.explore_under(declared, known)
     raised = [each for each in first.explored.refused if each.outputs is None]
     if not raised or not first.explored.answered:
         return first
     raised.sort(key=lambda refusal: sum(refusal.sizes.values()))
     refused = [each.sizes for each in raised]
     integers = learn_values(declared, reference.answers)
-    found = trials.explore_again(integers, refused)
+    legal = {} if integers is None else _find_legal(declared, integers, known.outcomes)
+    found = trials.explore_again(integers, refused, legal)
     if found is None:
         calm = find_calm(declared, reference.answers, refused)
         found = trials.explore_again(learn_floats(declared, reference.answers, calm), refused)
@@ -119,24 +125,38 @@ class _Trials:
             draws = _DRAWS if several else None
             trial = make_trial(declared, self.reference, draws=draws, known=known.outcomes, cost=cost)
             try_sizes = partial(self._count, trial)
+            lessons = [*self.lessons, *(Lesson(refusal.sizes) for refusal in known.refused)]
             few = verify.is_skipped
-            return explore(declared, try_sizes, cost, self.lessons, seed=verify.seed, candidates=candidates, few=few)
+            return explore(declared, try_sizes, cost, lessons, seed=verify.seed, candidates=candidates, few=few)
 
         several = _need_several_draws(declared, self.reference, self.lessons, known.outcomes)
-        explored = explore_with(several=several)
-        if not several and _depends_on_values(declared, explored, cost, self.reference, known.outcomes):
+        explored = explore_with(several=several or bool(known.refused))
+        if not several and known.refused:
+            explored = explored if explored.is_explained else explore_with(several=False)
+        elif not several and _depends_on_values(declared, explored, cost, self.reference, known.outcomes):
             stricter = explore_with(several=True)
             explored = stricter if stricter.is_explained else explored  # equal integers may be illegal
         return _with_return_line(Tried(declared, explored, cost, programs=known.captured.traces), self.reference)
 
-    def explore_again(self, learned: LegalValues | None, refused: Sequence[Sizes]) -> Tried | None:
-        """Explore with values inside learned bounds; None where these change nothing at the refused sizes."""
+    def explore_again(
+        self, learned: LegalValues | None, refused: Sequence[Sizes], legal: Outcomes | None = None
+    ) -> Tried | None:
+        """Explore with values inside learned bounds; None where these change nothing at the refused sizes.
+
+        `legal` are outcomes of calls with values that are inside of the bounds. Where such values are refused, and others
+        inside are answered at the same sizes, values decide: several are tried at each size, of which these are the first.
+        """
         if learned is None:
             return None
         try_again = make_trial(learned.declared, self.reference)
-        if all(try_again(sizes) is not None for sizes in refused[:_LOOKED_AT]):
+        changed = [sizes for sizes in refused[:_LOOKED_AT] if try_again(sizes) is None]
+        if not changed:
             return None
-        return replace(self.explore_under(learned.declared, KnownBefore()), values=learned.texts, order=learned.order)
+        refusals = tuple(each for each in (legal or {}).values() if each is not None)
+        known = KnownBefore()
+        if legal and any(each.sizes in changed for each in refusals):
+            known = KnownBefore(outcomes=dict(legal), refused=refusals)
+        return replace(self.explore_under(learned.declared, known), values=learned.texts, order=learned.order)
 
     def _count(self, try_sizes: Callable[[Sizes], Refusal | None], sizes: Sizes) -> Refusal | None:
         self._done += 1
@@ -149,6 +169,16 @@ def _need_several_draws(declared: Declared, reference: Reference, lessons: Seque
     refused = [lesson.sizes for lesson in lessons if lesson.rule is None]
     try_sizes = make_trial(declared, reference, known=known)
     return bool(refused) and (_has_integers(declared) or any(try_sizes(sizes) is None for sizes in refused))
+
+
+def _find_legal(declared: Declared, learned: LegalValues, known: Outcomes) -> Outcomes:
+    """Those of the outcomes of one draw whose values are inside the learned bounds."""
+    single = {key: outcome for key, outcome in known.items() if key[0] is None}
+    return {
+        (draws, sizes): outcome
+        for (draws, sizes), outcome in single.items()
+        if are_legal(learned, declared.make(dict(sizes), 0), dict(sizes))
+    }
 
 
 def diagnose_declared_values(declared: Declared, explored: Explored, reference: Reference) -> tuple[Finding, ...]:
@@ -172,16 +202,17 @@ def _depends_on_values(
 ) -> bool:
     """Whether rules hold for some integers only, as those of a position table behind a padding token do.
 
-    Calls of a dear module are stopped early: an index beyond a table is met in the first operators.
+    Dear calls are stopped early: an index beyond a table is met in the first operators.
     """
     if not explored.refused or not _has_integers(declared):
         return False
-    ends = [sizes for sizes in explored.ends if cost(sizes) <= cost.cheap or cost.is_dear]
-    if cost.is_dear and explored.is_explained:
-        drawn = [inputs for sizes in ends for inputs in drawn_inputs(declared, sizes, _DRAWS)]
-        return any(map(cost.refuses_inputs_early, drawn))
+    if not explored.is_explained:
+        return True
+    dear = [sizes for sizes in explored.ends if cost.is_dear or cost(sizes) > cost.cheap]
+    drawn = [inputs for sizes in dear for inputs in drawn_inputs(declared, sizes, _DRAWS)]
     try_several = make_trial(declared, reference, draws=_DRAWS, known=known, cost=cost)
-    return not explored.is_explained or any(try_several(sizes) is not None for sizes in ends)
+    others = (sizes for sizes in explored.ends if sizes not in dear)
+    return any(map(cost.refuses_inputs_early, drawn)) or any(try_several(sizes) is not None for sizes in others)
 
 
 def _has_integers(declared: Declared) -> bool:
@@ -229,70 +260,3 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     refused = tuple(each if each.outputs is None else replace(each, source=source) for each in explored.refused)
     rules = tuple(replace(rule, source=rule.source or source) for rule in explored.rules)
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))
-
-
-Outcomes = dict[tuple[int | None, tuple[tuple[str, int], ...]], Refusal | None]
-"""The module's refusals, None where it answered, by the number of draws of values and the sizes."""
-
-
-def make_trial(
-    declared: Declared,
-    reference: Reference,
-    *,
-    draws: int | None = None,
-    known: Outcomes | None = None,
-    cost: Costing | None = None,
-) -> Callable[[Sizes], Refusal | None]:
-    """A function that calls the module at given sizes, and gives its refusal. It raises PromiseBroken for want of memory.
-
-    Other outputs than at the example's sizes count as a refusal: a file always has the same ones. With `draws` the
-    module has to answer for so many draws of values, and for each of them with all integers of a tensor equal; for one draw at
-    sizes at which a call is dear by `cost`, since that has as many values as many draws at usual sizes. At sizes that `known`
-    has, the module is not called again; what is found is added to it.
-    """
-    outcomes: Outcomes = {} if known is None else known
-
-    def try_sizes(sizes: Sizes) -> Refusal | None:
-        key = (draws, tuple(sorted(sizes.items())))
-        if key not in outcomes:
-            outcomes[key] = try_once(sizes)
-        return outcomes[key]
-
-    def try_once(sizes: Sizes) -> Refusal | None:
-        if draws is None:
-            return try_inputs(sizes, declared.make(sizes, 0))
-        is_dear = cost is not None and not cost.is_thorough and cost(sizes) > cost.cheap
-        drawn = drawn_inputs(declared, sizes, 1 if is_dear else draws)
-        if (single := (None, tuple(sorted(sizes.items())))) in outcomes:  # that of the first draw
-            if outcomes[single] is not None:
-                return outcomes[single]
-            next(drawn)
-        tried = (try_inputs(sizes, inputs) for inputs in drawn)
-        return next((refusal for refusal in tried if refusal is not None), None)
-
-    def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
-        answer = reference.recall(inputs)
-        if isinstance(answer, Refused):
-            if answer.memory:
-                raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
-            return Refusal(dict(sizes), answer.message, answer.source)
-        expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
-        if expected is None or answer.outputs == expected:
-            return None
-        is_dtype = answer.paths == tuple(path for path, _ in expected)
-        message = describe_outputs(answer.outputs, expected)
-        return Refusal(dict(sizes), message, outputs=answer.paths, has_other_dtypes=is_dtype)
-
-    return try_sizes
-
-
-def drawn_inputs(declared: Declared, sizes: Sizes, draws: int) -> Iterator[Inputs]:
-    """A few draws of values, and the same with all integers of a tensor equal: no padding, or nothing else."""
-    for seed in range(draws):
-        inputs = declared.make(sizes, seed)
-        yield inputs
-        yield map_tensors(inputs, _with_equal_integers)
-
-
-def _with_equal_integers(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.full_like(tensor, int(tensor.reshape(-1)[0])) if is_number(tensor) else tensor
