@@ -1,5 +1,8 @@
 """Stage: call the user's own module over the domain, to find where it answers and what calls cost, before a file is made.
 
+This file: explore() tries the module, and learns the rules under which it answers. What it refuses is no fault of a file: none
+exists yet. Nothing is captured here either; who calls `explore` may give it conditions from captures as candidates for rules.
+
 Files, in the order in which data flows:
 
     cost_estimates     estimate the work of a call at given sizes
@@ -16,11 +19,6 @@ Files, in the order in which data flows:
     repeats            find state and randomness from repeated calls
     comparison_extent  comparisons of a capture without proof: how far they go, and where the user's code may switch
     each_size          dims that the user's code uses as a text or a key (`str(n) in names`): each of their sizes is compared
-
-This file: explore() tries the user's module over the domain, and learns the rules under which it answers.
-
-No file exists yet: this is about the module alone, and what it refuses is no fault of a file. Nothing is captured here either;
-who calls `explore` may give it conditions from captures as candidates for rules.
 """
 
 from __future__ import annotations
