@@ -8,7 +8,7 @@ PEERS ?= ../shared/peers
 FAMILIES ?= ../shared/families
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
-# Commands that tests start load some 400 files: without their bytecode each would compile them anew.
+# Commands that tests start load hundreds of files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps compat-torch clean
