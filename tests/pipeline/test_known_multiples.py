@@ -87,3 +87,51 @@ def test_a_multiple_that_torch_guards_again(rule, tmp_path) -> None:
     for h in range(step, 897, step):
         x = torch.randn(2, h)
         np.testing.assert_allclose(load(x).numpy(), module(x).numpy(), rtol=1e-3, atol=1e-3)
+
+
+class AtOneMultiple(nn.Module):
+    """Goes another way where the height is exactly one multiple, and the width a rare one."""
+
+    def forward(self, x):
+        _, h, w = x.shape
+        if h // 4 == 1 and w // 4 == 7:
+            x = x + 1
+        return x * 2
+
+
+class BelowTwoMultiples(nn.Module):
+    def forward(self, x):
+        _, h, w = x.shape
+        if h < 8 and w % 36 == 0:
+            x = x + 1
+        return x * 2 if min(h, w) > 8 else x.roll(1, 1)
+
+
+@pytest.mark.parametrize("module", [AtOneMultiple(), BelowTwoMultiples()])
+def test_a_size_of_one_multiple_is_a_size_like_any_other(module, tmp_path) -> None:
+    path = tmp_path / "m.onnx"
+    rules = ["h % 4 == 0", "w % 4 == 0", "h <= 100", "w <= 100", "batch <= 8"]
+    result = anyshape.export(module, lambda batch=2, h=8, w=12: torch.randn(batch, h, w), path, where=rules)
+    assert result.strategy == "symbolic"
+    load = anyshape.load(path)
+    for h in (4, 8, 12, 100):
+        for w in range(4, 101, 4):
+            x = torch.randn(1, h, w)
+            np.testing.assert_allclose(load(x).numpy(), module(x).numpy(), rtol=1e-5)
+
+
+def test_the_range_of_a_multiple_is_whole(tmp_path) -> None:
+    found, declared = traced(RULES)
+    assert not [text for text, status in conditions(found, declared).items() if "h >=" in text and status != "proved"]
+    path = tmp_path / "m.onnx"
+
+    class Halved(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return x * 2 if n > 8 else x.cumsum(0) if n % 16 == 0 else x
+
+    anyshape.export(Halved(), lambda n=16: torch.randn(n, 3), path, where=["n % 8 == 0", "0 <= n <= 64"])
+    load = anyshape.load(path)
+    for n in range(0, 65, 8):
+        x = torch.randn(n, 3)
+        np.testing.assert_allclose(load(x).numpy(), Halved()(x).numpy(), rtol=1e-5)

@@ -238,8 +238,16 @@ def replace_by_multiple(size: Any, multiple: int) -> None:
         return
     symbol, environment = node._expr, node.shape_env
     source = ConstantSource(f"__part_of_{symbol.name}")
-    part = environment.create_symbol(node.hint // multiple, source, DimDynamic.DYNAMIC, None)
+    # Else torch would take 0 and 1 for constants, and the new symbol for one of at least 2, without a condition on either.
+    part = environment.create_symbol(
+        node.hint // multiple, source, DimDynamic.DYNAMIC, None, do_not_specialize_zero_one=True
+    )
+    is_size = symbol in environment.size_like
+    environment.size_like.discard(
+        symbol
+    )  # torch would want the other symbol to be 2 or more wherever it takes sizes for that
     environment._set_replacement(symbol, multiple * part, "a declared multiple")
+    environment.size_like.update([symbol] if is_size else [])
     if environment.replacements.get(symbol) == multiple * part:
         _parts.setdefault(environment, {})[symbol.name] = part.name, multiple
         # A step of the program from which torch makes expressions of the new symbol; nobody takes its result here.
