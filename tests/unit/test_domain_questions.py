@@ -29,7 +29,7 @@ from anyshape.domain import (
     smallest_point,
     solve,
 )
-from anyshape.domain.solver_questions import _Search
+from anyshape.domain.solver_questions import _Search, divide_multiples
 from anyshape.findings import InternalError
 
 DECODER = declare_domain(
@@ -216,3 +216,18 @@ def test_a_product_with_a_factor_that_has_no_value_somewhere_is_not_proved() -> 
     half, quarter = (1 + Ref("w") // 2 + Ref("w") // 2 % 2) // 2, (2 + Ref("w")) // 4
     nothing = Ref("b") * (Ref("h") - 5) % (Ref("h") - 5) + 1
     assert decide(domain, Compare("==", nothing * half, quarter)).status != "proved"
+
+
+@pytest.mark.parametrize(
+    ("condition", "divided"),
+    [
+        ("min(4*(h//4), 4*(w//4)) > 8", "min(h, w) > 8"),
+        ("8*(h//4) % 16 == 0", "2*h % 16 == 0"),
+        ("h//4 != 1", "h//4 != 1"),
+        ("3*(h//8) == n", "3*(h//8) == n"),
+        ("2*(n//2) == n", "2*(n//2) == n"),
+    ],
+)
+def test_multiples_are_divided_where_the_domain_says_so(condition: str, divided: str) -> None:
+    domain = declare_domain(["h", "w", "n"], ["h % 4 == 0", "w % 4 == 0"])
+    assert str(divide_multiples(parse_condition(condition), domain)) == divided

@@ -18,6 +18,7 @@ from anyshape.capture.failing_sizes import note_few_failures, sizes_against
 from anyshape.capture.sympy_terms import condition_of
 from anyshape.domain import Compare, Condition, Domain, Expr, Number, decide, find_bound
 from anyshape.domain.dims import filled
+from anyshape.domain.solver_questions import divide_multiples
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
 from anyshape.modules.user_code import (
@@ -150,6 +151,7 @@ def collect_guards(
         if term.free_symbols and {symbol.name for symbol in term.free_symbols} <= asserted:
             continue
         condition = condition_of(term, symbols)
+        condition = condition if condition is None else divide_multiples(condition, domain)
         user_line = getattr(location, "maybe_user_loc", None)
         source = getattr(user_line, "source", None) or _framework_source(location)
         key = condition if condition is not None else str(term)

@@ -228,11 +228,19 @@ def simplify_within(expr: Expr, domain: Domain) -> Expr:
     return min((expr, simplify(_rewrite(expr, domain))), key=_length)
 
 
-def _rewrite(expr: Expr, domain: Domain) -> Expr:
+def divide_multiples(condition: Condition, domain: Domain) -> Condition:
+    """`min(h, w) > 8` for `min(4*(h//4), 4*(w//4)) > 8` where both are multiples of 4, without a question to the solver."""
+    if not isinstance(condition, Compare) or all(dim.multiple == 1 for dim in domain.dims):
+        return condition
+    sides = (_rewrite(side, domain, asks=False) for side in (condition.left, condition.right))
+    return condition if set(dims_of(condition)) - set(domain.names) else Compare(condition.op, *sides)
+
+
+def _rewrite(expr: Expr, domain: Domain, *, asks: bool = True) -> Expr:
     if not isinstance(expr, Op):
         return expr
-    expr = Op(expr.symbol, tuple(_rewrite(arg, domain) for arg in expr.args))
-    if expr.symbol in ("min", "max"):
+    expr = Op(expr.symbol, tuple(_rewrite(arg, domain, asks=asks) for arg in expr.args))
+    if asks and expr.symbol in ("min", "max"):
         expr = _without_beaten(expr, domain)
     return min((expr, _in_steps(expr, domain)), key=_length)
 
