@@ -96,8 +96,8 @@ def _memory(models: dict[str, Any]) -> list[str]:
             beyond = (alone["peak_mb"] - alone["before_mb"]) / weights
             lines.append(
                 f"Peak memory of {name}, as a multiple of its weights ({weights / 1000:.1f} GB): without comparisons "
-                f"{beyond:.2f} more than before the export, with the model loaded; verified {verified['peak_mb'] / weights:.2f} "
-                f"in all processes together, the model included."
+                f"{beyond:.2f} more than before the export, with the model loaded; verified "
+                f"{verified['peak_mb'] / weights:.2f} in all processes together, the model included."
             )
     return lines
 

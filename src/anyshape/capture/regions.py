@@ -2,9 +2,12 @@
 
     before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
 
-Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop over a
-size makes a region for each size: such a family has no end, and another rung takes over. A side on which the module raises has
-no program; the guards that a capture met on its way to the error show where it is:
+Regions are separated by conditions of the user's own code, by sizes that a program holds as constants, and by `borders`:
+conditions of torch's own on whose two sides an earlier file differed from the module. The other conditions of torch separate
+nothing: verification compares on both sides of them.
+
+A loop over a size makes a region for each size: there is no end of them, and another rung takes over. A side on which the
+module raises has no program; the guards that a capture met on its way to the error show where it is:
 
     if n > 40 and n % 7 == 3: raise ValueError     captured at n = 45     ->     n > 40 and n % 7 == 3
 """

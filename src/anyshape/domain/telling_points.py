@@ -220,9 +220,9 @@ def _gap(compare: Compare, point: Sizes) -> int | None:
 
 
 def find_corner(domain: Domain, cost: Callable[[Sizes], int], most: int) -> list[dict[str, int]]:
-    """The point at which all dims are at their ends, or as far towards them as costs no more than `most`.
+    """A list with the point at which all dims are at their ends, or as far towards them as costs no more than `most`.
 
-    None for fewer than two dims, for dims without an end, and where nothing but the smallest sizes is cheap enough.
+    Empty for fewer than two dims, for dims without an end, and where nothing but the smallest sizes is cheap enough.
     """
     ends = {dim.name: dim.largest_up_to(dim.max) for dim in domain.dims if dim.max is not None}
     if len(ends) < 2 or len(ends) < len(domain.dims):

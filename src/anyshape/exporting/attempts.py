@@ -1,8 +1,9 @@
-"""One attempt of a rung, from a capture to a verdict; output axes of captures without proof are checked first.
+"""One attempt of a rung, from a capture to a verdict.
 
-captured -> translated -> finished -> verified
+captured -> output axes checked -> translated -> finished -> verified
 
-What every file gets, whichever rung made it, is in `add_checks` and `verify_exported`.
+What every file gets, whichever rung made it, is in `add_checks` and `verify_exported`. `leave_false_axes_open` compares the
+output axes of a capture without proof with real outputs of the module:
 
     a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
 

@@ -1,6 +1,8 @@
-"""Decide which part of the domain a file promises, and at which sizes it is compared.
+"""Decide how far a file's promise goes, and at which sizes it is compared.
 
-A domain ends where integers of the file leave 64 bits; for a capture without proof also at the largest compared sizes.
+keep_exact            a domain ends where integers of the file leave 64 bits
+end_where_compared    for a capture without proof it also ends at the largest sizes that can be compared
+plan_comparisons      the sizes to compare within that domain
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def shorten_paths(text: str) -> str:
 
 
 class Reason(Enum):
-    """The reasons that something acts on. A finding that is only shown has none."""
+    """The reasons that some code acts on, or compares. A finding that is only shown has none."""
 
     ANSWERS_AT_ONE_SIZE = "the module answers at one size of a dim"
     ANSWERS_ON_LESS = "the module answers on less than was declared"

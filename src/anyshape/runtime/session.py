@@ -227,7 +227,8 @@ _BFLOAT16 = 16
 
 
 def find_lacking_kernels(path: str) -> tuple[str, ...]:
-    """The types of such operators in the order of their names; empty where the types inside the file are unknown."""
+    """The types of the operators on bfloat16 without a kernel on the CPU, in the order of their names; empty where the types
+    inside the file are unknown."""
     import onnx
 
     try:

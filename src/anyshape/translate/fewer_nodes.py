@@ -1,5 +1,8 @@
-"""Passes on a captured program before it is translated: casts of type promotion written out, nodes that give back their input
-taken out, and assertions about values kept, as nodes of the file that fail where the assertion does, named with its words.
+"""Three passes on a captured program before it is translated.
+
+    insert_promotions      casts that type promotion implies become nodes
+    take_out_idle_nodes    nodes that give back their input go
+    keep_assertions        assertions about values become nodes of the file, named with their words, that fail as they do:
 
     _assert_async(truth, "too large"); return x  ->  return refused(x, [truth], ["too large"])
                                                  ->  truth -> Gather named with the words -> 0;  x -> Gather([x], 0)

@@ -1,4 +1,7 @@
-"""Marks of loops in a translated program -> ONNX `Loop`, with the body's nodes inside; pieces of tensors at computed places.
+"""Translate what rungs that learn from traces put into programs: loops, and pieces of tensors at places computed from sizes.
+
+`pick`, `cut`, `put` and `put_slice` of `leaves/own_operators.py` become nodes at once. A loop becomes a mark, and the mark an
+ONNX `Loop` with the nodes of its body inside:
 
     anyshape::loop(trips, carried..., tensors..., numbers...)  ->  Loop(trips, true, carried...) { counter, carried... }
 

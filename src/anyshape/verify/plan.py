@@ -1,9 +1,10 @@
 """Plan the trials: the most telling first, fewer where calls are dear; and the plan as data for another process.
 
-Every size gets one draw of random values, its own; edge values and further draws go to a few sizes from the middle of
-the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.
-Sizes in `request.once`, mostly large ones, get a single draw. A small model on small inputs gets
-more draws: they cost next to nothing, and a mistake that shows on one value in fifty takes many values to see.
+Every size gets one draw of random values, with a seed of its own (with one seed for all where the allowance is too small for
+all trials: exploring has called the module with these values). Edge values and further draws go to a few sizes from the middle
+of the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.
+Sizes in `request.once`, mostly large ones, get a single draw. A small model on small inputs gets more draws: they cost next to
+nothing, and a mistake that shows on one value in fifty takes many values to see.
 
     decisive sizes                always, with one draw of values each
     one edge of each kind         always, at one small size

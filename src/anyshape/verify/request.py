@@ -1,4 +1,9 @@
-"""The request to verify (a file, its module, how to make inputs), and what it compares: sizes, inputs, names."""
+"""The request to verify a file, and what it is made of: options, an allowance of work, and a plan of the sizes to compare.
+
+VerifyRequest, VerifyOptions, Allowance      the records
+plan_sizes, plan_check -> SizePlan           the sizes for a file of ours, and for any file
+chooses_among_values, file_bytes             facts about the file that decide how it is compared
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far outputs of the file may differ from the module's: a multiple of the noise of the module's own precision.
+"""How far outputs of the file may differ from the module's: a multiple of the noise of its precision, which is found here too.
 
     tolerance = FACTOR * noise * magnitude
 
@@ -6,11 +6,12 @@
 inputs (`NoiseFloor.tolerances`). It has a least and a most value for each dtype, since the noise of one draw can be 0, a file
 may come to the same result by another formula, and a value that flips is no noise: 16 to 1024 ulps of float32, 0.5 to 16 ulps
 of half precision, always 2**-40 for float64, or 2**-24 to 2**-18 behind nodes with numbers in float32 (SINGLE_FACTOR). Where
-the module is sensitive, `compare_arrays` adds FACTOR * sensitivity. The magnitude of an element is the largest among its peers,
-which are elements without a wide gap between them, so that a mask filled with -1e9 does not blur the scores beside it.
+the module is sensitive, `compare_arrays` adds FACTOR * sensitivity. The magnitude of an element is the largest among its
+peers, which are elements without a wide gap between them, so that a mask filled with -1e9 does not blur the scores beside it.
 
-The precision of an output is the narrowest that values pass through on the way to it: a float32 output may be what is left
-of bfloat16 arithmetic. File and module must both show it, so that a file which rounds where the module does not stays wrong.
+`roundings` finds the precision of each output: the narrowest that values pass through on the way to it; a float32 output may
+be what is left of bfloat16 arithmetic. File and module must both show it, so that a file which rounds where the module does
+not stays wrong.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The rung that rolls Python loops up again: traces that grow with a dim contain a repeated block.
 
-This file: the rerolled rung: traces that grow with a dim, also in strides -> programs with loops in them.
+This file: `capture_rerolled` makes a program with loops of such traces, and `find_stride` finds loops that take one more step
+only after several sizes of a dim:
 
-for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
-sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
+    for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
+    sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
 
 Files, in the order in which data flows:
 

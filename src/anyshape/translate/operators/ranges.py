@@ -30,7 +30,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.leaves.signal_windows import CUTS_BOUNDS
+from anyshape.leaves.open_lengths import CUTS_BOUNDS
 from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,

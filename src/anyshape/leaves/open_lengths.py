@@ -1,18 +1,21 @@
-"""Ranges, windows, signals, images and losses of open sizes: functions of torch that would freeze them (seen to torch 2.13).
+"""Functions that compute with a length as a plain Python number in torch, which freezes it: here the length stays open.
+
+These are `arange`, `hann_window` and its like, `istft`, `interpolate` and `cross_entropy` (seen to torch 2.13).
 
 `arange` between tensors: torch turns such a tensor into a Python number, for which a trace has no value, unless it was made of
-Python numbers. Here the count is an open size that is computed from the tensors, as torch's kernel computes it. `out=` is given
-the result, whatever size it had before.
+Python numbers. Here the count is an open size that is computed from the tensors, as torch's kernel computes it. `out=` is
+given the result, whatever size it had before.
 
 `hann_window` and its like, and `istft`, take a plain int in torch. A window of one element is 1, as in torch.
 
     F.interpolate(x, scale_factor=(h / 14, w / 14), mode="bicubic")
     F.cross_entropy(x, shares)  ->  -(log_softmax(x) * shares * weight).sum() / number of samples
 
-torch.export takes factors that are computed from sizes at the traced sizes. Here they stay open: the size is computed from
-them, and the rest is torch's own decomposition, which takes both. Where the targets of `cross_entropy` are shares of the
-classes, torch reads the number of classes as a plain int where there are weights (seen to 2.15), and before torch 2.13 the
-number of samples in any case. Calls with plain sizes are left alone.
+`interpolate`: torch.export takes factors that are computed from sizes at the traced sizes. Here they stay open: the size is
+computed from them, and the rest is torch's own decomposition, which takes both.
+
+`cross_entropy`: where the targets are shares of the classes, torch reads the number of classes as a plain int if there are
+weights (seen to 2.15), and before torch 2.13 the number of samples in any case. Calls with plain sizes are left alone.
 """
 
 from __future__ import annotations
