@@ -44,6 +44,10 @@ from anyshape.records.captured import Captured, Guard, RaisingRegion, Region, as
 if TYPE_CHECKING:
     import torch
 
+FEW_REGIONS = 2
+MOST_REGIONS = 16
+_MOST_NODES = 6000  # of all captures that only look for further conditions
+
 
 def raising_region(stopped: Stopped, sizes: Mapping[str, int]) -> RaisingRegion | None:
     """Where in the domain the module raises as it does at these sizes; None if the capture does not show it."""
@@ -68,10 +72,6 @@ def find_raising_regions(
             found.append(part)
             yield part
 
-
-FEW_REGIONS = 2
-MOST_REGIONS = 16
-_MOST_NODES = 6000  # of all captures that only look for further conditions
 
 Capture = Callable[[Sizes], Captured | Stopped]
 

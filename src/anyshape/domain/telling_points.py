@@ -14,6 +14,8 @@ from anyshape.domain.expr import Undefined, evaluate
 
 _TELLING = (5, 7, 2, 3, 4, 8, 11, 13, 16, 17, 9, 6, 15, 31, 32, 33, 10, 19, 14, 23, 12)
 _MODEST = 33  # how far a dim without an end goes when the example does not go farther
+_GAPS = (-1, 0, 1)
+_PARTS = 16
 
 
 def primes_between(low: int, high: int) -> tuple[int, ...]:
@@ -152,8 +154,6 @@ class Covering:
 
 
 Fact = tuple[Hashable, ...]
-_GAPS = (-1, 0, 1)
-_PARTS = 16
 
 
 def choose_telling(

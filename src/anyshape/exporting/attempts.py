@@ -59,6 +59,7 @@ from anyshape.verify.request import request_for
 from anyshape.verify.run import verify_from_lowest
 
 _MOST_FAILURES = 4
+_POINTS = 6
 
 
 def verify_capture(captured: Captured, context: ExportContext) -> Attempt:
@@ -213,7 +214,6 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         return verdict
 
 
-_POINTS = 6
 Seen = list[tuple[Sizes, Answer]]
 
 

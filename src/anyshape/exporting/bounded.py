@@ -24,6 +24,11 @@ from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Extent
 from anyshape.verify.request import Cost, SizePlan, plan_sizes
 
+_MOST_ANSWERED = 40
+_MOST_REFUSED = 200
+_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
+_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded:
@@ -95,12 +100,6 @@ def _promised(declared: Declared, explored: Explored) -> set[str]:
     related = {name for relation in own for name in dims_of(relation)}
     ends = limits_of(domain).ends if related else {}
     return ranged | {name for name in related if ends[name][1] < MOST_ELEMENTS}
-
-
-_MOST_ANSWERED = 40
-_MOST_REFUSED = 200
-_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
-_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ from anyshape.verify.reference import Answer, NotedCall
 if TYPE_CHECKING:
     import torch
 
+NO_REPLIES: Mapping[int, Reply] = MappingProxyType({})
+
 
 @dataclass(frozen=True, eq=False)
 class Constant:
@@ -170,9 +172,6 @@ def check_row(constant: Constant, attempt: Attempt) -> tuple[Finding, ...]:
             RowRequest(path, module, declared, constant.states, constant.points, attempt.exported.output_names)
         )
     return diagnose_row(verdict.difference, constant.repeated)
-
-
-NO_REPLIES: Mapping[int, Reply] = MappingProxyType({})
 
 
 def observe_calls(

@@ -40,6 +40,10 @@ from weakref import WeakKeyDictionary
 from anyshape.intercept.patching import patched
 
 _FIRST = "computed for the first time"
+_SETTERS = ("_set_cache_key", "_set_cache_key_for_shape_env")
+_MAKE, _READ = "_get_output_info_for_cache_entry", "_output_from_cache_entry"
+_KIND = ("dtype", "device", "layout", "requires_grad", "is_quantized", "is_conj", "is_neg")
+_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
 
 
 @contextmanager
@@ -116,9 +120,6 @@ def results_kept_when_repeated() -> Iterator[None]:
         yield
 
 
-_SETTERS = ("_set_cache_key", "_set_cache_key_for_shape_env")
-
-
 def _without_first(own: Any) -> Any:
     """A function that stores an entry, which stores none for a result that is not kept yet."""
 
@@ -135,10 +136,6 @@ def _extract_without_lines(frames: Any, skip: int) -> traceback.StackSummary:
     for frame in reversed(frames[skip:]):
         stack.append(traceback.FrameSummary(frame["filename"], frame["line"], frame["name"], lookup_line=False))
     return stack
-
-
-_MAKE, _READ = "_get_output_info_for_cache_entry", "_output_from_cache_entry"
-_KIND = ("dtype", "device", "layout", "requires_grad", "is_quantized", "is_conj", "is_neg")
 
 
 @contextmanager
@@ -187,7 +184,6 @@ def _with_one_element(entry: Any, info: Any) -> Any:
     return replace(entry, output_infos=(replace(info, metadata=metadata, view_idx=None),))
 
 
-_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
 Method = Callable[[Any, Any], Any]
 
 

@@ -41,6 +41,17 @@ from torch.overrides import TorchFunctionMode
 __only_passes_on__ = True
 
 Replacement = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+LEAVES = (
+    "open_splits",
+    "sized",
+    "open_lengths",
+    "checked",
+    "own_operators",
+    "recurrent",
+)
+_ONLY_FLAT_WEIGHTS = (
+    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
+)
 
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
@@ -88,20 +99,6 @@ class LeafMode(TorchFunctionMode):
         if replacement is None or torch.compiler.is_dynamo_compiling():
             return func(*args, **kwargs)
         return replacement(func, args, kwargs)
-
-
-LEAVES = (
-    "open_splits",
-    "sized",
-    "open_lengths",
-    "checked",
-    "own_operators",
-    "recurrent",
-)
-
-_ONLY_FLAT_WEIGHTS = (
-    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
-)
 
 
 @contextmanager

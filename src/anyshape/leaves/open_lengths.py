@@ -40,6 +40,29 @@ Function = Callable[..., Any]
 
 CUTS_BOUNDS = len(torch.arange(8.5, dtype=torch.int64)) == 8
 """Whether torch cuts floats to whole numbers before it counts the int64 numbers between them: 2.13 does, 2.15 does not."""
+_GIVEN = ("window_length", "periodic")
+_USUAL: dict[str, Any] = {
+    "input": None,
+    "n_fft": None,
+    "hop_length": None,
+    "win_length": None,
+    "window": None,
+    "center": True,
+    "normalized": False,
+    "onesided": None,
+    "length": None,
+    "return_complex": False,
+}
+_SMALL_IMAGE = 128 * 128
+"""The most places of an output for which torch's kernel for small images is taken."""
+_DEFAULTS = {
+    "weight": None,
+    "size_average": None,
+    "ignore_index": -100,
+    "reduce": None,
+    "reduction": "mean",
+    "label_smoothing": 0.0,
+}
 
 
 def _arange(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -89,7 +112,6 @@ def _number(bound: Any, dtype: torch.dtype, device: Any) -> Tensor:
 
 
 Shape = Callable[[Tensor, Any, Mapping[str, Any]], Tensor]
-_GIVEN = ("window_length", "periodic")
 
 
 def _of_windows() -> dict[Any, Callable[..., Any]]:
@@ -170,19 +192,6 @@ istft = define(
     _istft_shape,
 )
 
-_USUAL: dict[str, Any] = {
-    "input": None,
-    "n_fft": None,
-    "hop_length": None,
-    "win_length": None,
-    "window": None,
-    "center": True,
-    "normalized": False,
-    "onesided": None,
-    "length": None,
-    "return_complex": False,
-}
-
 
 def _keep_length_open(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     given = {**_USUAL, **kwargs, **dict(zip(_USUAL, args, strict=False))}
@@ -198,9 +207,6 @@ def replacements() -> dict[Any, Callable[..., Any]]:
 
 
 Factors = Sequence[float | SymFloat]
-
-_SMALL_IMAGE = 128 * 128
-"""The most places of an output for which torch's kernel for small images is taken."""
 
 
 def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -266,16 +272,6 @@ _MODES: dict[str, Callable[[Tensor, list[Any], bool, Factors], Any]] = {
     "bilinear": _linear,
     "trilinear": _linear,
     "bicubic": _cubic,
-}
-
-
-_DEFAULTS = {
-    "weight": None,
-    "size_average": None,
-    "ignore_index": -100,
-    "reduce": None,
-    "reduction": "mean",
-    "label_smoothing": 0.0,
 }
 
 

@@ -42,6 +42,24 @@ _VIEWS = frozenset(
 _ONES = frozenset({_aten.new_ones.default, _aten.ones.default, _aten.ones_like.default})
 ANDS = frozenset({_aten.bitwise_and.Tensor, _aten.logical_and.default})
 _INTEGERS = (torch.int64,)  # narrower ones wrap around
+_TIMEOUT_MS = 500
+_NEW_MEMORY = (
+    "batch_norm",
+    "bilinear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "linear",
+    "matmul",
+    "scaled_dot_product_attention",
+)
+"""Composite operators of aten that never return their input or a view of it, as only their code shows."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +143,6 @@ def _expression(size: Any) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
-_TIMEOUT_MS = 500
-
-
 def admit_empty_means(model: ir.Model, domain: Domain) -> int:
     """Replace each ReduceMean over an axis that may be empty in the domain by nodes that give NaN there. Returns how many.
 
@@ -194,25 +209,6 @@ def _replace(node: ir.Node) -> None:
     ir.convenience.replace_all_uses_with(old, mean, replace_graph_outputs=True)
     graph.insert_before(node, tape.nodes)
     graph.remove(node, safe=True)
-
-
-_NEW_MEMORY = (
-    "batch_norm",
-    "bilinear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "linear",
-    "matmul",
-    "scaled_dot_product_attention",
-)
-"""Composite operators of aten that never return their input or a view of it, as only their code shows."""
 
 
 def is_composite(target: OpOverload) -> bool:

@@ -27,6 +27,8 @@ from anyshape.runtime.custom_node_plan import every_node, subgraphs
 NOTE = "onnxruntime has no bfloat16 on the CPU: the file was run in float32, each node's answer rounded to bfloat16"
 _BFLOAT16, _FLOAT = 16, 1
 _KEPT = ("Cast", "CastLike", "Shape", "Size")
+_NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
+_NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,6 @@ def _graphs(graph: Any) -> Iterator[Any]:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from _graphs(attribute.g)
-
-
-_NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
-_NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 
 class Stopped(Exception):

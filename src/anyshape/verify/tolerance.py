@@ -44,6 +44,20 @@ _MOVING = frozenset(
 _MOST_BYTES = 1 << 30  # types are told by way of a message, which has its limit
 _OF_SHAPES = frozenset({"Shape", "Size", "Constant"})
 Epsilons = dict[str, float]
+FACTOR = 8.0
+_LOWEST_EXPONENT = 1100  # below that of the smallest double
+_GAP_BITS = 10
+_LEAST_NOISE_IN_ULPS = 16.0
+_LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
+_NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double precision
+_NOISE_IN_ULPS_OF_HALF = 2.0
+_MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
+_MOST_NOISE_IN_ULPS_OF_HALF = 16.0
+_DOUBLE_PRECISION = 1e-10  # an epsilon below this
+_LEAST_NOISE_OF_DOUBLES = (
+    2.0**-40
+)  # between the rounding of float64, for which there is no reference, and that of float32
+_HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
 def roundings_of_file(path: str) -> tuple[float, ...]:
@@ -162,22 +176,6 @@ def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) ->
         rounding if rounding <= SINGLE_FACTOR else min(rounding, own)
         for rounding, own in zip(of_file, module, strict=True)
     )
-
-
-FACTOR = 8.0
-_LOWEST_EXPONENT = 1100  # below that of the smallest double
-_GAP_BITS = 10
-_LEAST_NOISE_IN_ULPS = 16.0
-_LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
-_NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double precision
-_NOISE_IN_ULPS_OF_HALF = 2.0
-_MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
-_MOST_NOISE_IN_ULPS_OF_HALF = 16.0
-_DOUBLE_PRECISION = 1e-10  # an epsilon below this
-_LEAST_NOISE_OF_DOUBLES = (
-    2.0**-40
-)  # between the rounding of float64, for which there is no reference, and that of float32
-_HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
 @dataclass(frozen=True)

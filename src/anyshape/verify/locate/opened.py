@@ -28,6 +28,9 @@ from anyshape.verify.tensors import to_array
 _DEEPEST = 6
 _NO_TURN = 1 << 30
 LOOPS = ("Scan", "Loop")
+_OURS = "anyshape.source"
+_TORCH = "pkg.torch.onnx.stack_trace"
+_SEPARATORS = re.compile(r"\W|_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +200,6 @@ def first_doubtful_turn(
     return plain
 
 
-_OURS = "anyshape.source"
-_TORCH = "pkg.torch.onnx.stack_trace"
-
-
 def line_in_file(node: Any) -> Source | None:
     """The line that a node's metadata or doc string names."""
     told = {entry.key: entry.value for entry in node.metadata_props}
@@ -223,9 +222,6 @@ def line_in_run(node: FileNode, values: Mapping[str, Array], known: KnownValues)
 
 def _has(values: Iterable[Array], wanted: Array, known: KnownValues) -> bool:
     return any(value.shape == wanted.shape and known.is_same(wanted, value) for value in values)
-
-
-_SEPARATORS = re.compile(r"\W|_")
 
 
 def find_wrong_weights(model: Any, module: torch.nn.Module) -> frozenset[str]:
