@@ -167,7 +167,7 @@ class _Parts:
         most = MOST_REGIONS if self._borders else max(FEW_REGIONS, min(MOST_REGIONS, _MOST_NODES // nodes))
         try:
             while (left := self._uncovered()) is not None:
-                self._stop_at_loop()
+                self._stop_at_pinned_sizes()
                 if len(self.regions) + len(self.raising) >= most:
                     return False
                 sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
@@ -192,7 +192,8 @@ class _Parts:
     def _conditions(self) -> list[Condition]:
         return [*(region.condition for region in self.regions), *(part.condition for part in self.raising)]
 
-    def _stop_at_loop(self) -> None:
+    def _stop_at_pinned_sizes(self) -> None:
+        """Raise EndlessRegions where the regions found so far hold at one size of a dim each, as those of a loop do."""
         separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._borders))
         is_decisive = len(self.regions) <= FEW_REGIONS or self._borders
         if is_decisive and pins_size_by_size(self.regions, self._declared.domain):

@@ -201,7 +201,7 @@ def _outcome(attempt: Attempt) -> str:
     return f"{codes or 'no finding'}{compared}"
 
 
-def diagnose_memory(sizes: Mapping[str, int], source: Source | None, example: Mapping[str, int]) -> Finding:
+def diagnose_lack_of_memory(sizes: Mapping[str, int], source: Source | None, example: Mapping[str, int]) -> Finding:
     """A call that takes more memory than a quarter of what is free: nothing can be learned of these sizes here."""
     ends = {name: max(example[name], size // 2) for name, size in sizes.items() if size > example[name]}
     rules = tuple(f"{name} <= {end}" for name, end in ends.items())

@@ -21,7 +21,7 @@ _SHOWN = 3
 _TORCH_DROPOUT = re.compile(r"dropout\w*\(")
 
 
-def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
+def diagnose_state(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
     """The findings about a model that keeps state; `choice` is the user's `state=`."""
     if repeated.unsteady:
         return (_unsteady(repeated),)

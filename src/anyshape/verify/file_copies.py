@@ -157,8 +157,8 @@ def _graphs(graph: Any) -> Iterator[Any]:
                 yield from _graphs(attribute.g)
 
 
-class Stopped(Exception):
-    """The file does not answer; `node` is the name of the node that stopped it, "" where the runtime does not name it."""
+class CopyFailed(Exception):
+    """A copy of the file fails in the runtime; `node` is the name of that node, "" where the runtime does not name one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -210,7 +210,7 @@ class Given:
 
 
 def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
-    """These values of the model, by name; only what they need is run. Raises Stopped."""
+    """These values of the model, by name; only what they need is run. Raises CopyFailed."""
     cut = _cut(model, names)
     inputs = {value.name for value in cut.graph.input}
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
@@ -223,7 +223,7 @@ def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
             try:
                 arrays = runner.run({name: array for name, array in given.feeds.items() if name in inputs})
             except RunError as error:
-                raise Stopped(str(error)) from error
+                raise CopyFailed(str(error)) from error
     return dict(zip(names, arrays, strict=True))
 
 

@@ -21,7 +21,7 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.user_code import source_of_stack_text
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.file_copies import Given, Stopped, copied, gives_tensors, names_used, show
+from anyshape.verify.file_copies import CopyFailed, Given, copied, gives_tensors, names_used, show
 from anyshape.verify.locate.module_values import KnownValues
 from anyshape.verify.tensors import to_array
 
@@ -57,7 +57,7 @@ def open_branches(model: Any, given: Given) -> dict[str, str]:
             break
         try:
             shown = show(model, list(dict.fromkeys(node.input[0] for node in branches)), given)
-        except Stopped:
+        except CopyFailed:
             break
         nodes: list[Any] = []
         taken_names = {name for node in model.graph.node for name in node.output}
