@@ -95,8 +95,9 @@ def _memory(models: dict[str, Any]) -> list[str]:
         if weights >= _LARGE_MB and "peak_mb" in alone and "peak_mb" in verified:
             beyond = (alone["peak_mb"] - alone["before_mb"]) / weights
             lines.append(
-                f"Peak memory of {name}, by its weights ({weights / 1000:.1f} GB): file {beyond:.2f} beyond the process that "
-                f"has the model, verified {verified['peak_mb'] / weights:.2f} in all processes together, the model included."
+                f"Peak memory of {name}, as a multiple of its weights ({weights / 1000:.1f} GB): without comparisons "
+                f"{beyond:.2f} more than before the export, with the model loaded; verified "
+                f"{verified['peak_mb'] / weights:.2f} in all processes together, the model included."
             )
     return lines
 

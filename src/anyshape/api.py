@@ -53,6 +53,7 @@ TARGETS = (ONNXRUNTIME,)
 VERIFICATIONS = ("quick", "none")
 _QUICK_SIZES = 8
 _BUDGET_S = 60.0
+_EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."
 
 
 @warns_where_narrowed
@@ -223,9 +224,6 @@ def _forced(run: Callable[[], Export], force: bool) -> Export:
     if not force or not result.is_kept:
         return result
     return replace(result, findings=(*result.findings, nothing_to_force("the file keeps its promise.")))
-
-
-_EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."
 
 
 def _check_strategy(strategy: str | None) -> None:

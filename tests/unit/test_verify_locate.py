@@ -17,7 +17,7 @@ from tests.verify_calls import Call, request_of
 
 from anyshape.records.verdict import Failure, Fault, Located
 from anyshape.verify import Answer, Reference, VerifyOptions, annotate_sizes, verify
-from anyshape.verify.file_copies import Given, Stopped, load_named, show
+from anyshape.verify.file_copies import CopyFailed, Given, load_named, show
 from anyshape.verify.locate.find import find_fault
 from anyshape.verify.locate.module_values import KnownValues, Step, watch
 from anyshape.verify.locate.opened import FileNode
@@ -254,7 +254,7 @@ def test_inner_values_are_shown_and_the_node_that_stops_is_named(tmp_path: Path)
         """g (float[b, 4] x) => (float[b, 4] y) { shape = Constant<value_ints = [3, 4]>() y = Reshape(x, shape) }"""
     )
     onnx.save(onnx.parser.parse_model(HEAD + stopping), tmp_path / "m.onnx")
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(CopyFailed) as stopped:
         show(load_named(str(tmp_path / "m.onnx")), ["y"], given)
     assert stopped.value.node == "y"
 

@@ -25,6 +25,47 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  
 _LONGEST_NAME = 80
 
 DEFAULT_TIME_S = 600.0
+TEXT, NUMBER, WHOLE, FLAG, TEXTS, DURATION = (
+    "a text",
+    "a number",
+    "a whole number",
+    "true or false",
+    "texts",
+    "duration",
+)
+EXPORT_OPTIONS: Mapping[str, str] = {
+    "where": TEXTS,
+    "opset": WHOLE,
+    "force": FLAG,
+    "enforce": TEXT,
+    "enforce_values": FLAG,
+    "target": TEXT,
+    "strip_source": FLAG,
+    "budget": DURATION,
+    "verify": TEXT,
+    "rtol": NUMBER,
+    "atol": NUMBER,
+    "seed": WHOLE,
+    "values": TEXT,
+    "strategy": TEXT,
+    "accept_narrower": FLAG,
+    "thorough": FLAG,
+    "state": TEXT,
+    "random": TEXT,
+    "repair": FLAG,
+    "task": TEXT,
+    "config_only": FLAG,
+    "one_file": FLAG,
+    "trust_remote_code": FLAG,
+}
+_CHOICES = {"enforce": ("graph", "load"), "verify": ("quick", "none"), "state": ("outputs", "frozen")}
+GRACE_S = 5.0  # an export ends by itself at its time limit; a process that does not is killed so much later
+_USED_BY_MODELS = 0.9
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i)?)?(?:b|bytes?)?", re.IGNORECASE)
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,44 +192,6 @@ def _check_names(jobs: Iterable[Job]) -> None:
         )
 
 
-TEXT, NUMBER, WHOLE, FLAG, TEXTS, DURATION = (
-    "a text",
-    "a number",
-    "a whole number",
-    "true or false",
-    "texts",
-    "duration",
-)
-
-EXPORT_OPTIONS: Mapping[str, str] = {
-    "where": TEXTS,
-    "opset": WHOLE,
-    "force": FLAG,
-    "enforce": TEXT,
-    "enforce_values": FLAG,
-    "target": TEXT,
-    "strip_source": FLAG,
-    "budget": DURATION,
-    "verify": TEXT,
-    "rtol": NUMBER,
-    "atol": NUMBER,
-    "seed": WHOLE,
-    "values": TEXT,
-    "strategy": TEXT,
-    "accept_narrower": FLAG,
-    "thorough": FLAG,
-    "state": TEXT,
-    "random": TEXT,
-    "repair": FLAG,
-    "task": TEXT,
-    "config_only": FLAG,
-    "one_file": FLAG,
-    "trust_remote_code": FLAG,
-}
-
-_CHOICES = {"enforce": ("graph", "load"), "verify": ("quick", "none"), "state": ("outputs", "frozen")}
-
-
 def read_option(name: str, value: Any) -> Any:
     """The value in its plain form. Raises ValueError, in words that follow the option's name."""
     kind = EXPORT_OPTIONS[name]
@@ -221,15 +224,6 @@ def as_arguments(options: Mapping[str, Any]) -> Iterator[str]:
             yield option
         elif value is not False:
             yield from (f"{option}={each}" for each in (value if isinstance(value, list) else [value]))
-
-
-GRACE_S = 5.0  # an export ends by itself at its time limit; a process that does not is killed so much later
-_USED_BY_MODELS = 0.9
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i)?)?(?:b|bytes?)?", re.IGNORECASE)
-_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_duration(value: object) -> float:

@@ -22,6 +22,10 @@ from anyshape.report import findings_as_plain, format_bytes
 
 _HIDDEN = (PRINTED, NOTED, IDENTITY)
 _LONGEST_LOG = 1 << 20
+_MEMORY_WORDS = ("MemoryError", "bad_alloc", "Cannot allocate memory", "can't allocate memory", "failed to allocate")
+_FRAME = re.compile(r'^ +File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python", "<frozen", "<string>")
+_OUTCOMES = {1: BROKEN, 2: REFUSED, 3: FAULT}
 
 
 def keep_model(output: OutputFolder, finished: Finished, used: Mapping[str, str]) -> Row:
@@ -130,12 +134,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
-
-
-_MEMORY_WORDS = ("MemoryError", "bad_alloc", "Cannot allocate memory", "can't allocate memory", "failed to allocate")
-_FRAME = re.compile(r'^ +File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
-_INSTALLED = ("site-packages", "dist-packages", "/lib/python", "<frozen", "<string>")
-_OUTCOMES = {1: BROKEN, 2: REFUSED, 3: FAULT}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ _LIMITS = ("time_limit", "memory_limit", "cpus")
 _OWN = ("source", "name", "files")
 _LINE = re.compile(r"at line (\d+)")
 _TABLE = re.compile(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]{1,2}")
+_NO_TABLE = ("", 0)
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,6 @@ class _Refused(Exception):
     def __init__(self, place: tuple[str, int], key: str, problem: str, fix: str = "") -> None:
         super().__init__(problem)
         self.place, self.key, self.problem, self.fix = place, key, problem, fix
-
-
-_NO_TABLE = ("", 0)
 
 
 def read_manifest(path: Path, given: Mapping[str, Any] | None = None) -> Manifest:

@@ -22,6 +22,13 @@ from anyshape.findings import UsageError
 from anyshape.runtime.process import child_search_path, usable_cores
 
 _WAIT_S = 0.2  # a wait that nothing can interrupt
+_START = (
+    "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
+    "from anyshape.batch.process_tree import main; main(spec)"
+)
+_SLICE_S = 0.1
+_LATER_S = 1.0  # the child ends by itself at the limit, and writes where it stands; we wait so much longer
+_TAIL = 4000
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,6 @@ def _take(done: queue.SimpleQueue[Finished | BaseException]) -> Finished | BaseE
         except queue.Empty:
             continue
 
-
-_START = (
-    "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
-    "from anyshape.batch.process_tree import main; main(spec)"
-)
-_SLICE_S = 0.1
-_LATER_S = 1.0  # the child ends by itself at the limit, and writes where it stands; we wait so much longer
-_TAIL = 4000
 
 Ending = Literal["itself", "time", "memory", "stopped"]
 

@@ -25,6 +25,8 @@ from anyshape.saving.atomic import reporting
 
 ROW, RESULTS, SUMMARY, _WORK, _LOCK = "row.json", "results.jsonl", "summary.md", ".work", "lock"
 _FORMAT = 1
+EXPORTED = "exported"
+MODEL, PRINTED, LOG, NOTED, IDENTITY = "model.onnx", ".printed.json", "log.txt", ".files.txt", ".process"
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,3 @@ def _in_the_way(place: Path, job: Job) -> Finding:
         why="the results of a model replace what is in its folder.",
         fix="give the batch another folder with -o, or the model another name.",
     )
-
-
-EXPORTED = "exported"
-MODEL, PRINTED, LOG, NOTED, IDENTITY = "model.onnx", ".printed.json", "log.txt", ".files.txt", ".process"

@@ -30,6 +30,8 @@ _PROC = Path("/proc")
 _ROUNDS = 20
 _PAUSE_S = 0.05
 _MAX_AGE_S = 1.0
+_ROOM_FACTOR, _ROOM = 2, 4 << 30
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/")
 
 
 @dataclass(frozen=True)
@@ -200,10 +202,6 @@ def kill_if_still(identity: str) -> None:
     pid = identity.partition(" ")[0]
     if pid.isdigit() and identity_of(int(pid)) == identity:
         kill_tree(int(pid))
-
-
-_ROOM_FACTOR, _ROOM = 2, 4 << 30
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/")
 
 
 def main(spec: Mapping[str, Any]) -> None:

@@ -23,6 +23,9 @@ from anyshape.findings import Finding, UsageError
 
 _SWEEP_S = 30.0
 _FIRST, _PER_BYTE = 2 << 30, 4
+CHUNK = 64 << 20
+_PREFIX, _OWNER = "anyshape-batch-", ".owner"
+_RETRIES = 3
 
 
 @contextlib.contextmanager
@@ -104,10 +107,6 @@ def memory_to_reserve(data_bytes: int) -> int:
 
 def no_cluster(what: str, why: str = "", fix: str = "") -> Finding:
     return Finding(code="AS546", name="ray-cluster", what=what, why=why, fix=fix, is_fix_untried=True)
-
-
-CHUNK = 64 << 20
-_PREFIX, _OWNER = "anyshape-batch-", ".owner"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,9 +202,6 @@ def sweep() -> None:
             continue
         if is_gone(owner):
             shutil.rmtree(root, ignore_errors=True)
-
-
-_RETRIES = 3
 
 
 def spread(

@@ -14,6 +14,8 @@ from anyshape.saving import write_atomically
 
 KEPT, BROKEN, UNVERIFIED, REFUSED, FAULT = "kept", "broken", "unverified", "refused", "fault"
 CRASHED, HUNG, OUT_OF_MEMORY, LOST = "crashed", "hung", "out of memory", "lost"
+_COLUMNS = ("model", "outcome", "sizes", "dims", "seconds", "memory", "finding")
+_WIDEST = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +68,6 @@ def row_from_plain(plain: Mapping[str, Any]) -> Row:
 def worst_status(rows: Iterable[Row]) -> int:
     """The exit status of a batch: that of its worst model, 0 if all are kept."""
     return max((row.status for row in rows), default=0)
-
-
-_COLUMNS = ("model", "outcome", "sizes", "dims", "seconds", "memory", "finding")
-_WIDEST = 60
 
 
 def rows_as_records(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -42,6 +42,28 @@ from anyshape.records.captured import Guard, fails_at_few, hides_no_branch
 _NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
 _LEAST = {">=": 1, ">": 0}  # how far below the number of a comparison the first value is at which it fails
 _OF_ITS_OWN = (0, 1)
+_SPAN, _LONG_SPAN = 512, 4096
+_MOST_DIMS = 4
+_FIRST, _MOST = 3, 6
+_COMPARED = 16
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ToFloat": float,
+    "RoundToInt": round,
+    "CeilToInt": math.ceil,
+    "FloorToInt": math.floor,
+    "TruncToInt": math.trunc,
+    "IntTrueDiv": operator.truediv,
+    "FloatTrueDiv": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+    "Max": max,
+    "Min": min,
+    "OpaqueUnaryFn_sqrt": math.sqrt,
+    "OpaqueUnaryFn_log2": math.log2,
+}
+"""torch's functions of sympy, as Python computes them."""
 
 
 def note_few_failures(guards: Sequence[Guard], domain: Domain) -> tuple[Guard, ...]:
@@ -106,30 +128,6 @@ def _fails_at_one_value(condition: Condition, domain: Domain) -> bool:
         return False
     least = condition.right.value - _LEAST[condition.op]
     return least in _OF_ITS_OWN and decide(domain, Compare(">=", condition.left, Number(least))).proved
-
-
-_SPAN, _LONG_SPAN = 512, 4096
-_MOST_DIMS = 4
-_FIRST, _MOST = 3, 6
-_COMPARED = 16
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ToFloat": float,
-    "RoundToInt": round,
-    "CeilToInt": math.ceil,
-    "FloorToInt": math.floor,
-    "TruncToInt": math.trunc,
-    "IntTrueDiv": operator.truediv,
-    "FloatTrueDiv": operator.truediv,
-    "FloorDiv": operator.floordiv,
-    "CleanDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "PythonMod": operator.mod,
-    "Max": max,
-    "Min": min,
-    "OpaqueUnaryFn_sqrt": math.sqrt,
-    "OpaqueUnaryFn_log2": math.log2,
-}
-"""torch's functions of sympy, as Python computes them."""
 
 
 def sizes_against(term: Any, symbols: Mapping[str, Expr], domain: Domain, *, by_user: bool) -> tuple[Sizes, ...]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 _MOST_REFUSED = 6
+_SAME_VALUES = ("unsqueeze", "squeeze", "expand", "view", "reshape", "repeat", "flatten", "contiguous", "clone", "to")
+_CHOOSING = ("topk", "kthvalue")
 
 
 @dataclass
@@ -114,10 +116,6 @@ def _positive(atoms: tuple[object, ...], domain: Domain) -> Iterator[Ref]:
     for atom in atoms:
         if isinstance(atom, Ref) and domain.dim(atom.name).smallest >= 1:
             yield atom
-
-
-_SAME_VALUES = ("unsqueeze", "squeeze", "expand", "view", "reshape", "repeat", "flatten", "contiguous", "clone", "to")
-_CHOOSING = ("topk", "kthvalue")
 
 
 def find_table_limits(region: Region) -> Iterator[Condition]:

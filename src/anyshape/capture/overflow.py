@@ -48,6 +48,7 @@ _ROUNDED: dict[str, Callable[[float], float]] = {
 }
 """Functions that never fall where their argument rises."""
 _MOST_SHIFTED = 200
+_MOST_RULES = 64
 
 
 class Intervals:
@@ -167,9 +168,6 @@ def _applied(function: Callable[[float], float], end: float) -> float:
         return math.copysign(math.inf, end)
     except (ValueError, ZeroDivisionError):
         return -math.inf
-
-
-_MOST_RULES = 64
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
     before  one program under `b > 3`    ->   that, and another under its negation; until the regions cover the domain
 
-Only conditions that the user's own code asks about separate regions; torch's bookkeeping is left to verification. A loop over a
-size makes a region for each size: such a family has no end, and another rung takes over. A side on which the module raises has
-no program; the guards that a capture met on its way to the error show where it is:
+Regions are separated by conditions of the user's own code, by sizes that a program holds as constants, and by `borders`:
+conditions of torch's own on whose two sides an earlier file differed from the module. The other conditions of torch separate
+nothing: verification compares on both sides of them.
+
+A loop over a size makes a region for each size: there is no end of them, and another rung takes over. A side on which the
+module raises has no program; the guards that a capture met on its way to the error show where it is:
 
     if n > 40 and n % 7 == 3: raise ValueError     captured at n = 45     ->     n > 40 and n % 7 == 3
 """
@@ -41,6 +44,10 @@ from anyshape.records.captured import Captured, Guard, RaisingRegion, Region, as
 if TYPE_CHECKING:
     import torch
 
+FEW_REGIONS = 2
+MOST_REGIONS = 16
+_MOST_NODES = 6000  # of all captures that only look for further conditions
+
 
 def raising_region(stopped: Stopped, sizes: Mapping[str, int]) -> RaisingRegion | None:
     """Where in the domain the module raises as it does at these sizes; None if the capture does not show it."""
@@ -65,10 +72,6 @@ def find_raising_regions(
             found.append(part)
             yield part
 
-
-FEW_REGIONS = 2
-MOST_REGIONS = 16
-_MOST_NODES = 6000  # of all captures that only look for further conditions
 
 Capture = Callable[[Sizes], Captured | Stopped]
 
@@ -164,7 +167,7 @@ class _Parts:
         most = MOST_REGIONS if self._borders else max(FEW_REGIONS, min(MOST_REGIONS, _MOST_NODES // nodes))
         try:
             while (left := self._uncovered()) is not None:
-                self._stop_at_loop()
+                self._stop_at_pinned_sizes()
                 if len(self.regions) + len(self.raising) >= most:
                     return False
                 sizes = self._choose_sizes(self._spared.answers_near(left, answers)) or left
@@ -189,7 +192,8 @@ class _Parts:
     def _conditions(self) -> list[Condition]:
         return [*(region.condition for region in self.regions), *(part.condition for part in self.raising)]
 
-    def _stop_at_loop(self) -> None:
+    def _stop_at_pinned_sizes(self) -> None:
+        """Raise EndlessRegions where the regions found so far hold at one size of a dim each, as those of a loop do."""
         separating = (guard for region in reversed(self.regions) for guard in _separating(region, self._borders))
         is_decisive = len(self.regions) <= FEW_REGIONS or self._borders
         if is_decisive and pins_size_by_size(self.regions, self._declared.domain):

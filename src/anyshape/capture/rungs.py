@@ -111,15 +111,15 @@ def _symbolic(context: CaptureContext, borders: tuple[Guard, ...]) -> Captured:
     if other is not first:
         _stop_at_strided_loops(other, context)
     first = other
-    _stop_at_loops(first, context, borders)
+    _stop_at_growing_traces(first, context, borders)
     spared = SparedCalls(context.is_dear, context.is_traced)
     captured = cover_domain(first, context.declared, capture, context.answers, borders, spared)
     regions = tuple(replace(region, program=copy_program(region.program)) for region in captured.regions)
     return replace(captured, regions=regions)
 
 
-def _stop_at_loops(first: Captured, context: CaptureContext, borders: tuple[Guard, ...]) -> None:
-    """A condition on a dim with which traces grow is that of a loop: raise EndlessRegions before there are many.
+def _stop_at_growing_traces(first: Captured, context: CaptureContext, borders: tuple[Guard, ...]) -> None:
+    """Raise EndlessRegions where traces grow with a dim of a condition, before regions are captured: it is that of a loop.
 
     Asked are the user's own conditions, those that pin a dim to one size, and those that verification has blamed.
     """

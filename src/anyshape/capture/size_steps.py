@@ -37,6 +37,17 @@ _SHIFTED = (-(2**62), 2**62 - 1)  # what is shifted right by any count
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _FILLED = ("scalar_tensor.default", "full.default")
 _INTEGERS = {"torch.int32": 32, "torch.int16": 16, "torch.int8": 8}
+_GIVE_FLOATS = ("div", "float", "float32", "sqrt", "log", "log2", "log10", "exp")
+_KEEP_KIND = ("add", "sub", "mul", "floordiv", "mod", "neg", "pow", "max", "min", "abs")
+_ROUNDINGS = ("ceil", "floor", "trunc", "round")
+_KEEP_WHOLE = ("float", "float32", "add", "sub", "mul", "neg", "max", "min", "abs")
+_MORE: dict[str, Callable[..., Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+    "abs": operator.abs,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,19 +269,6 @@ def _expr(kind: str, args: Sequence[Step]) -> Expr | None:
     if kind in ("min", "max"):
         return Op(kind, tuple(exprs))
     return Op(_SYMBOLS[kind], tuple(exprs)) if kind in _SYMBOLS else None
-
-
-_GIVE_FLOATS = ("div", "float", "float32", "sqrt", "log", "log2", "log10", "exp")
-_KEEP_KIND = ("add", "sub", "mul", "floordiv", "mod", "neg", "pow", "max", "min", "abs")
-_ROUNDINGS = ("ceil", "floor", "trunc", "round")
-_KEEP_WHOLE = ("float", "float32", "add", "sub", "mul", "neg", "max", "min", "abs")
-_MORE: dict[str, Callable[..., Any]] = {
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
-    "abs": operator.abs,
-}
 
 
 def _kind_of(target: Any) -> str | None:

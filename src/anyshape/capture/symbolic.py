@@ -278,7 +278,7 @@ def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr]
 
 @contextmanager
 def noted_texts() -> Iterator[list[Source]]:
-    """Within this, such lines are added to the list that it gives."""
+    """Within this, lines of the user's code that turn a size into a text are added to the list that it gives."""
     from torch import SymBool, SymFloat, SymInt
 
     noted: list[Source] = []

@@ -41,6 +41,19 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 Decompose = Callable[["ExportedProgram"], "ExportedProgram"]
+_INDEX = "_compute_slice_index"
+_UNIQUE = "_unique"
+_POOLED = "div_rtn"
+_RECORDS_MODES = "PreDispatchTorchFunctionMode"  # of the trace above autograd: it writes down each change of grad mode
+_TRANSFORMS = (
+    (eager_transforms, "_grad_increment_nesting"),
+    (eager_transforms, "_jvp_increment_nesting"),
+    (vmap, "_vmap_increment_nesting"),
+    (torch.autograd, "grad"),
+    (torch.autograd, "backward"),
+)
+DERIVATIVES = {"_grad_increment_nesting", "grad", "backward"}
+"""Transforms of which a trace above autograd may be made that cannot be used."""
 
 
 @contextmanager
@@ -98,11 +111,6 @@ def symbol_of(size: Any) -> str | None:
     # `_expr` is the term as first written; `expr` would be what torch replaced the symbol by.
     term = getattr(getattr(size, "node", None), "_expr", None)
     return term.name if term is not None and term.is_Symbol else None
-
-
-_INDEX = "_compute_slice_index"
-_UNIQUE = "_unique"
-_POOLED = "div_rtn"
 
 
 @contextmanager
@@ -198,18 +206,6 @@ def _with_smaller(own: Any) -> Any:
         return None
 
     return index_rule
-
-
-_RECORDS_MODES = "PreDispatchTorchFunctionMode"  # of the trace above autograd: it writes down each change of grad mode
-_TRANSFORMS = (
-    (eager_transforms, "_grad_increment_nesting"),
-    (eager_transforms, "_jvp_increment_nesting"),
-    (vmap, "_vmap_increment_nesting"),
-    (torch.autograd, "grad"),
-    (torch.autograd, "backward"),
-)
-DERIVATIVES = {"_grad_increment_nesting", "grad", "backward"}
-"""Transforms of which a trace above autograd may be made that cannot be used."""
 
 
 class ModuleBelowAutograd(FlatModule):

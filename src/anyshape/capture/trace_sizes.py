@@ -1,5 +1,9 @@
-"""Choose the sizes to trace at: distinct, and at least 2. Trace again where such a size happens to equal a number of the
-model.
+"""Keep the sizes of a trace from deciding what is captured.
+
+choose_trace_sizes    sizes to trace at: distinct, and at least 2
+without_accidents     trace again where one of them happens to equal a number of the model
+empty_sizes_open      symbols that may be 0, where the domain has 0
+copy_program          a program with nodes of its own: a capture is kept, and later passes change its nodes in place
 """
 
 from __future__ import annotations

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 __is_entrance__ = True
 
 Progress = Callable[[str, int, int], None]
+_EAGER_CALLS = 3
 
 
 @shows_progress
@@ -170,9 +171,6 @@ def about_file(
     """The verdict as one about a file."""
     facts = {each.name: getattr(verdict, each.name) for each in fields(Verdict)}
     return FileVerdict(**facts, path=path, findings=findings, signed=signed, reporter=reporter)
-
-
-_EAGER_CALLS = 3
 
 
 @dataclass(frozen=True, kw_only=True)

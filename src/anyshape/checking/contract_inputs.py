@@ -26,6 +26,9 @@ from anyshape.runtime.child_messages import Array, dtype_called
 
 Kinds = Mapping[str, int]
 """By input: the number of rows of the smallest table that its integers pick from."""
+_MOST_ELEMENTS = 1 << 24
+_MOST_RULES = 24
+_RUN_LIMIT_S = 20.0
 
 
 def shapes_at(contract: Contract, sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -93,9 +96,6 @@ def _dtype(tensor: TensorPromise) -> np.dtype[Any]:
 
 
 Shapes = dict[str, tuple[int, ...]]
-_MOST_ELEMENTS = 1 << 24
-_MOST_RULES = 24
-_RUN_LIMIT_S = 20.0
 
 
 class AnswersOutside(UserWarning):

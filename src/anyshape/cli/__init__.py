@@ -91,6 +91,8 @@ Measure = Annotated[
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_ADDRESS = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
+LIBRARIES = 2
 
 
 def parse_seconds(text: str, option: str = "--budget") -> float:
@@ -142,8 +144,6 @@ def load_part_showing(text: str, file: Path, options: SourceOptions | None = Non
         return load_part(text, file, options)
 
 
-_ADDRESS = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
-
 RayAddress = Annotated[
     str | None,
     typer.Option("--ray", help="Run on a Ray cluster; without ADDRESS, on that of this machine.", metavar="[ADDRESS]"),
@@ -181,7 +181,6 @@ Verbose = Annotated[
         help="Show what each rung said, and every guard; -vv: log lines, graphs and tracebacks of torch, too.",
     ),
 ]
-LIBRARIES = 2
 
 
 def show_details(verbose: int) -> None:

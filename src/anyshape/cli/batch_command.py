@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from anyshape.batch.model_process import Running
     from anyshape.batch.rows import Row
 
+_EVERY_SECONDS = 30.0
+
 
 def batch(
     models: Annotated[
@@ -148,9 +150,6 @@ def _ending_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-_EVERY_SECONDS = 30.0
 
 
 class BatchProgress:

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 _SAVE = "ONNXProgram.save"
 _RENAME = "ONNXProgram.rename_axes"
+WEIGHTS_ARE_VERIFIED = "the weights are part of what is verified."
+AXES_ARE_DECLARED = "the names of axes are those of the declaration, in the file and in its contract."
+REPORT = "anyshape_report.txt"
+PROFILE = "anyshape_profile.txt"
+PROGRAM = "anyshape_program"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +169,6 @@ def _kind(tensor: ir.Value | ir.TensorProtocol) -> str:
     return f"{tensor.dtype}[{sizes}]"
 
 
-WEIGHTS_ARE_VERIFIED = "the weights are part of what is verified."
-AXES_ARE_DECLARED = "the names of axes are those of the declaration, in the file and in its contract."
-
-
 def not_honoured(name: str, value: Any, why: str, function: str = "anyshape.compat.export") -> Finding:
     """An argument of a function that would change the file in a way that we do not offer."""
     return Finding(
@@ -204,11 +205,6 @@ def _not_applied(what: str, why: str) -> Finding:
         why=why,
         fix="load the weights into the module and export it again.",
     )
-
-
-REPORT = "anyshape_report.txt"
-PROFILE = "anyshape_profile.txt"
-PROGRAM = "anyshape_program"
 
 
 class NotHonoured(UserWarning):

@@ -45,6 +45,14 @@ if TYPE_CHECKING:
 
     Source = str | PathLike[str] | bytes | onnx.ModelProto | ir.Model
 
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+# The fields of ModelProto that every model has, and the one that we are after.
+_IR_VERSION, _GRAPH, _OPSET_IMPORT, _METADATA = 1, 7, 8, 14
+_KINDS = {_IR_VERSION: _VARINT, 2: _BYTES, 3: _BYTES, _GRAPH: _BYTES, _OPSET_IMPORT: _BYTES, _METADATA: _BYTES}
+KEY = "anyshape.contract"
+REPAIRED_KEY = "anyshape.repaired"  # what was changed in a file, or in the source that it was exported from
+SOURCE_KEY = "anyshape.source"
+
 
 @dataclass(frozen=True)
 class Matched:
@@ -84,13 +92,6 @@ def _no_match(path: Path, names: list[str], leaves: list[str]) -> Finding:
         why=f"the file takes {', '.join(names) or 'nothing'}; the model takes {', '.join(leaves) or 'nothing'}.",
         fix="give the model, and the inputs, from which the file was exported.",
     )
-
-
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-
-# The fields of ModelProto that every model has, and the one that we are after.
-_IR_VERSION, _GRAPH, _OPSET_IMPORT, _METADATA = 1, 7, 8, 14
-_KINDS = {_IR_VERSION: _VARINT, 2: _BYTES, 3: _BYTES, _GRAPH: _BYTES, _OPSET_IMPORT: _BYTES, _METADATA: _BYTES}
 
 
 class NotOnnx(Exception):
@@ -182,11 +183,6 @@ def _entry(payload: bytes) -> tuple[str, str]:
         return (fields.get(1) or b"").decode(), (fields.get(2) or b"").decode()
     except (_BeyondEndError, UnicodeDecodeError) as error:
         raise NotOnnx from error
-
-
-KEY = "anyshape.contract"
-REPAIRED_KEY = "anyshape.repaired"  # what was changed in a file, or in the source that it was exported from
-SOURCE_KEY = "anyshape.source"
 
 
 def write_contract(model: ir.Model | onnx.ModelProto, contract: Contract) -> None:

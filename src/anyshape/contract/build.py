@@ -30,6 +30,8 @@ from anyshape.runtime.child_messages import Array, dtype_called
 if TYPE_CHECKING:
     import onnx_ir as ir
 
+_RECORDED = ("anyshape", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
+
 
 def state_promises(states: Sequence[StateInput], parameter: str) -> tuple[StatePromise, ...]:
     """What the contract has of each state; `parameter` is the argument that holds them."""
@@ -59,9 +61,6 @@ def first_value(state: StatePromise, sizes: Mapping[str, int]) -> Array:
     data = base64.b64decode(state.data) or bytes(prod(stored) * dtype.itemsize)
     wanted = [sizes[size] if isinstance(size, str) else size for size in state.shape]
     return np.broadcast_to(np.frombuffer(data, dtype=dtype).reshape(stored), wanted).copy()
-
-
-_RECORDED = ("anyshape", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
 
 
 def build_contract(

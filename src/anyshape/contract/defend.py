@@ -115,9 +115,9 @@ class Defence:
         nothing = index[Number(0)]
         for start in range(0, len(rules), _RULES_AT_ONCE):
             some = slice(start, start + _RULES_AT_ONCE)
-            columns = [[(index[p.left], index[p.right]) for p in rule] for rule in pairs[some]]
-            # The third row is 0 - 0: a rule that holds with room to spare has no excess at all.
-            padded = [(column + [(nothing, nothing)] * 3)[:3] for column in columns]
+            rows = [[(index[p.left], index[p.right]) for p in rule] for rule in pairs[some]]
+            # The third column is 0 - 0: a rule that holds with room to spare has no excess at all.
+            padded = [(row + [(nothing, nothing)] * 3)[:3] for row in rows]
             excesses = self._excesses(sizes, padded)
             for rule, excess in zip(rules[some], excesses, strict=True):
                 zero = self.arithmetic.add("Gather", zero, excess, name=f"anyshape {rule.message}")
@@ -159,21 +159,21 @@ class Defence:
                 length += 1
         return self.arithmetic.add("Concat", *parts, size=length, axis=0), index
 
-    def _excesses(self, sizes: ir.Value, columns: Sequence[Sequence[tuple[int, int]]]) -> list[ir.Value]:
-        """By how much each rule is broken: the largest difference in its column."""
+    def _excesses(self, sizes: ir.Value, rows: Sequence[Sequence[tuple[int, int]]]) -> list[ir.Value]:
+        """By how much each rule is broken: the largest difference in its row."""
         left, right = (
             self.arithmetic.add(
-                "Gather", sizes, self.arithmetic.constant([[pair[side] for pair in c] for c in columns])
+                "Gather", sizes, self.arithmetic.constant([[pair[side] for pair in row] for row in rows])
             )
             for side in (0, 1)
         )
         difference = self.arithmetic.add("Sub", left, right)
         for value in (left, right, difference):
-            value.shape = ir.Shape([len(columns), 3])
-        excess = self._largest(difference, len(columns))
-        if len(columns) == 1:
+            value.shape = ir.Shape([len(rows), 3])
+        excess = self._largest(difference, len(rows))
+        if len(rows) == 1:
             return [excess]
-        return self._split(excess, len(columns))
+        return self._split(excess, len(rows))
 
     def _largest(self, difference: ir.Value, count: int) -> ir.Value:
         if self._opset >= _AXES_ARE_INPUT:

@@ -25,7 +25,11 @@ from anyshape.findings.finding import quoted
 from anyshape.graphs import bytes_of
 from anyshape.records.contract import Contract, Digest
 
+if TYPE_CHECKING:
+    Source = str | PathLike[str] | bytes
+
 _WEIGHT_BYTES = 1024
+_IN_MEMORY = "the model in memory"
 
 
 def digest_model(model: ir.Model) -> Digest:
@@ -141,14 +145,6 @@ def _tensor(tensor: ir.TensorProtocol) -> list[Any]:
 
 def _described(tensor: ir.TensorProtocol) -> list[Any]:
     return [tensor.dtype.name, _shape(ir.Shape(tensor.shape.numpy()))]
-
-
-if TYPE_CHECKING:
-    import onnx_ir as ir
-
-    Source = str | PathLike[str] | bytes
-
-_IN_MEMORY = "the model in memory"
 
 
 class FileChanged(UserWarning):

@@ -10,6 +10,12 @@ from anyshape.domain import Domain, dims_of, format_condition, holds
 from anyshape.findings import Finding
 from anyshape.findings.finding import quoted
 
+_TRY_ANOTHER = "if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime."
+_NO_KERNEL = (
+    "export the model in a dtype that has kernels on this device (model.float() for the CPU), or load the file on another"
+    ' device: providers=["CUDAExecutionProvider"].'
+)
+
 
 def missing_file(path: str) -> Finding:
     """There is nothing at the path; a file of almost that name may be meant."""
@@ -109,13 +115,6 @@ def missing_operators(path: str, needs: list[str]) -> Finding:
         fix=f"anyshape.load({path!r}, operators={{{needs[0]!r}: function}})",
         alternative=f'import the module that says @anyshape.translation(..., node="{needs[0]}").',
     )
-
-
-_TRY_ANOTHER = "if anyshape wrote this file with this onnxruntime, please report it; otherwise try a newer onnxruntime."
-_NO_KERNEL = (
-    "export the model in a dtype that has kernels on this device (model.float() for the CPU), or load the file on another"
-    ' device: providers=["CUDAExecutionProvider"].'
-)
 
 
 def runtime_rejects(path: str, message: str, what: str = "cannot load {}.", fix: str | None = None) -> Finding:

@@ -1,12 +1,11 @@
-"""Between contracts and graphs: a contract as rules on the axes of inputs, and what a foreign graph declares, as a
-contract.
+"""From a contract to rules on the axes of a graph's inputs, and from what a graph declares to a contract.
 
-Dims do not exist in a graph, so every rule mentions axes only: `past + seq <= 4096` is a rule on two axes of two
-inputs. A dim may have no axis that gives its value (`n` of an axis `n//2`): then `anyshape.load` checks the rules on `n`, and
-the graph only that the axis lies in the range of `n//2`.
+`graph_rules`: dims do not exist in a graph, so every rule mentions axes only: `past + seq <= 4096` is a rule on two axes of
+two inputs. A dim may have no axis that gives its value (`n` of an axis `n//2`): then `anyshape.load` checks the rules on `n`,
+and the graph only that the axis lies in the range of `n//2`.
 
-The names of dims are kept where they are expressions that we can read; any other name becomes one dim of a name that
-can be written, so that equal names stay equal.
+`contract_of_foreign`: the names of dims in a file of another exporter are kept where they are expressions that we can read;
+any other name becomes one dim of a name that can be written, so that equal names stay equal.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ DimRanges = Mapping[str, tuple[int, int]]
 Tell = Callable[[str, int, int], None]
 CompareIr = Callable[[Path], int]
 """At how many sizes a saved form of the file answers as its PyTorch model; raises PromiseBroken where it does not."""
+MARK = "anyshape-deploy.json"
+"""The file by which a folder is known to be ours; it lists what was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +90,6 @@ class Deployment:
     def __str__(self) -> str:
         lines = [f"deployed: {self.folder} for {self.target}", *(f"  {line}" for line in self.lines)]
         return "\n\n".join(["\n".join(lines), *map(str, self.findings)])
-
-
-MARK = "anyshape-deploy.json"
-"""The file by which a folder is known to be ours; it lists what was written."""
 
 
 def check_folder(folder: Path) -> None:

@@ -39,6 +39,11 @@ _DTYPES = (
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 )
 _BEYOND = 4  # a slider goes beyond the last size by this part of it, so that a refusal can be seen
+VERSION = "1.30.0"
+FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+_DIGEST = "sha512-q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
+_PACKAGE = "onnxruntime-web"
+_TIME_LIMIT_S = 600
 
 
 def build_web(request: DeployRequest, folder: Path) -> Built:
@@ -149,13 +154,6 @@ def _condition(condition: Condition) -> Any:
         return ["not", _condition(condition.part)]
     assert isinstance(condition, (All, AnyOf))
     return ["all" if isinstance(condition, All) else "any", *map(_condition, condition.parts)]
-
-
-VERSION = "1.30.0"
-FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
-_DIGEST = "sha512-q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
-_PACKAGE = "onnxruntime-web"
-_TIME_LIMIT_S = 600
 
 
 def find_ort_web(given: Path | None, tell: Tell) -> Path:

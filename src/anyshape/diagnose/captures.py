@@ -33,6 +33,16 @@ from anyshape.modules.user_code import source_of_error, source_of_stack_text
 from anyshape.records.captured import Guard
 from anyshape.records.export import Untranslatable
 
+QUESTIONS = frozenset(
+    {"is_exporting", "is_compiling", "is_dynamo_compiling", "is_in_onnx_export", "is_torchdynamo_exporting"}
+)
+"""Functions of torch and transformers that are True in a capture and False in eager mode."""
+_NO_FAKE = re.compile(
+    r"no fake impl registered for <CustomOpDef\((?P<named>[\w:]+)\)>"
+    r"|(?P<run>\w+::\w+): attempted to run this operator with Meta tensors"
+)
+_NO_CHANGES = "let it return a new tensor in place of a change: mutates_args=()."
+
 
 def diagnose_capture_error(error: BaseException) -> Finding:
     """Why torch.export could not follow the model."""
@@ -139,12 +149,6 @@ def find_scripted(module: torch.nn.Module) -> Finding | None:
     return None
 
 
-QUESTIONS = frozenset(
-    {"is_exporting", "is_compiling", "is_dynamo_compiling", "is_in_onnx_export", "is_torchdynamo_exporting"}
-)
-"""Functions of torch and transformers that are True in a capture and False in eager mode."""
-
-
 def name_exporting_question(findings: Iterable[Finding], asked: tuple[str, Source] | None) -> tuple[Finding, ...]:
     """The findings; the first error with the line of the test, which is a function's name and its line."""
     found = list(findings)
@@ -165,13 +169,6 @@ def name_unfollowed(findings: Iterable[Finding], unfollowed: Mapping[str, Source
         reasons = [f"no rule follows how {name} is used at {source}" for name, source in unfollowed.items()]
         found[place] = replace(found[place], why="\n".join(filter(None, (found[place].why, *reasons))))
     return tuple(found)
-
-
-_NO_FAKE = re.compile(
-    r"no fake impl registered for <CustomOpDef\((?P<named>[\w:]+)\)>"
-    r"|(?P<run>\w+::\w+): attempted to run this operator with Meta tensors"
-)
-_NO_CHANGES = "let it return a new tensor in place of a change: mutates_args=()."
 
 
 def diagnose_untranslatable(found: Untranslatable, translations: Iterable[Any] = ()) -> Finding:

@@ -21,6 +21,8 @@ from anyshape.findings import Finding, Reason, Remedy, Severity
 from anyshape.records.explored import End
 from anyshape.records.verdict import Failure, Mismatch, Refusal, Verdict
 
+_SHOWN = 3
+
 
 def diagnose_copy(verdict: Verdict) -> tuple[Finding, ...]:
     """A warning where the file was compared in a copy, since the runtime cannot load it."""
@@ -94,9 +96,6 @@ def _difference(failure: Failure, runtime: str) -> str:
     if difference.mismatch is Mismatch.NAN:
         return f"NaN is at other places of output {difference.output!r}; ONNX leaves open what MaxPool and others do with it."
     return f"output {difference.output!r} differs; expected {difference.expected}, actual {difference.actual}."
-
-
-_SHOWN = 3
 
 
 def diagnose_ends(ends: Iterable[End], *, accept_narrower: bool) -> tuple[Finding, ...]:

@@ -37,6 +37,9 @@ from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 
 _MOST_SHOWN = 3
+_LOOKED_AT = 16
+_FIX = "give it more: time_limit=1200 (--time-limit 20m)."
+_MORE_MEMORY = "free some memory, or give a smaller example."
 
 
 def not_verified() -> Finding:
@@ -92,9 +95,6 @@ def _unproved(captured: Captured | None) -> str:
     shown = [f"'{text}'" for text in texts][:_MOST_SHOWN]
     further = f" and {len(texts) - len(shown)} more" if len(texts) > len(shown) else ""
     return f" Not proved: {', '.join(shown)}{further}." if shown else ""
-
-
-_LOOKED_AT = 16
 
 
 def declared_dims(domain: Domain) -> set[str]:
@@ -169,9 +169,6 @@ def _held(sizes: Mapping[str, int]) -> Condition:
     return all_of(Compare("==", Ref(name), Number(size)) for name, size in sizes.items())
 
 
-_FIX = "give it more: time_limit=1200 (--time-limit 20m)."
-
-
 def diagnose_time(stage: str) -> Finding:
     """A rung that had its share of the time and came to nothing."""
     return Finding(
@@ -204,10 +201,7 @@ def _outcome(attempt: Attempt) -> str:
     return f"{codes or 'no finding'}{compared}"
 
 
-_MORE_MEMORY = "free some memory, or give a smaller example."
-
-
-def diagnose_memory(sizes: Mapping[str, int], source: Source | None, example: Mapping[str, int]) -> Finding:
+def diagnose_lack_of_memory(sizes: Mapping[str, int], source: Source | None, example: Mapping[str, int]) -> Finding:
     """A call that takes more memory than a quarter of what is free: nothing can be learned of these sizes here."""
     ends = {name: max(example[name], size // 2) for name, size in sizes.items() if size > example[name]}
     rules = tuple(f"{name} <= {end}" for name, end in ends.items())

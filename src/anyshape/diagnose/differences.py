@@ -34,6 +34,15 @@ from anyshape.records.export import Judged
 from anyshape.records.verdict import Difference, Failure, FailureKind, Fault, Located, Mismatch, Verdict
 
 _TAKES_A_SHAPE = ("Reshape", "Expand", "ConstantOfShape")
+_NAMES = {
+    Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
+    Mismatch.SHAPE: ("AS302", "wrong-shape"),
+    Mismatch.DTYPE: ("AS303", "wrong-dtype"),
+    Mismatch.NAN: ("AS304", "wrong-nan"),
+    Mismatch.INFINITY: ("AS304", "wrong-nan"),
+    Mismatch.VALUE: ("AS305", "wrong-values"),
+    Mismatch.DISTRIBUTION: ("AS150", "wrong-distribution"),
+}
 
 
 def say_node(failure: Failure) -> str | None:
@@ -69,17 +78,6 @@ def say_fault(failure: Failure) -> str:
 def source_of(failure: Failure) -> Source | None:
     """The user's line behind the node."""
     return failure.located.source if failure.located is not None else None
-
-
-_NAMES = {
-    Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
-    Mismatch.SHAPE: ("AS302", "wrong-shape"),
-    Mismatch.DTYPE: ("AS303", "wrong-dtype"),
-    Mismatch.NAN: ("AS304", "wrong-nan"),
-    Mismatch.INFINITY: ("AS304", "wrong-nan"),
-    Mismatch.VALUE: ("AS305", "wrong-values"),
-    Mismatch.DISTRIBUTION: ("AS150", "wrong-distribution"),
-}
 
 
 def diagnose_differences(

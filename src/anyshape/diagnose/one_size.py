@@ -22,6 +22,9 @@ from anyshape.inputs import Declared
 from anyshape.modules.raised_errors import HeldTensor, Layer
 from anyshape.records.explored import Explored, LeftOut
 
+_ANY = "-1"
+_RESHAPING = ("view", "reshape", "expand", "zeros", "ones", "full", "empty", "randn", "new_zeros", "new_ones", "repeat")
+
 
 def diagnose_left_out(declared: Declared, left_out: Iterable[LeftOut], explored: Explored) -> tuple[Finding, ...]:
     """One finding for each dim, with the declaration that has the axes of all of them."""
@@ -81,10 +84,6 @@ def _left_out(each: LeftOut, *, is_error: bool) -> Finding:
 
 def _as_code(axes: Mapping[int, str]) -> str:
     return "{" + ", ".join(f'{axis}: "{word}"' for axis, word in axes.items()) + "}"
-
-
-_ANY = "-1"
-_RESHAPING = ("view", "reshape", "expand", "zeros", "ones", "full", "empty", "randn", "new_zeros", "new_ones", "repeat")
 
 
 Pinned = Mapping[str, tuple[int, Mapping[str, int]]]

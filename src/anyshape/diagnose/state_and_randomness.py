@@ -18,9 +18,10 @@ from anyshape.records.explored import Repeated
 from anyshape.records.verdict import RowDifference
 
 _SHOWN = 3
+_TORCH_DROPOUT = re.compile(r"dropout\w*\(")
 
 
-def diagnose_memory(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
+def diagnose_state(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:
     """The findings about a model that keeps state; `choice` is the user's `state=`."""
     if repeated.unsteady:
         return (_unsteady(repeated),)
@@ -108,9 +109,6 @@ def diagnose_row(difference: RowDifference | None, repeated: Repeated) -> tuple[
             sizes=difference.sizes,
         ),
     )
-
-
-_TORCH_DROPOUT = re.compile(r"dropout\w*\(")
 
 
 def diagnose_randomness(repeated: Repeated, choice: str | None) -> tuple[Finding, ...]:

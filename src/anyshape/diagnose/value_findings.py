@@ -28,6 +28,10 @@ from anyshape.records.explored import Explored, RefusedValue
 from anyshape.records.export import Exported
 from anyshape.records.verdict import CondSide, Refusal, Verdict
 
+_FIXED = "a file has the same outputs at all sizes."
+_ONE_DTYPE = "bring the output to one dtype in the model: y.to(torch.float32)."
+_ONE_TENSOR = "return one tensor that has the parts along an axis."
+
 
 def diagnose_cond_sides(verdict: Verdict) -> tuple[Finding, ...]:
     """An error for each function that differs, a warning for each that could not be compared."""
@@ -194,11 +198,6 @@ def _no_axis(name: str, axis: int, rank: int) -> Finding:
         what=f"you name axis {axis} of output {name!r}, which has {rank} axes.",
         fix=f"name axes 0 to {rank - 1}." if rank else "leave it out.",
     )
-
-
-_FIXED = "a file has the same outputs at all sizes."
-_ONE_DTYPE = "bring the output to one dtype in the model: y.to(torch.float32)."
-_ONE_TENSOR = "return one tensor that has the parts along an axis."
 
 
 def describe_outputs(outputs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> str:

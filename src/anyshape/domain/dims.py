@@ -23,6 +23,7 @@ Sizes = Mapping[str, int]
 """A size for each dim."""
 Point = dict[str, int]
 """Sizes in a new dict, which the caller may change."""
+FEW = 20_000
 
 
 def format_sizes(sizes: Sizes, separator: str = ", ") -> str:
@@ -207,9 +208,6 @@ def _no_size_given(names: tuple[str, ...], sizes: Mapping[str, int]) -> Finding:
         what=f"sizes are missing for {missing}.",
         why=f"sizes are given for {', '.join(sizes)}." if sizes else "no sizes are given.",
     )
-
-
-FEW = 20_000
 
 
 def corners(domain: Domain) -> tuple[dict[str, int], ...]:

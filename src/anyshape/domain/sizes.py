@@ -1,6 +1,7 @@
 """Choose the sizes at which a file is compared: a small set, with those first that most often show a fault.
 
-Every point is in the domain and within the budget. The same arguments give the same points.
+Every point is in the domain and within the budget; if no point is, the smallest one is given alone. The same arguments give the
+same points.
 """
 
 from __future__ import annotations

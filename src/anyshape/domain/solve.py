@@ -36,6 +36,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "-": operator.sub,
     "*": operator.mul,
 }
+EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it
+PATIENCE_MS = 20_000  # for a machine that hardly moves
+_FAILURES = 3
 
 
 class Session:
@@ -180,11 +183,6 @@ def _smaller(one: Any, two: Any) -> Any:
 
 def _larger(one: Any, two: Any) -> Any:
     return z3.If(one >= two, one, two)
-
-
-EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it
-PATIENCE_MS = 20_000  # for a machine that hardly moves
-_FAILURES = 3
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from anyshape.findings import InternalError
 
 TIMEOUT_MS = 2000
 ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
+_SOLVER_MS = 200
 
 
 def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Truth:
@@ -216,9 +217,6 @@ class _Search:
 
 def _size_order(sizes: Point) -> tuple[int, tuple[int, ...]]:
     return sum(sizes.values()), tuple(sizes.values())
-
-
-_SOLVER_MS = 200
 
 
 def simplify_within(expr: Expr, domain: Domain) -> Expr:

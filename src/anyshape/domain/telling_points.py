@@ -14,6 +14,8 @@ from anyshape.domain.expr import Undefined, evaluate
 
 _TELLING = (5, 7, 2, 3, 4, 8, 11, 13, 16, 17, 9, 6, 15, 31, 32, 33, 10, 19, 14, 23, 12)
 _MODEST = 33  # how far a dim without an end goes when the example does not go farther
+_GAPS = (-1, 0, 1)
+_PARTS = 16
 
 
 def primes_between(low: int, high: int) -> tuple[int, ...]:
@@ -152,8 +154,6 @@ class Covering:
 
 
 Fact = tuple[Hashable, ...]
-_GAPS = (-1, 0, 1)
-_PARTS = 16
 
 
 def choose_telling(
@@ -220,9 +220,9 @@ def _gap(compare: Compare, point: Sizes) -> int | None:
 
 
 def find_corner(domain: Domain, cost: Callable[[Sizes], int], most: int) -> list[dict[str, int]]:
-    """The point at which all dims are at their ends, or as far towards them as costs no more than `most`.
+    """A list with the point at which all dims are at their ends, or as far towards them as costs no more than `most`.
 
-    None for fewer than two dims, for dims without an end, and where nothing but the smallest sizes is cheap enough.
+    Empty for fewer than two dims, for dims without an end, and where nothing but the smallest sizes is cheap enough.
     """
     ends = {dim.name: dim.largest_up_to(dim.max) for dim in domain.dims if dim.max is not None}
     if len(ends) < 2 or len(ends) < len(domain.dims):

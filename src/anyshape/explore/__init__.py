@@ -8,6 +8,8 @@ Files, in the order in which data flows:
     cost_estimates     estimate the work of a call at given sizes
     call_counter       count the operators of calls at a few sizes
     count_scaling      predict these counts at larger sizes
+    carried            repeat calls with equal inputs; the state of a model as inputs of its file
+    repeats            find state and randomness from repeated calls
     limits             double sizes until the module raises or a call is too dear, then bisect
     evidence           which points to try next, and how many
     rule_grammar       the kinds of rules there are
@@ -15,8 +17,6 @@ Files, in the order in which data flows:
     settled_rules      call the module at further points until rules have predicted enough of them
     legal_values       which integers the module takes
     legal_floats       which floats the module takes
-    carried            repeat calls with equal inputs; the state of a model as inputs of its file
-    repeats            find state and randomness from repeated calls
     comparison_extent  comparisons of a capture without proof: how far they go, and where the user's code may switch
     each_size          dims that the user's code uses as a text or a key (`str(n) in names`): each of their sizes is compared
 """

@@ -29,6 +29,7 @@ _USUAL_CALLS = 20
 _SHARE = 4  # one part in so many of what is in proportion to the export
 _OTHER_SIZES = 3
 _CHEAP = 200_000
+_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 
 def sizes_to_repeat(declared: Declared, cost: Costing, seed: int) -> list[Sizes]:
@@ -101,9 +102,6 @@ def smallest_first(declared: Declared, inputs: Sequence[Any]) -> list[Any]:
         return sum(getattr(value, "nbytes", 0) for value in declared.open_values(each))
 
     return sorted({id(each): each for each in inputs}.values(), key=count_bytes)
-
-
-_NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 
 class NotCarriedError(Exception):

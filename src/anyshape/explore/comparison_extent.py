@@ -32,6 +32,9 @@ from anyshape.records.explored import End, Extent
 from anyshape.records.verdict import Untried
 
 _FINENESS = 64
+_MOST_CALLS = 80
+_MOST_STEPS = 24  # towards one switch: a square is approached by steps that shrink slowly
+_BEYOND = (6, 40, 300)
 
 
 class Limits(Protocol):
@@ -168,9 +171,6 @@ def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
     return smallest_known_point(domain, *conditions, timeout_ms=PATIENCE_MS, effort=EFFORT)
 
 
-_MOST_CALLS = 80
-_MOST_STEPS = 24  # towards one switch: a square is approached by steps that shrink slowly
-_BEYOND = (6, 40, 300)
 Watch = Callable[[Sizes], Mapping[Comparison, float]]
 
 

@@ -28,6 +28,15 @@ _NEAR = (1, 2, 3, 5, -1, -2)
 _SMALL = (1, 2, 3, 4, 6)
 _TOGETHER = (1, 2, 3, 5, 6, 8)
 _MOST_TOGETHER = 200
+_FAR = 8
+_FIRST = 8  # smaller sizes are tried anyway
+_RANDOM = 8
+_SHARE = 16  # one part in so many of all work
+RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
+_WORK = 30  # times the work of an ordinary point that learning a rule may take in all
+_DEAR = 40
+_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point
+_USUAL = 2  # times the operations of the example: calls that are as dear as that
 
 
 def gather_evidence(domain: Domain, base: Sizes, others: Sequence[Sizes], answers: Answers) -> Iterator[None]:
@@ -99,9 +108,6 @@ def _moved_together(stuck: Sequence[str], base: Sizes) -> Iterator[dict[str, int
             yield {**base, one: base[one] + size, other: max(1, base[other] - size)}
 
 
-_FAR = 8
-
-
 def sizes_at_numbers(
     declared: Declared, numbers: Sequence[int], ends: dict[str, int] | None = None
 ) -> list[dict[str, int]]:
@@ -156,11 +162,6 @@ def _alone(declared: Declared, name: str, value: int) -> dict[str, int] | None:
         return None
 
 
-_FIRST = 8  # smaller sizes are tried anyway
-_RANDOM = 8
-_SHARE = 16  # one part in so many of all work
-
-
 def spread_sizes(declared: Declared, extent: Extent, cost: Costing) -> list[dict[str, int]]:
     """Points of the extent, as many as a share of all work suffices for, in random order; dims take turns."""
     rows = [_values(end.largest) for end in extent.ends]
@@ -193,13 +194,6 @@ def _steps(end: int) -> Iterator[int]:
     while size <= end:
         yield from (value for value in (size + 1, size + size // 2) if value <= end)
         size *= 2
-
-
-RUNS = 2  # comparing runs the module and the file where the module is tried here: so the same points are in proportion
-_WORK = 30  # times the work of an ordinary point that learning a rule may take in all
-_DEAR = 40
-_PART_OF_ONE = 8  # one part in so many of the operations that are left is for one point
-_USUAL = 2  # times the operations of the example: calls that are as dear as that
 
 
 class TrialAllowance:

@@ -39,6 +39,8 @@ _MOST_POINTS = 3
 _HALVINGS = 60
 _SEEDS = (0, 1, 2)
 _EXACT = 1e-6
+_FEWER_HALVINGS = 40
+_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,6 @@ def _text(leaf: InputLeaf, low: float, high: float) -> str:
     if low == -inf:
         return f"{name} <= {high:g}"
     return f"{low:g} <= {name}" if high == inf else f"{low:g} <= {name} <= {high:g}"
-
-
-_FEWER_HALVINGS = 40
-_DIGITS = 4
 
 
 def find_refused_values(declared: Declared, answers: Answers, points: Sequence[Sizes]) -> tuple[RefusedValue, ...]:

@@ -39,6 +39,7 @@ _MOST_POINTS = 8
 _FEWEST_POINTS = 2
 _SEEDS = (1, 2)
 _OFFSETS = (0, -1, 1, -2, 2)
+_ANY = ""
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,6 @@ def _rising(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.sort(-1).values if tensor.ndim else tensor
 
 
-_ANY = ""
 _ORDERS: dict[str, Arrange] = {
     _ANY: lambda tensor, low, high: tensor,
     "falling": lambda tensor, low, high: _falling(tensor),

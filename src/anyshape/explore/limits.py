@@ -17,6 +17,11 @@ from anyshape.explore.cost_estimates import Costing
 Answers = Callable[[Sizes], bool]
 
 FARTHEST = 4096  # a dim without an upper end is tried and compared up to here
+SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"
+LITTLE = 75_000_000_000  # operations that are never too much: a second or so
+_RUNS = 2  # comparing runs the module and the file where the module is tried here
+_END = 2  # times what is in proportion, and times the memory bound: for a call at the last size that is answered
+_SHARE = 4  # one part in so many of what is in proportion is for whole calls here
 
 
 def upper_corners(domain: Domain) -> list[dict[str, int]]:
@@ -91,14 +96,6 @@ def move_dim(domain: Domain, sizes: Sizes, name: str, size: int) -> dict[str, in
     if domain.contains(moved):
         return moved
     return smallest_known_point(domain, Compare("==", Ref(name), Number(moved[name])))
-
-
-SPARED = "left out to keep the calls of the model in proportion to the export; thorough=True tries there, too"
-LITTLE = 75_000_000_000  # operations that are never too much: a second or so
-
-_RUNS = 2  # comparing runs the module and the file where the module is tried here
-_END = 2  # times what is in proportion, and times the memory bound: for a call at the last size that is answered
-_SHARE = 4  # one part in so many of what is in proportion is for whole calls here
 
 
 def is_doubling_dear(domain: Domain, start: Sizes, cost: Costing) -> bool:

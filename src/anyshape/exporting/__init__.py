@@ -7,10 +7,10 @@ Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
     context           ExportContext: what every rung works with; time of stages; the function that compares; the census of sizes
-    calls_at_sizes    call the module at given sizes: does it answer?
-    module_trials     where the module answers, with values that it takes
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows by its conditions that 0 is meant
+    calls_at_sizes    call the module at given sizes: does it answer?
+    module_trials     where the module answers, with values that it takes
     ladder            RUNGS: all rungs in order, until one gives a file that is right
     capture_attempts  the attempts of the rungs
     attempts          one attempt: capture -> translate -> optimize -> defend -> verify

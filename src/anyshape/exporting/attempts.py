@@ -1,8 +1,9 @@
-"""One attempt of a rung, from a capture to a verdict; output axes of captures without proof are checked first.
+"""One attempt of a rung, from a capture to a verdict.
 
-captured -> translated -> finished -> verified
+captured -> output axes checked -> translated -> finished -> verified
 
-What every file gets, whichever rung made it, is in `add_checks` and `verify_exported`.
+What every file gets, whichever rung made it, is in `add_checks` and `verify_exported`. `leave_false_axes_open` compares the
+output axes of a capture without proof with real outputs of the module:
 
     a capture that holds `n == 11` inside, output 4 long    ->    the axis has no expression, since at n=100 it is 34 long
 
@@ -58,6 +59,7 @@ from anyshape.verify.request import request_for
 from anyshape.verify.run import verify_from_lowest
 
 _MOST_FAILURES = 4
+_POINTS = 6
 
 
 def verify_capture(captured: Captured, context: ExportContext) -> Attempt:
@@ -212,7 +214,6 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
         return verdict
 
 
-_POINTS = 6
 Seen = list[tuple[Sizes, Answer]]
 
 

@@ -1,6 +1,8 @@
-"""Decide which part of the domain a file promises, and at which sizes it is compared.
+"""Decide how far a file's promise goes, and at which sizes it is compared.
 
-A domain ends where integers of the file leave 64 bits; for a capture without proof also at the largest compared sizes.
+keep_exact            a domain ends where integers of the file leave 64 bits
+end_where_compared    for a capture without proof it also ends at the largest sizes that can be compared
+plan_comparisons      the sizes to compare within that domain
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ from anyshape.records.captured import Captured, Guard
 from anyshape.records.contract import Rule
 from anyshape.records.explored import Explored, Extent
 from anyshape.verify.request import Cost, SizePlan, plan_sizes
+
+_MOST_ANSWERED = 40
+_MOST_REFUSED = 200
+_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
+_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +100,6 @@ def _promised(declared: Declared, explored: Explored) -> set[str]:
     related = {name for relation in own for name in dims_of(relation)}
     ends = limits_of(domain).ends if related else {}
     return ranged | {name for name in related if ends[name][1] < MOST_ELEMENTS}
-
-
-_MOST_ANSWERED = 40
-_MOST_REFUSED = 200
-_SHARE_OF_CORNER = 4  # one part in so many of the operations that are in proportion is for one call at a large corner
-_SHARE_OF_NUMBERS = 2  # one part in so many of all work is for the numbers of the user's code
 
 
 @dataclass(frozen=True)

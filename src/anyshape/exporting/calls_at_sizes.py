@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from anyshape.diagnose.consent import diagnose_memory
+from anyshape.diagnose.consent import diagnose_lack_of_memory
 from anyshape.diagnose.value_findings import describe_outputs
 from anyshape.domain import Sizes
 from anyshape.explore import Costing
@@ -62,7 +62,7 @@ def make_trial(
         answer = reference.recall(inputs)
         if isinstance(answer, Refused):
             if answer.memory:
-                raise PromiseBroken(diagnose_memory(sizes, answer.source, declared.example_sizes))
+                raise PromiseBroken(diagnose_lack_of_memory(sizes, answer.source, declared.example_sizes))
             return Refusal(dict(sizes), answer.message, answer.source)
         expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
         if expected is None or answer.outputs == expected:

@@ -26,6 +26,7 @@ from anyshape.translate.opsets import convert_opset
 
 _MORE_REGIONS = 3
 _MOST_TURNS = 3
+LEGACY = "legacy"
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,6 @@ def _capture(method: CaptureMethod, captures: CaptureContext, way: _Way) -> Capt
     except Exception as error:  # whatever torch raises; Ctrl-C goes through
         missing = find_scripted(captures.module) or find_missing_fake(error)
         return Attempt(method.name, (missing or diagnose_capture_error(error),))
-
-
-LEGACY = "legacy"
 
 
 def needs_legacy(attempts: Sequence[Attempt], context: ExportContext) -> bool:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from anyshape.contract.build import state_promises
-from anyshape.diagnose.state_and_randomness import diagnose_memory, diagnose_randomness, diagnose_row, state_not_carried
+from anyshape.diagnose.state_and_randomness import diagnose_randomness, diagnose_row, diagnose_state, state_not_carried
 from anyshape.explore import (
     Costing,
     NotCarriedError,
@@ -48,6 +48,8 @@ from anyshape.verify.reference import Answer, NotedCall
 
 if TYPE_CHECKING:
     import torch
+
+NO_REPLIES: Mapping[int, Reply] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
     replies = {id(call.inputs): _reply_of(call.answer) for call in noted}
     known = {key: reply for key, reply in replies.items() if reply is not None}
     repeated = observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
-    return (*diagnose_memory(repeated, constant.options.state), *diagnose_randomness(repeated, constant.options.random))
+    return (*diagnose_state(repeated, constant.options.state), *diagnose_randomness(repeated, constant.options.random))
 
 
 def _reply_of(answer: Answer | None) -> Reply | None:
@@ -115,7 +117,7 @@ def make_constant(module: torch.nn.Module, declared: Declared, options: Options)
     few = are_repeats_dear(declared, cost) and not options.thorough
     cheapest = sorted(points, key=cost.operations) if few else points
     repeated = observe_repeats(module, declared, cheapest, numbers_in_code(module), few)
-    findings = (*diagnose_memory(repeated, options.state), *diagnose_randomness(repeated, options.random))
+    findings = (*diagnose_state(repeated, options.state), *diagnose_randomness(repeated, options.random))
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
         raise PromiseBroken(*errors)
     options = replace(options, verify=replace(options.verify, is_random=bool(repeated.random)))
@@ -170,9 +172,6 @@ def check_row(constant: Constant, attempt: Attempt) -> tuple[Finding, ...]:
             RowRequest(path, module, declared, constant.states, constant.points, attempt.exported.output_names)
         )
     return diagnose_row(verdict.difference, constant.repeated)
-
-
-NO_REPLIES: Mapping[int, Reply] = MappingProxyType({})
 
 
 def observe_calls(

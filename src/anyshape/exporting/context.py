@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str, int, int], None]
 _SHARE_OF_SWITCHES = 2  # of the comparisons that are in proportion: calls that look for switches
+_BEFORE = "reading the inputs"
+_COMPARE: ContextVar[CompareFile | None] = ContextVar("compare", default=None)
+_SHARE = 4  # one part in so many of all work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,9 +180,6 @@ class ExportContext:
         return list(affordable if most is None else islice(affordable, len(self.counterexamples) + most))
 
 
-_BEFORE = "reading the inputs"
-
-
 class StageClock:
     """Call `enter` where a stage begins or goes on; `times` has what each took so far, in the order of first turns."""
 
@@ -205,8 +205,6 @@ class StageClock:
 CompareFile = Callable[[VerifyRequest, "torch.nn.Module"], Verdict]
 """Compares the file of a request, which has a draft of its contract, with the module."""
 
-_COMPARE: ContextVar[CompareFile | None] = ContextVar("compare", default=None)
-
 
 @contextmanager
 def comparing_elsewhere(compare: CompareFile | None) -> Iterator[None]:
@@ -221,9 +219,6 @@ def comparing_elsewhere(compare: CompareFile | None) -> Iterator[None]:
 def find_compare() -> CompareFile | None:
     """How files are to be compared; None: here."""
     return _COMPARE.get()
-
-
-_SHARE = 4  # one part in so many of all work
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ TryRungs = Callable[[ExportContext], tuple[Attempt, ...]]
 
 
 def asks_for_values(attempts: Sequence[Attempt], context: ExportContext) -> bool:
-    """Whether the rungs below came to nothing because the model decides by values."""
+    """Whether no earlier rung gave a right file, one of them because values decide in it; or the user chose this rung."""
     if context.options.strategy is not None:
         return context.options.strategy == STRATEGY
     is_right = any(attempt.is_right for attempt in attempts)

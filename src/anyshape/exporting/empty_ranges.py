@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -35,13 +35,15 @@ from anyshape.modules.line_trace import run_traced
 from anyshape.modules.user_code import codes_of, user_functions
 from anyshape.records.export import Export
 
-if TYPE_CHECKING:
-    import torch
-
 _RUNG = METHODS[0].name
 _HALF = 0.5
 
 ExportConstant = Callable[[Constant], Export]
+_READS_SIZE = frozenset(("numel", "nelement", "size", "shape", "len"))
+_BOUNDARY = (0, 1)  # `> 0` and `>= 1`
+_OPERAND = 8  # instructions before a comparison in which its operands are loaded
+_BEFORE = 40  # instructions between a condition and the branch that it takes, arguments of torch.cond included
+_MOST_STEPS = 200_000
 
 
 def export_from_zero_or_one(constant: Constant, export: ExportConstant, limit: TimeLimit) -> Export:
@@ -173,12 +175,6 @@ def _from_zero(declared: Declared, dims: Iterable[Dim]) -> Declared:
         domain = domain.with_dim(replace(dim, min=0))
     return replace(declared, domain=domain)
 
-
-_READS_SIZE = frozenset(("numel", "nelement", "size", "shape", "len"))
-_BOUNDARY = (0, 1)  # `> 0` and `>= 1`
-_OPERAND = 8  # instructions before a comparison in which its operands are loaded
-_BEFORE = 40  # instructions between a condition and the branch that it takes, arguments of torch.cond included
-_MOST_STEPS = 200_000
 
 Step = tuple[CodeType, int, bool]
 """A code, the position of an instruction in it, and whether a local variable that it loads is an integer."""

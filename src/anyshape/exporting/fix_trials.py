@@ -43,6 +43,11 @@ if TYPE_CHECKING:
 _STAGE = "trying the fix"
 _LEAST_S = 30.0
 _TIMES_AS_LONG = 4.0  # a refusal ends an export early; no trial that goes on much longer is waited for
+_MOST_AXES = 3
+_MOST_TRIALS = 24
+_STEPS = (1, 2, 4, 3, -1, 7)
+_POINTS = 3
+_FEWEST_POINTS = 2
 
 
 @dataclass(frozen=True)
@@ -168,12 +173,6 @@ def _tried(finding: Finding, before: Sequence[Finding], after: Sequence[Finding]
 
 
 Answers = Callable[[Inputs], bool]
-
-_MOST_AXES = 3
-_MOST_TRIALS = 24
-_STEPS = (1, 2, 4, 3, -1, 7)
-_POINTS = 3
-_FEWEST_POINTS = 2
 
 
 def find_left_out(declared: Declared, answers: Answers) -> tuple[LeftOut, ...]:

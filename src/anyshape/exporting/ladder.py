@@ -42,7 +42,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rung:
-    """One method of making the file. While no file is right, rungs without `is_due` are tried, the others only if it is true.
+    """One method of making the file.
+
+    Rungs without `is_due` are tried first, until a file is right. Then each rung with `is_due` is tried where that is true. It
+    is called even if an earlier file is right, and has to return False then.
 
     `share` is the part of the time that is left which it may take, in CPU time.
     """

@@ -38,6 +38,8 @@ from anyshape.repair.source.source_tables import read_definitions
 if TYPE_CHECKING:
     import torch
 
+_EITHER = "the model answers at all sizes with either, and not the same."
+
 
 def export_repaired(
     module: torch.nn.Module, declared: Declared, options: Options, tell: Tell, repaired: torch.nn.Module | None
@@ -124,9 +126,6 @@ def _limited_dims(module: torch.nn.Module, declared: Declared) -> list[str]:
         except NothingFits:
             limited.append(name)
     return limited
-
-
-_EITHER = "the model answers at all sizes with either, and not the same."
 
 
 class NothingFits(PromiseBroken):

@@ -34,6 +34,7 @@ from anyshape.saving import lay_out, save_to_run
 
 ONNXRUNTIME = "onnxruntime"
 _CONTRIBUTED = "com.microsoft"  # the domain of operators that no other runtime has
+_INFERRED = "unk__"  # prefix of the dims that onnxruntime invents
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,6 @@ def fuse(exported: Exported) -> Exported | Finding:
             return diagnose_rejected(str(error))
     is_portable = not any(domain.startswith(_CONTRIBUTED) for domain in fused.opset_imports)
     return replace(exported, model=fused, target="" if is_portable else ONNXRUNTIME)
-
-
-_INFERRED = "unk__"  # prefix of the dims that onnxruntime invents
 
 
 def restore_model(fused: ir.Model, before: ir.Model, weights: Mapping[int, ir.TensorProtocol]) -> None:

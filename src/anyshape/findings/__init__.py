@@ -42,6 +42,9 @@ __all__ = [
     "render",
     "render_all",
 ]
+P = ParamSpec("P")
+# contextlib's own frames lie between a function of ours and its caller where a context manager decorates the function.
+_OUR_FRAMES = ("anyshape", "contextlib")
 
 
 class AnyshapeError(Exception):
@@ -109,12 +112,6 @@ class InternalError(AnyshapeError):
     """Our own fault. Never blame the user for it."""
 
     exit_status: ClassVar[int] = 3
-
-
-P = ParamSpec("P")
-
-# contextlib's own frames lie between a function of ours and its caller where a context manager decorates the function.
-_OUR_FRAMES = ("anyshape", "contextlib")
 
 
 class NarrowedWarning(UserWarning):

@@ -22,6 +22,8 @@ PACKAGE_FOLDER = Path(sys.modules[__name__.partition(".")[0]].__path__[0])
 _ABSOLUTE = re.compile(r"""(?<![\w/:.\\])(?:[A-Za-z]:[\\/]|/)[^\s"'<>|:]*\.py\b""")
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_LABELS = (("Where", "where"), ("Why", "why"), ("Fix", "fix"), ("Or", "alternative"), ("Replay", "replay"))
+_MARGIN = " " * 10
 
 
 def shorten(file: str) -> str:
@@ -46,7 +48,7 @@ def shorten_paths(text: str) -> str:
 
 
 class Reason(Enum):
-    """The reasons that something acts on. A finding that is only shown has none."""
+    """The reasons that some code acts on, or compares. A finding that is only shown has none."""
 
     ANSWERS_AT_ONE_SIZE = "the module answers at one size of a dim"
     ANSWERS_ON_LESS = "the module answers on less than was declared"
@@ -168,13 +170,7 @@ class Finding:
         return self == other or (is_same_reason and self.about == other.about)
 
     def __str__(self) -> str:
-        from anyshape.findings.finding import render
-
         return render(self)
-
-
-_LABELS = (("Where", "where"), ("Why", "why"), ("Fix", "fix"), ("Or", "alternative"), ("Replay", "replay"))
-_MARGIN = " " * 10
 
 
 def render(finding: Finding) -> str:

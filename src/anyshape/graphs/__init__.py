@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+_FASTER_IN_TORCH = ("float16", "float32", "float64")
+_RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -175,10 +178,6 @@ def _split_by(poly: Polynomial, dim: Ref) -> tuple[Polynomial, Polynomial] | Non
             return None
         target[tuple(others)] = number
     return (Polynomial(factor), Polynomial(rest)) if factor else None
-
-
-_FASTER_IN_TORCH = ("float16", "float32", "float64")
-_RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 def find_needs(model: ir.Model) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ __all__ = [
     "state_parameter",
     "with_state",
 ]
+_SAYS_ITSELF = "a function of sizes says by itself which axes vary."
 
 
 def declare(
@@ -194,9 +195,6 @@ def _agreed_outputs(
                     words_disagree(leaf.path, axis, str(word) if isinstance(word, Expr) else "open", str(found))
                 )
     return forms.outputs
-
-
-_SAYS_ITSELF = "a function of sizes says by itself which axes vary."
 
 
 def _split(rules: Sequence[Rule], values: Sequence[str]) -> tuple[list[Condition], list[Rule]]:

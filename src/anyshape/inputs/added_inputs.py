@@ -28,6 +28,7 @@ _DRAWS = 12
 _STRIDE = 7919
 
 Asked = Callable[[Inputs], Mapping[str, int]]
+_NAMES = ("state", "kept_state", "model_state")
 
 
 def with_numbers(
@@ -81,9 +82,6 @@ def _with_keywords(signature: inspect.Signature, names: tuple[str, ...]) -> insp
 def _with_lengths(inputs: Inputs, numbers: Mapping[str, int]) -> Inputs:
     given = {name: torch.zeros(number, dtype=torch.bool) for name, number in numbers.items()}
     return Inputs(inputs.args, {**inputs.kwargs, **given})
-
-
-_NAMES = ("state", "kept_state", "model_state")
 
 
 @dataclass(frozen=True, eq=False)

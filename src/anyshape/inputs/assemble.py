@@ -40,6 +40,7 @@ from anyshape.inputs.forms import Forms, read_forms
 from anyshape.inputs.words import call_place, find_place
 
 Rule = str | Condition
+AUTO = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +163,6 @@ def _check_names(leaves: Sequence[InputLeaf], output_names: Sequence[str] | None
         if name in owners:
             raise DeclarationError(duplicate_name(name, owners[name], owner))
         owners[name] = owner
-
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ _SPEAKS_OF_VALUES = re.compile(
     r"|offsets?\b|must be (in|within) .*range|indices? (must|should)|Class values|negative|duplicate|sorted",
     re.IGNORECASE,
 )
+_SMALL = 5_000_000  # parameters
+_SMALL_INPUTS = 1_000_000  # elements of the example: real calls are made at up to four times as many
+_BELOW, _ABOVE = 3, 10  # sizes around the example's at which the size of a rounded axis is looked for
 
 
 def is_bad_value(error: BaseException) -> bool:
@@ -73,10 +76,6 @@ def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value
     except Exception:
         return False
     return True
-
-
-_SMALL = 5_000_000  # parameters
-_SMALL_INPUTS = 1_000_000  # elements of the example: real calls are made at up to four times as many
 
 
 class TriedAxes:
@@ -174,9 +173,6 @@ def _filled(value: Any, number: int) -> Any:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and dtype_of(value).startswith(("int", "uint"))
-
-
-_BELOW, _ABOVE = 3, 10  # sizes around the example's at which the size of a rounded axis is looked for
 
 
 def name_of(place: Place) -> str:

@@ -31,6 +31,8 @@ from anyshape.modules.structural_copy import moved_to_cpu
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BITS = {1: torch.uint8, 2: torch.int16}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def as_array(value: Any, dtype: str) -> Array:
@@ -45,9 +47,6 @@ def as_array(value: Any, dtype: str) -> Array:
     import ml_dtypes
 
     return plain.contiguous().view(_BITS[plain.element_size()]).numpy().view(getattr(ml_dtypes, dtype))
-
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +173,6 @@ def _check_arguments(signature: inspect.Signature, given: Inputs) -> None:
     missing = [name for name in needed if name not in by_position and name not in given.kwargs]
     if missing:
         raise DeclarationError(missing_argument(missing, [*by_position, *given.kwargs], text))
-
-
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _bare(parameter: inspect.Parameter) -> inspect.Parameter:

@@ -18,6 +18,10 @@ from anyshape.inputs.axis_moves import Place
 from anyshape.inputs.by_trying import name_of
 from anyshape.inputs.fit_one import affine
 
+_MULTIPLES = (2, 3, 4)
+_ENOUGH = 3
+_LARGE = 8  # among smaller sizes halves are met by accident
+
 
 @dataclass(frozen=True)
 class Equation:
@@ -74,10 +78,6 @@ def _disagreement(equation: Equation, sizes: dict[str, int], example: str) -> Fi
 
 
 AtEachExample = tuple[int, ...]
-
-_MULTIPLES = (2, 3, 4)
-_ENOUGH = 3
-_LARGE = 8  # among smaller sizes halves are met by accident
 
 
 @dataclass(frozen=True)

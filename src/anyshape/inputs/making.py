@@ -27,6 +27,8 @@ from anyshape.inputs.declared import Declared, InputLeaf
 from anyshape.inputs.kinds import ValueKind, recognise
 from anyshape.modules.kept_tensors import copied
 
+_SMALL = (1, 2, 3, 5, 7)
+
 
 @contextmanager
 def seeded(*parts: object) -> Iterator[int]:
@@ -53,9 +55,6 @@ def seeded(*parts: object) -> Iterator[int]:
 def seed_of(*parts: object) -> int:
     """A number that depends on the parts alone, the same in every process."""
     return zlib.crc32(repr(parts).encode())
-
-
-_SMALL = (1, 2, 3, 5, 7)
 
 
 def choices_of(value: Any, dim: Dim | None = None) -> tuple[Any, ...]:

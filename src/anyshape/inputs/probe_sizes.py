@@ -29,6 +29,10 @@ from anyshape.domain import (
 from anyshape.domain.telling_points import primes_between
 
 Point = dict[str, int]
+_PRIMES = primes_between(7, 61)
+_FAR_PRIMES = primes_between(67, 113)
+_EXAMPLES = (3, 5, 7, 2, 4, 6, 11, 13, 17, 19, 23)
+_NEAR = 24
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,6 @@ def _replace_last(expr: Expr, name: str, by: Expr) -> Expr:
     last = max((index for index, arg in enumerate(expr.args) if _count(arg, name)), default=None)
     args = [_replace_last(arg, name, by) if index == last else arg for index, arg in enumerate(expr.args)]
     return Op(expr.symbol, tuple(args))
-
-
-_PRIMES = primes_between(7, 61)
-_FAR_PRIMES = primes_between(67, 113)
-_EXAMPLES = (3, 5, 7, 2, 4, 6, 11, 13, 17, 19, 23)
-_NEAR = 24
 
 
 def base_points(domain: Domain, example: Point) -> Iterator[Point]:

@@ -19,6 +19,8 @@ from anyshape.inputs.call_messages import function_refuses, returns_nothing, unk
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.modules.user_code import make_source, source_of_error
 
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 
 @dataclass(frozen=True)
 class DimRange:
@@ -34,9 +36,6 @@ class DimRange:
 def dim(min: int = 1, max: int | None = None, *, multiple: int = 1, example: int | None = None) -> Any:  # noqa: A002
     """The range of a parameter of a function of sizes: `def inputs(batch=anyshape.dim(1, 64)): ...`."""
     return DimRange(min, max, multiple, example)
-
-
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ import torch
 
 from anyshape.findings import Finding, InternalError
 
+_SPOKEN = {"keys": "key", "values": "value"}
+_COUNTER = "cumulative_length"
+
 
 def join(path: str, name: str) -> str:
     """The path of a child; the outermost value has no path of its own."""
@@ -196,9 +199,6 @@ def _own(value: Any) -> Any:
 
 
 Walk = Callable[[Any, str], Structure]
-
-_SPOKEN = {"keys": "key", "values": "value"}
-_COUNTER = "cumulative_length"
 
 
 def is_cache(value: Any) -> bool:

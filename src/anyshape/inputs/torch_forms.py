@@ -34,6 +34,8 @@ from anyshape.inputs.fit_one import affine
 from anyshape.inputs.words import KINDS, AsItIs, AxisWord, Open, Place
 
 Axes = Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]]
+_HALVES = ("self_attention_cache", "cross_attention_cache")
+_LISTS = {"key_cache": "key", "value_cache": "value"}
 
 
 def name_labels(axes: Axes) -> dict[str, Mapping[int, str] | Sequence[int]]:
@@ -160,9 +162,6 @@ def _rules(symbol: str, program: torch.export.ExportedProgram) -> list[str]:
 
 
 Pairs = list[tuple[Place, Any]]
-
-_HALVES = ("self_attention_cache", "cross_attention_cache")
-_LISTS = {"key_cache": "key", "value_cache": "value"}
 
 
 def match_cache_lists(place: Place, form: Mapping[Any, Any]) -> Pairs | None:

@@ -19,6 +19,10 @@ from anyshape.inputs.axis_messages import no_such_axis, unreadable_form, wrong_r
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.structure import CacheStructure, Leaf, Structure
 
+_OPERATOR = "+-*/%"
+_ELLIPSIS = "..."
+KINDS = ("key", "value")
+
 
 @dataclass(frozen=True)
 class AsItIs:
@@ -35,9 +39,6 @@ class Open:
 
 
 AxisWord = Expr | AsItIs | Open
-
-_OPERATOR = "+-*/%"
-_ELLIPSIS = "..."
 
 
 def read_words(path: str, text: str, shape: tuple[int, ...]) -> dict[int, AxisWord]:
@@ -128,9 +129,6 @@ def _unreadable_word(path: str, text: str, start: int, word: str, finding: Findi
         why=finding.why or finding.what,
         fix=finding.fix,
     )
-
-
-KINDS = ("key", "value")
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,11 @@ What is replaced, and when:
     while noise is measured            the default dtype                                         verify/float64_copy
     ... without float64                torch's threads, oneDNN kernels (for all threads)         verify/noise
 
-A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error: calls of
-another thread go to the original (docs/explanation/threads.md), but for the rows "for all threads". Settings of torch hold for
-one thread by themselves (`_config.patch`, torch 2.13).
+A replacement holds inside a `with` block, for the thread that exports, and ends with the block, also by an error. Another
+thread gets the original (docs/explanation/threads.md), with two exceptions: the rows "for all threads", and code objects. Other
+threads run the changed code of the user's functions too (calls of `int` and `len`, joined branches); what it calls asks whether
+the running thread captures a module, and else does what the user wrote. Settings of torch hold for one thread by themselves
+(`_config.patch`, torch 2.13).
 
 Files, in the order in which data flows:
 
@@ -60,7 +62,7 @@ Files, in the order in which data flows:
     operation_counts     count the operators and elements of a call on fake tensors
     size_choices         one expression for a number that remainders of sizes choose
     branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize or slice
-    joined_branches      functions that run both sides of such branches
+    joined_branches      functions that run both sides of these branches
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     array_functions      numpy's functions that torch._numpy lacks, on open sizes

@@ -33,6 +33,13 @@ _LOAD_CONST = dis.opmap["LOAD_CONST"]
 _LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 _PUSH_NULL = dis.opmap["PUSH_NULL"]
 _NULL_IS_LAST = sys.version_info >= (3, 13)  # LOAD_GLOBAL pushes the function and a NULL, in an order that changed
+_MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
+_CLASSES = {
+    "FloatTensor": torch.float32,
+    "DoubleTensor": torch.float64,
+    "LongTensor": torch.int64,
+    "BoolTensor": torch.bool,
+}
 
 
 @contextmanager
@@ -116,15 +123,6 @@ def _load(constant: int, size: int) -> bytes:
     null = [_PUSH_NULL, 0]
     whole = [*load, *null] if _NULL_IS_LAST else [*null, *load]
     return bytes([*whole, *[_NOP, 0] * ((size - len(whole)) // 2)])
-
-
-_MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
-_CLASSES = {
-    "FloatTensor": torch.float32,
-    "DoubleTensor": torch.float64,
-    "LongTensor": torch.int64,
-    "BoolTensor": torch.bool,
-}
 
 
 class ArraysAsTensors(TorchFunctionMode):

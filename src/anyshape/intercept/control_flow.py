@@ -32,6 +32,15 @@ from anyshape.modules.user_code import source_of_error, source_of_running_code
 Function = Callable[..., Any]
 Replacement = Callable[[Function, HigherOrderOperator, tuple[Any, ...]], Any]
 """What is called instead of a higher-order operator: its own call, the operator, and its arguments in order."""
+_ARGUMENTS = {
+    "cond": ("pred", "true_fn", "false_fn", "operands"),
+    "while_loop": ("cond_fn", "body_fn", "carried_inputs", "additional_inputs"),
+    "scan": ("combine_fn", "init", "xs", "additional_inputs"),
+    "map_impl": ("f", "xs", "pos_args"),
+}
+"""The names of the operators' arguments, in order."""
+_NUMBER = re.compile(r"\d+")
+_OPERATORS = "torch._higher_order_ops"
 
 
 @contextmanager
@@ -122,13 +131,6 @@ def _map(function: Function, xs: Sequence[Any], additional: Sequence[Any] = ()) 
 
 
 _PLAIN: dict[str, Function] = {"cond": _choose, "while_loop": _repeat, "scan": _scan, "map_impl": _map}
-_ARGUMENTS = {
-    "cond": ("pred", "true_fn", "false_fn", "operands"),
-    "while_loop": ("cond_fn", "body_fn", "carried_inputs", "additional_inputs"),
-    "scan": ("combine_fn", "init", "xs", "additional_inputs"),
-    "map_impl": ("f", "xs", "pos_args"),
-}
-"""The names of the operators' arguments, in order."""
 
 
 class ForcedModule(torch.nn.Module):
@@ -145,9 +147,6 @@ class ForcedModule(torch.nn.Module):
 
 
 Kind = tuple[type[Exception], str, Source | None]
-
-_NUMBER = re.compile(r"\d+")
-_OPERATORS = "torch._higher_order_ops"
 
 
 class ForeseenRefusals:

@@ -19,6 +19,10 @@ import torch
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.questions import Asked, Ints, Kind, Questions
 
+_DTYPES = {"truth": torch.bool, "number": torch.int64}
+_LONGEST_HEARD = 100
+_MADE_UP = 7
+
 
 @dataclass(frozen=True)
 class Times:
@@ -38,10 +42,6 @@ class Below:
 Entry = bool | str | Times | Below
 Script = tuple[Entry, ...]
 """Decisions in the order of the questions: truths as they are, numbers by the name of the input that has them."""
-
-_DTYPES = {"truth": torch.bool, "number": torch.int64}
-_LONGEST_HEARD = 100
-_MADE_UP = 7
 
 
 class _Scripted(torch.nn.Module):

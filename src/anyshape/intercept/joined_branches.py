@@ -66,7 +66,7 @@ class WrittenLaterError(Exception):
 
 @contextmanager
 def joined_branches(functions: Iterable[FunctionType]) -> Iterator[None]:
-    """Within this, these functions run both sides of such branches. Afterwards their code is as before."""
+    """Within this, these functions run both sides of each branch that can be joined. Afterwards their code is as before."""
     before: list[tuple[FunctionType, CodeType]] = []
     outer = _TENSORS.set([])
     try:

@@ -48,6 +48,8 @@ from anyshape.intercept.size_tensors import SizeTensors
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")
+_REAL = (float, SymFloat)
+_OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 
 
 @contextmanager
@@ -184,9 +186,6 @@ def _pow_of_sizes(number: Any, power: Any, /) -> Any:
     return torch.sym_float(number) ** power
 
 
-_REAL = (float, SymFloat)
-
-
 def _open_extreme(name: str, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     """min() and max(): of floats that are computed from sizes, or with a tensor without axes among the values, a choice that
     decides nothing; torch.export (to 2.13) leaves only that of sizes open.
@@ -284,7 +283,6 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {
     "exp": OPEN_EXP,
     "pow": _pow_of_sizes,
 }
-_OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     math.isqrt: _open_isqrt,
     **{getattr(math, name): _open_rounding(name) for name in ("floor", "ceil", "trunc")},

@@ -20,6 +20,12 @@ from anyshape.intercept.control_flow import eager_under_modes
 from anyshape.intercept.patching import without_fused_layers
 from anyshape.intercept.turns import quiet_libraries
 
+_MOST_PROBED = 20_000  # operators: of a loop in a loop over a large size there are millions
+_PER_STEP = 750_000
+_LARGE = 1 << 16  # elements
+_HALF = 4  # processors without arithmetic of 16 bits take so many times as long as with float32, or longer
+_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -75,9 +81,6 @@ class _TooMany(Exception):
 
 class _Enough(BaseException):
     """The call has made as many operations as it may. No `Exception`: the user's code must not catch it."""
-
-
-_MOST_PROBED = 20_000  # operators: of a loop in a loop over a large size there are millions
 
 
 class _Limited(_Counting):
@@ -208,10 +211,6 @@ def _scores_of(func: Any, args: Any) -> int:
     return args[0].shape[:-1].numel() * args[1].shape[-2] if is_attention else 0
 
 
-_PER_STEP = 750_000
-_LARGE = 1 << 16  # elements
-_HALF = 4  # processors without arithmetic of 16 bits take so many times as long as with float32, or longer
-_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _OWN_FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.aten.mkldnn_rnn_layer: _recurrent_layer,
     _ATTENTION: _attention,

@@ -86,7 +86,7 @@ class ByThread:
 
 
 def is_by_thread(value: Any) -> bool:
-    """Whether a value is such an object; isinstance() cannot see it."""
+    """Whether a value is a ByThread; isinstance() cannot see it."""
     return type(value) is ByThread
 
 
@@ -193,7 +193,7 @@ def thread_builtins() -> Iterator[None]:
 
 
 def uncached(module: torch.nn.Module) -> AbstractContextManager[None]:
-    """While it is entered, such functions are called through."""
+    """Within this, the user's functions behind `lru_cache` are called each time, without their cache."""
     return patched(uncached_functions(module))
 
 

@@ -44,6 +44,9 @@ from anyshape.intercept.real_numbers import (
 )
 from anyshape.modules.user_code import is_users
 
+_INVERSES = {"add": operator.sub, "sub": operator.add}
+_TWO_TO_63 = 2.0**63
+
 
 def map_slices(index: Any, change: Callable[[Any], Any]) -> Any:
     """The index with the ends and steps of its slices changed."""
@@ -101,8 +104,6 @@ def is_plain_item(item: Any) -> bool:
 
 
 Decide = Callable[[torch.Tensor], bool]
-_INVERSES = {"add": operator.sub, "sub": operator.add}
-_TWO_TO_63 = 2.0**63
 
 
 class PythonNumbers(RealNumbers):

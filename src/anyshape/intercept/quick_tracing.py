@@ -1,26 +1,29 @@
-"""While a module is traced, torch leaves out work whose results the trace does not use, or has already; and it
-knows which sizes are multiples, so that its conditions stay short.
+"""Make traces of torch quicker: leave out work whose results the trace does not use or has already; keep expressions short.
 
-For each new entry of its cache of fake tensors, torch makes the result again from the entry, with all of its symbolic sizes,
-only to see whether the two have the same dispatch keys. These do not depend on sizes, so here that second tensor has one
-element, and results of the same dtype, device and layout share it (a third of the time of torch.export on SpeechT5).
+`small_cache_checks`: for each new entry of its cache of fake tensors, torch makes the result again from the entry, with all of
+its symbolic sizes, only to see whether the two have the same dispatch keys. These do not depend on sizes, so here that second
+tensor has one element, and results of the same dtype, device and layout share it (a third of the time of torch.export on
+SpeechT5).
 
-torch keeps the result of every operator on fake tensors, to find it when the same operator comes again on the same sizes. To
-keep one takes as long as to compute it, and in a loop over numbers, whose slices grow, none comes again. Here a result is
-kept when it was computed twice: repeated layers find theirs from the third on. And torch notes the stack of each operator
-with the text of every line of it, most of them torch's own, which are left out afterwards: here a line is looked up once, and
-its text is read when it is used.
+`results_kept_when_repeated`: torch keeps the result of every operator on fake tensors, to find it when the same operator comes
+again on the same sizes. To keep one takes as long as to compute it, and in a loop over numbers, whose slices grow, none comes
+again. Here a result is kept when it was computed twice: repeated layers find theirs from the third on.
 
-For each node, torch also notes in which memory formats its tensor is contiguous (`tensor_meta`), for which it compares
-symbolic sizes and strides. torch.export and torch.onnx read `val` instead: here it is left out.
+`lines_read_late`: torch notes the stack of each operator with the text of every line of it, most of them torch's own, which
+are left out afterwards: here a line is looked up once, and its text is read when it is used.
 
-For each operator torch computes the strides of results, and compares sizes to find out what broadcasts and what is contiguous:
-tens of thousands of times in a trace, and nineteen times of twenty with the same two expressions as before. Here the result
-of the first time is used again, in the same shape environment, until torch replaces a symbol there. Results that depend on
-more than the two expressions (sums, and remainders, for which torch reads ranges) are computed each time.
+`memory_formats_left_out`: for each node, torch notes in which memory formats its tensor is contiguous (`tensor_meta`), for
+which it compares symbolic sizes and strides. torch.export and torch.onnx read `val` instead: here it is left out.
 
-Under `h % 32 == 0` the symbol of `h` is 32 times another. torch forgets such a rule: of a picture behind five strides of 2 it
-keeps `(1 + (1 + (1 + (3 + h)//4)//2)//2)//2`, of which each condition and each proof is made. As a multiple it is one symbol.
+`sizes_computed_once`: for each operator torch computes the strides of results, and compares sizes to find out what broadcasts
+and what is contiguous: tens of thousands of times in a trace, and nineteen times of twenty with the same two expressions as
+before. Here the result of the first time is used again, in the same shape environment, until torch replaces a symbol there.
+Results that depend on more than the two expressions (sums, and remainders, for which torch reads ranges) are computed each
+time.
+
+`multiples_known`: under `h % 32 == 0` the symbol of `h` is 32 times another. torch forgets such a rule: of a picture behind
+five strides of 2 it keeps `(1 + (1 + (1 + (3 + h)//4)//2)//2)//2`, of which each condition and each proof is made. As a
+multiple it is one symbol.
 """
 
 from __future__ import annotations
@@ -37,6 +40,10 @@ from weakref import WeakKeyDictionary
 from anyshape.intercept.patching import patched
 
 _FIRST = "computed for the first time"
+_SETTERS = ("_set_cache_key", "_set_cache_key_for_shape_env")
+_MAKE, _READ = "_get_output_info_for_cache_entry", "_output_from_cache_entry"
+_KIND = ("dtype", "device", "layout", "requires_grad", "is_quantized", "is_conj", "is_neg")
+_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
 
 
 @contextmanager
@@ -113,9 +120,6 @@ def results_kept_when_repeated() -> Iterator[None]:
         yield
 
 
-_SETTERS = ("_set_cache_key", "_set_cache_key_for_shape_env")
-
-
 def _without_first(own: Any) -> Any:
     """A function that stores an entry, which stores none for a result that is not kept yet."""
 
@@ -132,10 +136,6 @@ def _extract_without_lines(frames: Any, skip: int) -> traceback.StackSummary:
     for frame in reversed(frames[skip:]):
         stack.append(traceback.FrameSummary(frame["filename"], frame["line"], frame["name"], lookup_line=False))
     return stack
-
-
-_MAKE, _READ = "_get_output_info_for_cache_entry", "_output_from_cache_entry"
-_KIND = ("dtype", "device", "layout", "requires_grad", "is_quantized", "is_conj", "is_neg")
 
 
 @contextmanager
@@ -184,7 +184,6 @@ def _with_one_element(entry: Any, info: Any) -> Any:
     return replace(entry, output_infos=(replace(info, metadata=metadata, view_idx=None),))
 
 
-_METHODS = ("eq", "ne", "ge", "gt", "le", "lt", "and_", "or_", "mul", "sub", "sym_max", "sym_min", "int_floordiv")
 Method = Callable[[Any, Any], Any]
 
 

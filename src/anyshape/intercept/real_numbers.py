@@ -35,6 +35,9 @@ from torch.utils._sympy.functions import make_opaque_unary_fn
 
 from anyshape.intercept.patching import Patch, patched
 
+_HALF = (torch.float16, torch.bfloat16)
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, bool, str, slice, type(None)})
+
 
 class OpenFunction(HigherOrderOperator):
     """A function of one number; of an open one it gives an open float."""
@@ -84,9 +87,6 @@ OPEN_LOG = OpenFunction("log", math.log)
 OPEN_LOG2 = OpenFunction("log2", math.log2)
 OPEN_LOG10 = OpenFunction("log10", math.log10)
 OPEN_EXP = OpenFunction("exp", math.exp)
-
-
-_HALF = (torch.float16, torch.bfloat16)
 
 
 def real_number(value: torch.Tensor) -> Any:
@@ -268,9 +268,6 @@ def _halves(number: float) -> tuple[float, float]:
     scaled = (2.0**27 + 1) * number
     high = scaled - (scaled - number)
     return high, number - high
-
-
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, bool, str, slice, type(None)})
 
 
 def leaves_of(values: Iterable[Any]) -> list[Any]:

@@ -26,6 +26,24 @@ from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_FLOAT32, OPEN_LOG, OP
 MOST_ELEMENTS = 64
 _FLOATS = (torch.float32, torch.float64)
 _WRAPPED = 2**32
+_CONVERSIONS = {"to", "type", "type_as", "float", "double", "int", "long"}
+_SAME = {"clone", "detach", "contiguous", "cpu"}
+_COMPARISONS = {
+    **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "not_equal": operator.ne,
+}
+_DIVIDED_BY = {"rdiv", "rtruediv"}
+_REFLECTED = {"rsub": "sub", "rfloordiv": "floordiv", "rmod": "mod", "rpow": "pow"}
+_REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "prod": operator.mul,
+    **dict.fromkeys(("max", "amax"), torch.sym_max),
+    **dict.fromkeys(("min", "amin"), torch.sym_min),
+}
 
 
 @dataclass(frozen=True)
@@ -218,8 +236,6 @@ def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: function(value) if isinstance(value, (float, SymFloat)) else value
 
 
-_CONVERSIONS = {"to", "type", "type_as", "float", "double", "int", "long"}
-_SAME = {"clone", "detach", "contiguous", "cpu"}
 _STRUCTURE: dict[str, Callable[..., np.ndarray[Any, Any] | None]] = {
     "getitem": _item_at,
     "stack": _stacked,
@@ -265,20 +281,4 @@ _OF_FLOATS: dict[str, Callable[..., Any]] = {
     **_OF_BOTH,
     **dict.fromkeys(("div", "divide", "true_divide", "truediv"), operator.truediv),
     "reciprocal": lambda value: 1 / value,
-}
-_COMPARISONS = {
-    **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-    "not_equal": operator.ne,
-}
-_DIVIDED_BY = {"rdiv", "rtruediv"}
-_REFLECTED = {"rsub": "sub", "rfloordiv": "floordiv", "rmod": "mod", "rpow": "pow"}
-_REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "sum": operator.add,
-    "prod": operator.mul,
-    **dict.fromkeys(("max", "amax"), torch.sym_max),
-    **dict.fromkeys(("min", "amin"), torch.sym_min),
 }

@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 _TURN = threading.RLock()
 WAITING = "waiting for another export"
+_OBJECTS = 20_000  # few enough that a tensor in a circle of references does not stay for long
+LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
+LOG = logging.getLogger("anyshape.libraries")
 
 
 @contextmanager
@@ -95,9 +98,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_turn)
 
 
-_OBJECTS = 20_000  # few enough that a tensor in a circle of references does not stay for long
-
-
 @contextmanager
 def no_collections() -> Iterator[None]:
     """Within this, nothing is collected: for imports, which leave little behind."""
@@ -129,10 +129,6 @@ def fewer_collections() -> Iterator[None]:
         if gc.get_threshold() == ours:  # else the user's code has set it meanwhile
             gc.set_threshold(*before)
         gc.unfreeze()
-
-
-LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "z3")
-LOG = logging.getLogger("anyshape.libraries")
 
 
 @contextmanager

@@ -8,16 +8,16 @@ names.
 A leaf is a file or a folder with a function `replacements`: torch function -> what is called in its place. If that is an
 operator of ours, made by `define`, `translations` gives the ONNX nodes of each. Adding one: docs/how-to/extend/add-a-leaf.md.
 
-This file has the mode, and the one leaf that only passes on what its caller does: `squeeze` where the size of the axis is open.
-torch's own operator takes an open size for other than 1, silently. Here the size is compared, as the user would have to write
-it, and the comparison is the user's own condition (see `guards`): both sides are captured.
+This file has the mode, and one leaf: `squeeze` where the size of the axis is open. torch's own operator takes an open size for
+other than 1, silently. Here the size is compared, as the user would have to write it, and both sides are captured. The mark
+`__only_passes_on__` makes that comparison a condition of the user's line that calls `squeeze` (`capture/guards.py`).
 
 Files, in the order in which data flows:
 
     row_loops       loops over the rows of nonzero(), as loops over all places of the mask
     open_splits     chunk, split, tensor_split and pooling over an open axis
     sized           functions that torch traces at the traced sizes only
-    signal_windows  arange between tensors, hann_window and its like, istft; F.interpolate and cross_entropy of open sizes
+    open_lengths    arange between tensors, hann_window and its like, istft; F.interpolate and cross_entropy of open sizes
     checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
     own_operators   operators of ours: `anyshape::loop`, pick, cut, put; numbers through floats; grouped_mm
     recurrent/      LSTM, GRU, RNN, padded or packed
@@ -41,6 +41,17 @@ from torch.overrides import TorchFunctionMode
 __only_passes_on__ = True
 
 Replacement = Callable[[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+LEAVES = (
+    "open_splits",
+    "sized",
+    "open_lengths",
+    "checked",
+    "own_operators",
+    "recurrent",
+)
+_ONLY_FLAT_WEIGHTS = (
+    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
+)
 
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
@@ -88,20 +99,6 @@ class LeafMode(TorchFunctionMode):
         if replacement is None or torch.compiler.is_dynamo_compiling():
             return func(*args, **kwargs)
         return replacement(func, args, kwargs)
-
-
-LEAVES = (
-    "open_splits",
-    "sized",
-    "signal_windows",
-    "checked",
-    "own_operators",
-    "recurrent",
-)
-
-_ONLY_FLAT_WEIGHTS = (
-    r"The tensor attributes? (self\.[\w.]*_flat_weights\[\d+\](, )?)+ (was|were) assigned during export"
-)
 
 
 @contextmanager

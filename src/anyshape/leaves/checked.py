@@ -36,6 +36,7 @@ from torch.nn.modules import transformer
 from anyshape.intercept import value_checks
 
 Function = Callable[..., Any]
+_ASKING = transformer._detect_is_causal_mask.__code__
 
 
 def _without_check() -> dict[Any, Callable[..., Any]]:
@@ -100,9 +101,6 @@ def _one_hot(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
         classes = x.max().item() + 1
         torch._check(classes >= 0)
     return (x.unsqueeze(-1) == torch.arange(classes, device=x.device)).to(torch.int64)
-
-
-_ASKING = transformer._detect_is_causal_mask.__code__
 
 
 def _bool(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

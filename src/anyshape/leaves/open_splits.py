@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 Function = Callable[..., Any]
 Size = int | SymInt
+_SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}
 
 
 def _of_splits() -> dict[Any, Callable[..., Any]]:
@@ -69,9 +70,6 @@ def _tensor_split(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, An
     if not isinstance(size, SymInt) or not isinstance(count, int) or count < 1:
         return func(*args, **kwargs)
     return _by_sizes(x, [(size + count - 1 - number) // count for number in range(count - 1)], dim)
-
-
-_SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}
 
 
 def _by_sizes(x: Tensor, sizes: list[Size], dim: int) -> tuple[Tensor, ...]:

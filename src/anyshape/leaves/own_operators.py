@@ -29,6 +29,37 @@ from torch import Tensor
 from anyshape.intercept.real_numbers import OPEN_EXP, OPEN_FLOAT32, OPEN_LOG, OPEN_LOG2, OPEN_LOG10
 from anyshape.leaves import define
 
+_SCHEMA = (
+    "(str name, SymInt trips, Tensor[] carried, Tensor[] tensors, SymInt[] numbers, SymInt[] sizes, int[] ranks, "
+    "str[] dtypes) -> Tensor[]"
+)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "trunc": math.trunc,
+    "round": round,
+    "float": torch.sym_float,
+    "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
+    "log": OPEN_LOG,
+    "log2": OPEN_LOG2,
+    "log10": OPEN_LOG10,
+    "exp": OPEN_EXP,
+    "float32": OPEN_FLOAT32,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "neg": operator.neg,
+    "pow": operator.pow,
+    "max": torch.sym_max,
+    "min": torch.sym_min,
+}
+"""By the names that formulas use; `["size", k]` is the k-th size."""
+_NAMES = ("self", "mat2", "offs", "bias", "out_dtype")
+_DTYPES = (torch.float16, torch.float32)
+
 
 def _pick(tensor: Tensor, axis: int, index: int) -> Tensor:
     return tensor.select(axis, index).clone()
@@ -74,12 +105,6 @@ put_slice = define(
 )
 
 
-_SCHEMA = (
-    "(str name, SymInt trips, Tensor[] carried, Tensor[] tensors, SymInt[] numbers, SymInt[] sizes, int[] ranks, "
-    "str[] dtypes) -> Tensor[]"
-)
-
-
 def _run_loop(name: str, *_: object) -> list[Tensor]:
     raise RuntimeError(f"loop {name!r} is a mark in a program: its body is elsewhere, and only the ONNX file runs it")
 
@@ -103,32 +128,6 @@ def _shapes(
 
 
 loop = define("loop", _SCHEMA, _run_loop, _shapes)
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ceil": math.ceil,
-    "floor": math.floor,
-    "trunc": math.trunc,
-    "round": round,
-    "float": torch.sym_float,
-    "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
-    "log": OPEN_LOG,
-    "log2": OPEN_LOG2,
-    "log10": OPEN_LOG10,
-    "exp": OPEN_EXP,
-    "float32": OPEN_FLOAT32,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "neg": operator.neg,
-    "pow": operator.pow,
-    "max": torch.sym_max,
-    "min": torch.sym_min,
-}
-"""By the names that formulas use; `["size", k]` is the k-th size."""
 
 
 def whole(formula: str, *sizes: Any) -> Any:
@@ -168,9 +167,6 @@ refused = define("refused", "(Tensor x, Tensor[] truths, str[] words) -> Tensor"
 
 
 Function = Callable[..., Any]
-
-_NAMES = ("self", "mat2", "offs", "bias", "out_dtype")
-_DTYPES = (torch.float16, torch.float32)
 
 
 def _run_grouped(rows: Tensor, matrices: Tensor, ends: Tensor) -> Tensor:

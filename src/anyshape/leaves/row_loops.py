@@ -29,6 +29,7 @@ Function = Callable[..., Any]
 _MOST_PLACES = 64
 _ADDING = {"index_add_": 3, "scatter_add_": 3}
 """Functions that add one operand to a tensor, and the place of that operand: adding 0 changes nothing."""
+_TORCH = torch.__path__[0]
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,3 @@ def _looping_frame() -> FrameType | None:
             return frame.f_back
         frame = frame.f_back
     return None
-
-
-_TORCH = torch.__path__[0]

@@ -19,6 +19,7 @@ from torch import SymFloat, SymInt, Tensor
 Function = Callable[..., Any]
 Size = Any
 """An int or a SymInt, with which torch's type hints cannot compute."""
+_MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def replacements() -> dict[Any, Callable[..., Any]]:
@@ -205,9 +206,6 @@ def _kron(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     inner = [size for pair in zip([1] * right.dim(), right.shape, strict=True) for size in pair]
     shape = [a * b for a, b in zip(left.shape, right.shape, strict=True)]
     return (left.reshape(outer) * right.reshape(inner)).reshape(shape)
-
-
-_MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def _cdist(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

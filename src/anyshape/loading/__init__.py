@@ -33,6 +33,16 @@ from anyshape.records.contract import Contract
 from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Session, open_session
 from anyshape.runtime.session import check_providers
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from anyshape.runtime.child_messages import Array
+
+    ModelFile = str | PathLike[str] | bytes
+
+_IN_MEMORY = "the model in memory"
+_REFUSED_VALUES = re.compile(r"Name:'(?:[^']*/)?anyshape AS419: the model refuses these values: (.*?)' Status Message")
+
 
 class Outputs(tuple[Any, ...]):
     """Outputs in the file's order, by index (`outputs[0]`), by name (`outputs["logits"]`), or unpacked.
@@ -67,17 +77,6 @@ class Outputs(tuple[Any, ...]):
 
     def __repr__(self) -> str:
         return f"Outputs({', '.join(f'{name}={value!r}' for name, value in self.items())})"
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from anyshape.runtime.child_messages import Array
-
-    ModelFile = str | PathLike[str] | bytes
-
-_IN_MEMORY = "the model in memory"
-_REFUSED_VALUES = re.compile(r"Name:'(?:[^']*/)?anyshape AS419: the model refuses these values: (.*?)' Status Message")
 
 
 def load(

@@ -21,6 +21,7 @@ from anyshape.records.contract import Constant, Contract, Opaque, TensorPromise,
 from anyshape.runtime.child_messages import EXTENDED, Array, dtype_called
 
 _CARRIERS = {1: "uint8", 2: "int16"}
+_PLAIN = (bool, int, float, complex, str, bytes)
 
 
 def is_torch_tensor(value: Any) -> bool:
@@ -82,9 +83,6 @@ def to_torch(array: Array, device: Any) -> Any:
         return torch.from_numpy(writable).to(device)
     carried = torch.from_numpy(writable.view(_CARRIERS[array.dtype.itemsize]))
     return carried.view(getattr(torch, name)).to(device)
-
-
-_PLAIN = (bool, int, float, complex, str, bytes)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,6 +31,23 @@ from types import FrameType, TracebackType
 from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
+LEAST_ALLOWANCE = 1 << 30
+_SHARE = 4
+_CLEANING = frozenset(
+    {
+        *("__enter__", "__exit__", "__del__", "_exitfunc", "_run_exitfuncs", "rmtree", "cleanup", "_cleanup"),
+        *("close", "kill", "discard", "restore", "_bury", "_end", "undo", "put_back", "_leave_part"),
+    }
+)
+"""Functions that change something for a while or put it back: none of them, and nothing that they call, is interrupted."""
+_SAFE_STEPS = ("RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
+"""The steps at which Python looks for interrupts: the start of a function, the end of a loop's turn."""
+_IMPORTING = "<import>"
+_POLL_S = 0.002
+_PATIENCE_S = 2.0  # for a step between two calls
+_STEPS_TO_ARRIVE = 1000
+_AGAIN_S = 2.0  # code that catches everything has swallowed it
+_MOST_OF_REAL_TIME = 0.8  # that is left, for a part which is limited by CPU time
 
 
 class HandlerRaised(BaseException):
@@ -84,10 +101,6 @@ def _carrying(own: Handler) -> Handler:
     return handle
 
 
-LEAST_ALLOWANCE = 1 << 30
-_SHARE = 4
-
-
 def free_memory() -> int | None:
     """Bytes that can be allocated without swapping; None where the system does not report it."""
     try:
@@ -129,23 +142,6 @@ def _address_space() -> int | None:
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
         return None
-
-
-_CLEANING = frozenset(
-    {
-        *("__enter__", "__exit__", "__del__", "_exitfunc", "_run_exitfuncs", "rmtree", "cleanup", "_cleanup"),
-        *("close", "kill", "discard", "restore", "_bury", "_end", "undo", "put_back", "_leave_part"),
-    }
-)
-"""Functions that change something for a while or put it back: none of them, and nothing that they call, is interrupted."""
-_SAFE_STEPS = ("RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
-"""The steps at which Python looks for interrupts: the start of a function, the end of a loop's turn."""
-_IMPORTING = "<import>"
-_POLL_S = 0.002
-_PATIENCE_S = 2.0  # for a step between two calls
-_STEPS_TO_ARRIVE = 1000
-_AGAIN_S = 2.0  # code that catches everything has swallowed it
-_MOST_OF_REAL_TIME = 0.8  # that is left, for a part which is limited by CPU time
 
 
 class OutOfTime(BaseException):

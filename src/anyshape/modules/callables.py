@@ -20,6 +20,7 @@ import torch
 from anyshape.findings import Finding, UsageError
 
 _TAKEN = "a model is a torch.nn.Module, a function or method of tensors, or what torch.export.export returns."
+_DEPTH = 4
 
 
 def no_model(value: Any) -> Finding:
@@ -75,9 +76,6 @@ def _given(value: Any) -> tuple[str, str]:
     if type(value).__module__.split(".")[0] in ("onnx", "onnx_ir"):
         return "an ONNX model already", "anyshape check m.onnx --model model.py      compares it with its PyTorch model"
     return f"of the type {type(value).__module__}.{type(value).__qualname__}", "give a torch.nn.Module."
-
-
-_DEPTH = 4
 
 
 def as_module(model: Any) -> torch.nn.Module:

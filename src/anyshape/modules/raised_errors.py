@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PRODUCTS = ("linear", "matmul", "mm", "einsum", "conv")
 _NOT_BY_BROADCASTING = (*_PRODUCTS, "embedding", "norm", "pool", "cat", "stack", "attention")
+_TYPES = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
+_WIDTHS = ("in_features", "in_channels", "num_features", "num_channels", "normalized_shape", "input_size", "embed_dim")
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,6 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc]
         return result
 
 
-_TYPES = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "DataDependentOutputException")
-
-
 def chain_of(error: BaseException) -> Iterator[BaseException]:
     """The error and what caused it, outermost first."""
     seen: set[int] = set()
@@ -141,9 +140,6 @@ def find_table_rows(module: torch.nn.Module) -> tuple[int, ...]:
             vectors.update(shape[0] for shape in shapes if len(shape) == 1)
             rows.update(size for shape in shapes if len(shape) > 1 for size in shape)
     return tuple(sorted(rows | (vectors - widths)))
-
-
-_WIDTHS = ("in_features", "in_channels", "num_features", "num_channels", "normalized_shape", "input_size", "embed_dim")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, rando
 _CHANGEABLE = (list, dict, set, deque, torch.Tensor, np.ndarray, *GENERATORS)
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 _NUMBERS = (bool, int, float, complex, str, type(None))
+NOTHING: frozenset[Any] = frozenset()
+WRITTEN: frozenset[Any] = frozenset([None])
+_NEW = "<new>"  # an item that was not there, whatever its key: a cache has another at each size
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +206,6 @@ def put_slot_values(value: Any, values: dict[str, Any]) -> frozenset[str]:
         members[name].__delete__(value)
     return frozenset(written | added)
 
-
-NOTHING: frozenset[Any] = frozenset()
-WRITTEN: frozenset[Any] = frozenset([None])
-_NEW = "<new>"  # an item that was not there, whatever its key: a cache has another at each size
 
 _values = methodcaller("values")
 

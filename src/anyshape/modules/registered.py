@@ -19,6 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")
 _NODE = re.compile(r"[\w.-]+::\w+")
 _RUNTIMES_OWN = ("ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft")
+_REGISTERED: dict[str, Translation] = {}
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,6 @@ class Registration:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.remove()
-
-
-_REGISTERED: dict[str, Translation] = {}
 
 
 @overload

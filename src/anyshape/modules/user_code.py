@@ -33,6 +33,14 @@ from anyshape.findings import Source
 from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 from anyshape.modules import globals_of, kept_search
 
+_SMALLEST = 6  # smaller sizes are tried anyway
+_LARGEST = 1 << 16
+_MOST_ITEMS = 64  # a longer list is data
+_LONGEST_TEXT = 1000  # a longer text is data
+_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
+_TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
+_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
 
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
     """The module and its submodules, as far as their forward is the user's."""
@@ -149,13 +157,6 @@ def _is_users(function: Any) -> bool:
     return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
 
 
-_SMALLEST = 6  # smaller sizes are tried anyway
-_LARGEST = 1 << 16
-_MOST_ITEMS = 64  # a longer list is data
-_LONGEST_TEXT = 1000  # a longer text is data
-_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
-
-
 def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
     """Numbers in the code of a module and its parts, in defaults of parameters, in what that names, and in their attributes.
 
@@ -207,10 +208,6 @@ def _is_filled(cell: CellType) -> bool:
         return cell.cell_contents is not cell
     except ValueError:
         return False
-
-
-_TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
-_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
 def _foreign_folders() -> tuple[str, ...]:

@@ -44,6 +44,7 @@ _PARTS = (
 )
 _TEXTS = (ast.JoinedStr, ast.FormattedValue)
 _SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
+_MOST_KEYS = 4096
 
 
 class Comparison(NamedTuple):
@@ -129,7 +130,6 @@ def _is_harmless(node: ast.AST) -> bool:
     return function.attr in _METHODS or (isinstance(function.value, ast.Name) and function.value.id == "math")
 
 
-_MOST_KEYS = 4096
 Numbers = tuple[int, ...]
 
 

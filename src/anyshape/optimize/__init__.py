@@ -36,6 +36,18 @@ __all__ = ["fold_norms", "optimize", "split_skip_norms"]
 _LARGEST_FOLDED_INPUT = 64 * 1024
 _LARGEST_FOLDED_OUTPUT = 64 * 1024 * 1024
 _ROUNDS = 2
+_NEVER_TWICE_THE_SAME = (
+    "RandomNormal",
+    "RandomUniform",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Multinomial",
+    "Bernoulli",
+)
+_CHANNEL_OF_WEIGHT = {"Conv": 0, "ConvTranspose": 1}
+_STATISTICS = 4
+_EPSILON = 1e-5
+_TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def optimize(exported: Exported, never_empty: Collection[str] = ()) -> Exported:
@@ -68,14 +80,6 @@ def optimize(exported: Exported, never_empty: Collection[str] = ()) -> Exported:
     return exported
 
 
-_NEVER_TWICE_THE_SAME = (
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Multinomial",
-    "Bernoulli",
-)
 Key = tuple[Any, ...]
 
 
@@ -123,10 +127,6 @@ def _key(node: ir.Node) -> Key | None:
     return node.domain, node.op_type, node.overload, inputs, tuple(attributes), len(node.outputs)
 
 
-_CHANNEL_OF_WEIGHT = {"Conv": 0, "ConvTranspose": 1}
-_STATISTICS = 4
-_EPSILON = 1e-5
-_TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 Folded = dict[tuple[int, ...], tuple[ir.Value, ir.Value]]
 
 

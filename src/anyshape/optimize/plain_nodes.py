@@ -10,6 +10,12 @@ import onnx_ir as ir
 
 from anyshape.runtime.child_messages import Array
 
+_CASTS = ("Cast", "CastLike")
+_END = 2**63 - 1
+_FUSED = ("com.microsoft", "SkipLayerNormalization")
+_SINCE = 17  # the opset from which on LayerNormalization is an operator of ONNX
+_MEAN, _SUM = 1, 3  # outputs of the fused node: mean and inverse deviation, which only training has, and the sum
+
 
 def add_integers(model: ir.Model, prefix: str, numbers: Iterable[int]) -> ir.Value:
     """An int64 vector as a weight of the model; equal vectors with one prefix are one weight."""
@@ -33,9 +39,6 @@ def find_integers(value: ir.Value | None) -> list[int] | None:
     if tensor is None or tensor.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or tensor.size > 64:
         return None
     return [int(number) for number in tensor.numpy().reshape(-1)]
-
-
-_CASTS = ("Cast", "CastLike")
 
 
 def count_axes_from_the_front(model: ir.Model) -> int:
@@ -98,9 +101,6 @@ def _plain(size: int | str | None) -> int:
 
 def _is_never_empty(size: int | str | None, never_empty: Collection[str]) -> bool:
     return size > 0 if isinstance(size, int) else size in never_empty
-
-
-_END = 2**63 - 1
 
 
 def simplify_nodes(model: ir.Model, never_empty: Collection[str] = ()) -> int:
@@ -207,11 +207,6 @@ _REPLACED: dict[str, Callable[[ir.Node], ir.Value | None]] = {
     "Cast": _same_type,
     "Reshape": _shape_again,
 }
-
-
-_FUSED = ("com.microsoft", "SkipLayerNormalization")
-_SINCE = 17  # the opset from which on LayerNormalization is an operator of ONNX
-_MEAN, _SUM = 1, 3  # outputs of the fused node: mean and inverse deviation, which only training has, and the sum
 
 
 def split_skip_norms(model: ir.Model) -> int:

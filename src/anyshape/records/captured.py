@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 Status = Literal["proved", "refuted", "unknown"]
 SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for sizes
-OF_TEXT = "the text of a size decides nothing"  # a condition that no symbol shows
+OF_TEXT = "the text of a size decides nothing"
+"""The `text` of a guard on lines that turn a size into a text: the program holds only if no branch depends on that text."""
 
 
 @dataclass(frozen=True)
 class Guard:
     """A condition under which a program holds, its origin, and its status in the domain.
 
-    `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), and not torch's bookkeeping below a line.
+    `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), or a size that the program holds as a constant; False
+    for conditions that operators of torch ask for themselves.
     `has_few_failures`: it is known to fail at few sizes only (see `capture/failing_sizes.py`).
-    `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words, and
-    `further` more sizes at which it does not hold.
+    `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words.
+    `counterexample` has sizes of the domain at which the condition does not hold, `further` more of them.
     """
 
     condition: Condition | None
@@ -104,7 +106,7 @@ class RaisingRegion:
 
 @dataclass(frozen=True)
 class Captured:
-    """Regions that together cover the domain, the rung that found them, and the outputs of the module.
+    """Regions that together cover the domain (none from the rung `legacy`), the rung that found them, and the module's outputs.
 
     `decisions` are the lines at which the values of the inputs, not the sizes, choose between the programs.
     `raising_regions` are parts of the domain in which the module raises. `has_uncaptured_branch` is true where the user's code

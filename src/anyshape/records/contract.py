@@ -21,6 +21,7 @@ from anyshape.records.verdict import Untried
 
 Origin = Literal["declared", "model", "found by trying", "compared"]
 Status = Literal["kept", "broken", "unverified", "unknown"]
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,6 @@ class Contract:
         texts = {name: text for name, text in self.values.items() if text != GIVEN and name in paths}
         return {name: parse_bounds(text, (name, paths[name])) for name, text in texts.items()}
 
-
-VERSION = 1
 
 Json = dict[str, Any]
 

@@ -13,6 +13,8 @@ from anyshape.modules.slots import Slot
 from anyshape.records.contract import Rule
 from anyshape.records.verdict import Refusal, Untried
 
+_CHEAP = 600
+
 
 @dataclass(frozen=True)
 class End:
@@ -59,9 +61,6 @@ class Extent:
     def largest(self) -> dict[str, int]:
         """The largest compared size of each dim."""
         return {end.name: end.largest for end in self.ends}
-
-
-_CHEAP = 600
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from anyshape.inputs import Declared
     from anyshape.records.explored import Explored
 
+_MOST_FAR = 2
+_SHOWN = 3
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -57,9 +60,6 @@ class Untranslatable:
     outputs: int = 1
     body: BaseException | None = None
     mutates: bool = False
-
-
-_MOST_FAR = 2
 
 
 @dataclass(frozen=True)
@@ -216,9 +216,6 @@ class Judged:
     explored: Explored
     regions: Sequence[Region] = ()
     is_part: bool = False
-
-
-_SHOWN = 3
 
 
 def describe_untried(untried: Iterable[Untried]) -> list[str]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from anyshape.records.export import Export
     from anyshape.runtime.child import Timing
 
+_SOURCE_FILE = re.compile(r"[\w./\\-]+\.py(?::\d+)?")
+_LEFT_OUT = "(source left out)"
+
 
 @dataclass(frozen=True)
 class StageTime:
@@ -170,10 +173,6 @@ class Benched:
     rows: tuple[BenchRow, ...]
     providers: tuple[str, ...]
     threads: int
-
-
-_SOURCE_FILE = re.compile(r"[\w./\\-]+\.py(?::\d+)?")
-_LEFT_OUT = "(source left out)"
 
 
 def strip_export(result: Export) -> Export:

@@ -22,6 +22,12 @@ from anyshape.runtime import RunError, Session
 
 Array = np.ndarray[Any, Any]
 _FEWEST = 3
+_IR_VERSION = 8
+_MOST_TAKEN = 2**20
+_MOST_MADE = 2**22
+_RANDOM = "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial Dropout"
+_EACH = "Abs Cast Cos Erf Exp Identity Log Neg Not Reciprocal Sigmoid Sin Sqrt Tanh"
+_BOTH = "Add Div Equal Greater GreaterOrEqual Less LessOrEqual Mod Mul Pow Sub And Or Where Max Min Clip"
 
 
 @dataclass(frozen=True)
@@ -128,12 +134,6 @@ def _as_bits(array: Array) -> Array:
     return array
 
 
-_IR_VERSION = 8
-_MOST_TAKEN = 2**20
-_MOST_MADE = 2**22
-_RANDOM = "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial Dropout"
-
-
 def find_constant(
     node: ir.Node, known: Mapping[ir.Value, Known], kept: MutableMapping[ir.Value, Known]
 ) -> Sequence[Known] | None:
@@ -214,9 +214,6 @@ def _by_runtime(model: Any, feeds: dict[str, Any]) -> list[Any] | None:
     except RunError:
         return None
 
-
-_EACH = "Abs Cast Cos Erf Exp Identity Log Neg Not Reciprocal Sigmoid Sin Sqrt Tanh"
-_BOTH = "Add Div Equal Greater GreaterOrEqual Less LessOrEqual Mod Mul Pow Sub And Or Where Max Min Clip"
 
 Wanted = dict[int, dict[int, Expr]]
 

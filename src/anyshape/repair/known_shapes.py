@@ -20,6 +20,8 @@ from anyshape.domain.simplify import polynomial_of
 Axes = tuple[Expr, ...]
 _MOST_INTS = 256
 _LARGEST_MULTIPLE = 64
+_FRACTIONS = 5
+_SMALLEST = 3  # smaller sizes have the value of every other number
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +199,6 @@ def node_text(node: ir.Node) -> str:
 
 def name_of(node: ir.Node) -> str:
     return node.name or next((str(value.name) for value in node.outputs if value.name), node.op_type)
-
-
-_FRACTIONS = 5
-_SMALLEST = 3  # smaller sizes have the value of every other number
 
 
 def read_number(sizes: HasSizes, number: int, axis: Expr) -> list[Expr]:

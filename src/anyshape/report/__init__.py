@@ -28,6 +28,8 @@ from anyshape.records.verdict import Verdict, as_plain
 WIDTH = 80
 _NARROWEST = 8
 _GAP = "  "
+_UNITS = ("kB", "MB", "GB", "TB")
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> list[str]:
@@ -65,9 +67,6 @@ def wrap_line(label: str, text: str) -> list[str]:
     """`  rule    text`, continued under the text where it is too long."""
     head = f"  {label:<8}"
     return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
-
-
-_UNITS = ("kB", "MB", "GB", "TB")
 
 
 def format_bytes(count: int) -> str:
@@ -108,9 +107,6 @@ def check_as_plain(verdict: Verdict, findings: Iterable[Finding], path: str, sig
 def findings_as_plain(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Findings with their facts, and the text that a person would see."""
     return [{**as_plain(finding), "text": str(finding)} for finding in findings]
-
-
-_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def tell_github(

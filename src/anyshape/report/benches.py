@@ -17,6 +17,7 @@ _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 48
 _COLOURS = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#475569")
 _TICKS = 5
+_HEAD = ("sizes", "file ms", "median", "eager ms", "peak MB", "calls")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +107,6 @@ def _nice_end(most: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(most))
     return next(step * power for step in (1, 2, 2.5, 5, 10) if most <= step * power * (1 + 1e-9))
-
-
-_HEAD = ("sizes", "file ms", "median", "eager ms", "peak MB", "calls")
 
 
 def describe_bench(benched: Benched) -> str:

@@ -39,6 +39,15 @@ from anyshape.runtime.process import child_environment, child_search_path, packa
 from anyshape.runtime.runtimes import AnySession, runtime_called
 from anyshape.runtime.session import Session, write_optimized
 
+_START_TIMING = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import time_here; time_here()"
+_FEWEST_CALLS, _MOST_CALLS = 5, 1000
+_MB = 1024 * 1024
+_START_OPTIMIZER = (
+    "import sys; sys.path[:] = sys.argv[3:]; from anyshape.runtime.child import optimize_here; optimize_here()"
+)
+_SECONDS = 300.0
+_REJECTED = 3
+
 
 def main() -> None:
     """Handle messages until the parent closes our stdin."""
@@ -112,11 +121,6 @@ def limit_memory(limit: int | None) -> None:
     _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     capped = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (capped, hard))
-
-
-_START_TIMING = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import time_here; time_here()"
-_FEWEST_CALLS, _MOST_CALLS = 5, 1000
-_MB = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,13 +244,6 @@ def _from_status(name: str) -> float | None:
 def as_plain_timing(timing: Timing) -> dict[str, Any]:
     """For JSON, with as many digits as mean something."""
     return {name: round(value, 4) for name, value in vars(timing).items()}
-
-
-_START_OPTIMIZER = (
-    "import sys; sys.path[:] = sys.argv[3:]; from anyshape.runtime.child import optimize_here; optimize_here()"
-)
-_SECONDS = 300.0
-_REJECTED = 3
 
 
 def optimize_file(source: Path, target: Path) -> None:

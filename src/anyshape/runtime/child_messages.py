@@ -21,6 +21,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+_LENGTH = struct.Struct("<Q")
+_CHUNK = 1 << 24
+# TensorProto.DataType, by the name that both `ml_dtypes` and onnxruntime (without its underscores) use.
+EXTENDED = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20}
+_ORT_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "string": "object",
+    **{name.replace("_", ""): name for name in EXTENDED},
+}
+
 
 class RunError(Exception):
     """Base of all three: an ONNX file did not give its outputs."""
@@ -69,10 +80,6 @@ class ChildDied(RunError):
 
     def __str__(self) -> str:
         return f"{self.how}: {self.detail}" if self.detail else self.how
-
-
-_LENGTH = struct.Struct("<Q")
-_CHUNK = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -162,16 +169,6 @@ def reply_to_call(call: Message, operators: Mapping[str, Callable[..., Any]]) ->
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-# TensorProto.DataType, by the name that both `ml_dtypes` and onnxruntime (without its underscores) use.
-EXTENDED = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20}
-
-_ORT_NAMES = {
-    "float": "float32",
-    "double": "float64",
-    "string": "object",
-    **{name.replace("_", ""): name for name in EXTENDED},
-}
 
 
 def dtype_called(name: str) -> np.dtype[Any]:

@@ -30,6 +30,10 @@ from anyshape.runtime.session import TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"
 _INSTALLED = ("site-packages", "dist-packages")
+_SLICE_S = 0.2
+_STDERR_TAIL = 2000
+_PIPE_BYTES = 1 << 20
+_MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to allocate")
 
 
 def child_command() -> list[str]:
@@ -88,12 +92,6 @@ def physical_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-_SLICE_S = 0.2
-_STDERR_TAIL = 2000
-_PIPE_BYTES = 1 << 20
-_MEMORY_WORDS = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to allocate")
 
 
 class ChildProcess:

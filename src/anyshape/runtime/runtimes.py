@@ -1,10 +1,10 @@
 """What runs ONNX files: RUNTIMES, each a name and a function that opens a file; and models with custom nodes, run in
 pieces.
 
-What it opens has `inputs`, `outputs` and `run(feeds)`, and raises RuntimeRejected and RuntimeFailed.
+A runtime gives an `AnySession`: it has `inputs`, `outputs` and `run(feeds)`, and raises RuntimeRejected and RuntimeFailed.
 
-It has the interface of `Session`. A function gets arrays of its own and may keep or change them; what it gives is
-checked against the file's types, because no runtime does it.
+`PiecedSession`, which runs a model with custom nodes, has the interface of `Session`. The Python function of a custom node gets
+arrays of its own and may keep or change them; what it returns is checked against the file's types, because no runtime does it.
 """
 
 from __future__ import annotations

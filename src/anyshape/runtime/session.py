@@ -28,6 +28,14 @@ from anyshape.runtime.child_messages import (
 )
 from anyshape.runtime.custom_node_plan import every_node
 
+CPU = "CPUExecutionProvider"
+_QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+_SPINNING = "session.intra_op.allow_spinning"
+_ONE_NODE = '<ir_version: 8, opset_import: ["" : 17]> one (float[n] x) => (float[n] y) { y = Identity(x) }'
+_OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
+_BFLOAT16 = 16
+
 
 def check_providers(wanted: Sequence[str] | None) -> tuple[str, ...]:
     """The providers in this order, CPU alone for None.
@@ -70,14 +78,6 @@ def _unknown(name: str, available: Sequence[str]) -> Finding:
         fix=f"providers=[{(near or CPU)!r}]",
         alternative="install the build of onnxruntime for that device, such as onnxruntime-gpu for CUDA.",
     )
-
-
-CPU = "CPUExecutionProvider"
-_QUIET = 4  # only fatal messages: whatever matters reaches us as an exception
-_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-_SPINNING = "session.intra_op.allow_spinning"
-_ONE_NODE = '<ir_version: 8, opset_import: ["" : 17]> one (float[n] x) => (float[n] y) { y = Identity(x) }'
-_OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
 
 
 @dataclass(frozen=True)
@@ -223,11 +223,9 @@ def _from_ort(value: Any) -> Any:
     return from_raw(data, dtype_called(name), tuple(value.shape()))
 
 
-_BFLOAT16 = 16
-
-
 def find_lacking_kernels(path: str) -> tuple[str, ...]:
-    """The types of such operators in the order of their names; empty where the types inside the file are unknown."""
+    """The types of the operators on bfloat16 without a kernel on the CPU, in the order of their names; empty where the types
+    inside the file are unknown."""
     import onnx
 
     try:

@@ -52,6 +52,9 @@ _SMALLEST = 1024
 
 # So that a large tensor can be mapped into memory, on Windows too.
 _ALIGNMENT, _ALIGNED_FROM = 2**16, 2**20
+PROTOBUF_LIMIT = 2**31 - 1
+_ROOM_FOR_GRAPH = 2**26
+_RUN_INSIDE = 2**20  # weights of up to so many bytes lie inside a file that is written only to be run
 
 
 @dataclass(frozen=True)
@@ -122,11 +125,6 @@ def _shape(tensor: ir.TensorProtocol) -> ir.Shape:
     import onnx_ir as ir
 
     return ir.Shape(tensor.shape.numpy())
-
-
-PROTOBUF_LIMIT = 2**31 - 1
-_ROOM_FOR_GRAPH = 2**26
-_RUN_INSIDE = 2**20  # weights of up to so many bytes lie inside a file that is written only to be run
 
 
 def model_bytes(model: ir.Model | onnx.ModelProto) -> bytes:

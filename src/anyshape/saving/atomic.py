@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # numbers of the fields in ModelProto, GraphProto and TensorProto
 _PLACE = ("data_location", "external_data")
+_NOTHING_WRITTEN = "Nothing was written, and what was there before is as it was."
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,6 @@ def _varint(number: int) -> bytes:
         number >>= 7
     found.append(number)
     return bytes(found)
-
-
-_NOTHING_WRITTEN = "Nothing was written, and what was there before is as it was."
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def missing_folder(path: str | PathLike[str]) -> Finding:

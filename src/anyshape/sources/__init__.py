@@ -47,6 +47,7 @@ from anyshape.sources.timm_models import TIMM
 SOURCES = (MODEL_FILE, HUGGING_FACE, TIMM, PYTHON_MODULE)
 GROUP = "anyshape.sources"
 __all__ = ["ModelSource", "Part", "SourceExport", "SourceKind", "SourceOptions", "export", "load_part", "resolve"]
+_OWN = frozenset(field.name for field in fields(SourceOptions))
 
 
 def resolve(text: str, options: SourceOptions | None = None) -> ModelSource:
@@ -109,7 +110,6 @@ def _registered(text: str, entry: EntryPoint) -> SourceKind:
 __is_entrance__ = True
 
 Progress = Callable[[str, int, int], None]
-_OWN = frozenset(field.name for field in fields(SourceOptions))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,10 @@ from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 _TEMPLATE = "def model(): return MyModule()\ndef inputs(batch=3, seq=5): return torch.randn(batch, seq, 64)"
+_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_NEEDED = (
+    "inputs are a static method `inputs` of the class, or NAME_inputs or inputs in its module: inputs(batch=3, …)."
+)
 
 
 def load_model_file(spelled: str, options: SourceOptions | None = None) -> ModelSource:
@@ -200,12 +204,6 @@ def _rename(name: str, near: str) -> str:
 
 
 MODEL_FILE = SourceKind(form="FILE.py[:NAME]", load=load_model_file, matches=is_model_file)
-
-
-_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_NEEDED = (
-    "inputs are a static method `inputs` of the class, or NAME_inputs or inputs in its module: inputs(batch=3, …)."
-)
 
 
 def load_python_module(spelled: str, options: SourceOptions | None = None) -> ModelSource:

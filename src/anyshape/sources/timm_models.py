@@ -19,6 +19,7 @@ from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 INPUT, OUTPUT = "pixel_values", "logits"
 _BATCH = 2
 _NEAREST = 3
+SIDES = ("height", "width")
 
 
 def load_timm(name: str, options: SourceOptions) -> ModelSource:
@@ -86,9 +87,6 @@ def _write_config(model: Any, name: str, data: dict[str, Any], folder: Path) -> 
 
 
 TIMM = SourceKind(form="timm:NAME", load=load_timm, prefix="timm", options=("config_only",))
-
-
-SIDES = ("height", "width")
 
 
 def find_open_axes(model: Any, name: str | None, channels: int, size: tuple[int, int]) -> dict[str, int]:

@@ -58,6 +58,7 @@ from anyshape.translate.registry import Translator
 
 IR_VERSION = 10
 PRODUCER = "anyshape"
+_SOLVER_MS = 200
 
 
 def translate(
@@ -155,9 +156,6 @@ class _SizeTests:
     def _axis(self, key: str) -> ir.Value:
         place = self._places[key]
         return self._arithmetic.add("Shape", self._inputs[place.input], start=place.axis, end=place.axis + 1)
-
-
-_SOLVER_MS = 200
 
 
 class Weights:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _VERSION = 1
+_NOT_USERS = ("aten", "prim", "prims", "anyshape")  # torch has Python kernels too, and they lead back to themselves
+_KERNELS = ("CPU", "CompositeExplicitAutograd")
 
 
 def resolve_translations(translations: Mapping[Any, Translation]) -> dict[Any, Callable[..., Any]]:
@@ -108,9 +110,6 @@ def _is_list_of_values(value: Any) -> bool:
 
 
 Decomposition = Callable[..., Any]
-
-_NOT_USERS = ("aten", "prim", "prims", "anyshape")  # torch has Python kernels too, and they lead back to themselves
-_KERNELS = ("CPU", "CompositeExplicitAutograd")
 
 
 class Inliner:

@@ -19,6 +19,9 @@ from anyshape.translate.lacking_forms import attribute_of
 from anyshape.translate.names import SOURCE
 
 INT64 = ir.DataType.INT64
+_BOOL = ir.DataType.BOOL
+_WITH_KERNELS = (ir.DataType.INT32, INT64)
+_REFUSAL = "anyshape AS419: the model refuses these values: RuntimeError: ZeroDivisionError"
 
 
 class NodeWriter:
@@ -59,11 +62,6 @@ class NodeWriter:
 
     def smaller(self, one: ir.Value, other: ir.Value) -> ir.Value:
         return self.add("Where", self.add("Less", other, one, dtype=ir.DataType.BOOL), other, one)
-
-
-_BOOL = ir.DataType.BOOL
-_WITH_KERNELS = (ir.DataType.INT32, INT64)
-_REFUSAL = "anyshape AS419: the model refuses these values: RuntimeError: ZeroDivisionError"
 
 
 def needs_care(node: ir.Node) -> bool:

@@ -1,5 +1,8 @@
-"""Passes on a captured program before it is translated: casts of type promotion written out, nodes that give back their input
-taken out, and assertions about values kept, as nodes of the file that fail where the assertion does, named with its words.
+"""Three passes on a captured program before it is translated.
+
+    insert_promotions      casts that type promotion implies become nodes
+    take_out_idle_nodes    nodes that give back their input go
+    keep_assertions        assertions about values become nodes of the file, named with their words, that fail as they do:
 
     _assert_async(truth, "too large"); return x  ->  return refused(x, [truth], ["too large"])
                                                  ->  truth -> Gather named with the words -> 0;  x -> Gather([x], 0)
@@ -33,6 +36,15 @@ from anyshape.records.captured import asserts
 from anyshape.translate.decomposed_nodes import name_outputs
 from anyshape.translate.known_values import ANDS, find_count, is_true_everywhere, same_shape, same_size, value_of
 
+_COMPARISONS = frozenset(
+    getattr(getattr(torch.ops.aten, name), overload)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    for overload in ("Scalar", "Tensor")
+)
+_END = 2**63 - 1
+_MASK = 3
+_NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
+
 
 class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
     """torch's interpreter, which takes the values of nodes that stay as they are from the capture."""
@@ -57,13 +69,6 @@ def _with_like_bounds(args: tuple[Any, ...]) -> tuple[Any, ...]:
     if not any(isinstance(bound, float) for bound in args[1:]):
         return args
     return (args[0], *(float(bound) if isinstance(bound, int) else bound for bound in args[1:]))
-
-
-_COMPARISONS = frozenset(
-    getattr(getattr(torch.ops.aten, name), overload)
-    for name in ("eq", "ne", "lt", "le", "gt", "ge")
-    for overload in ("Scalar", "Tensor")
-)
 
 
 def _rounded_like_eager(node: Node, *sides: Any) -> tuple[Any, ...]:
@@ -105,9 +110,7 @@ def insert_promotions(program: ExportedProgram) -> None:
 
 
 _aten = torch.ops.aten
-_END = 2**63 - 1
 _ATTENTION = _aten.scaled_dot_product_attention.default
-_MASK = 3
 
 
 def take_out_idle_nodes(program: ExportedProgram, names: Mapping[str, Any]) -> None:
@@ -221,9 +224,6 @@ def _simplify_mask(node: Node) -> None:
         else:
             break
     node.update_arg(_MASK, mask)
-
-
-_NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
 
 
 def keep_assertions(program: ExportedProgram) -> None:

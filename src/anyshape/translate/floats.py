@@ -69,6 +69,11 @@ WITH_ATTRIBUTES = (
 
 _CASTS = ("Cast", "CastLike")
 _DOUBLES = (torch.float64, torch.complex128)
+_NARROW = ir.DataType.BFLOAT16
+_KEPT = frozenset(
+    {"Cast", "CastLike", "Identity", "If", "Loop", "Reshape", "Scan", "Shape", "Size", "Squeeze", "Unsqueeze"}
+)
+_TYPES = (torch.float32, torch.float64)
 
 
 def has_doubles(program: ExportedProgram) -> bool:
@@ -149,12 +154,6 @@ def _graphs(program: ExportedProgram) -> Iterator[torch.fx.GraphModule]:
             yield module
 
 
-_NARROW = ir.DataType.BFLOAT16
-_KEPT = frozenset(
-    {"Cast", "CastLike", "Identity", "If", "Loop", "Reshape", "Scan", "Shape", "Size", "Squeeze", "Unsqueeze"}
-)
-
-
 def round_inside(exported: Exported, module: torch.nn.Module) -> Exported:
     """The model is changed in place, and given back; not so where the user's module is in bfloat16 itself."""
     model = exported.model
@@ -186,7 +185,6 @@ def _round(node: ir.Node) -> None:
 
 
 _aten = torch.ops.aten
-_TYPES = (torch.float32, torch.float64)
 _MAGNIFY = {_aten.log.default, _aten.log2.default, _aten.log10.default, _aten.reciprocal.default, _aten.rsqrt.default}
 _DIVIDE = {_aten.div.Tensor, _aten.div.Tensor_mode}
 _STAY_SMALL = {operator.getitem} | {

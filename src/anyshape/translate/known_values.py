@@ -1,7 +1,10 @@
-"""What is known about an fx node without running it: its values (one number everywhere, a lower bound, a count), and whether it
-gives new memory: not an argument, and no view of one.
+"""What passes can know of nodes without running them.
 
-Means over an axis that the domain lets be empty give NaN, as in torch.
+is_true_everywhere, find_lower_bound, find_count    values of an fx node: True everywhere, at least a number, 0, 1, 2, ...
+same_shape, same_size                               whether sizes are the same by their expressions
+returns_new_memory, is_composite                    whether a node's result shares memory with no other tensor
+admit_empty_means                                   whether an ONNX node takes a mean over an axis that may be empty in the
+                                                    domain: such a node is replaced, so that it gives NaN, as in torch
 """
 
 from __future__ import annotations
@@ -39,6 +42,24 @@ _VIEWS = frozenset(
 _ONES = frozenset({_aten.new_ones.default, _aten.ones.default, _aten.ones_like.default})
 ANDS = frozenset({_aten.bitwise_and.Tensor, _aten.logical_and.default})
 _INTEGERS = (torch.int64,)  # narrower ones wrap around
+_TIMEOUT_MS = 500
+_NEW_MEMORY = (
+    "batch_norm",
+    "bilinear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "linear",
+    "matmul",
+    "scaled_dot_product_attention",
+)
+"""Composite operators of aten that never return their input or a view of it, as only their code shows."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +143,11 @@ def _expression(size: Any) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
-_TIMEOUT_MS = 500
-
-
 def admit_empty_means(model: ir.Model, domain: Domain) -> int:
-    """Sizes are in the user's dims by now. Returns how many nodes were changed."""
+    """Replace each ReduceMean over an axis that may be empty in the domain by nodes that give NaN there. Returns how many.
+
+    Sizes of the model have to be expressions of the user's dims.
+    """
     sizes = _Sizes(domain)
     nodes = [node for node in model.graph.all_nodes() if node.op_type == "ReduceMean" and _may_be_empty(node, sizes)]
     for node in nodes:
@@ -188,25 +209,6 @@ def _replace(node: ir.Node) -> None:
     ir.convenience.replace_all_uses_with(old, mean, replace_graph_outputs=True)
     graph.insert_before(node, tape.nodes)
     graph.remove(node, safe=True)
-
-
-_NEW_MEMORY = (
-    "batch_norm",
-    "bilinear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "linear",
-    "matmul",
-    "scaled_dot_product_attention",
-)
-"""Composite operators of aten that never return their input or a view of it, as only their code shows."""
 
 
 def is_composite(target: OpOverload) -> bool:

@@ -30,6 +30,47 @@ _NEW_DEFAULTS: dict[str, dict[str, object]] = {
     "Resize": {"antialias": 0, "keep_aspect_ratio_policy": "stretch", "axes": None},
     "LpPool": {"ceil_mode": 0, "dilations": None},
 }
+_WHOLE = (
+    ir.DataType.BOOL,
+    ir.DataType.UINT8,
+    ir.DataType.INT8,
+    ir.DataType.UINT16,
+    ir.DataType.INT16,
+    ir.DataType.UINT32,
+    ir.DataType.INT32,
+    ir.DataType.INT64,
+)
+_ROUNDING = ("Floor", "Ceil", "Round")  # nothing to do for an integer
+_TESTS = ("IsNaN", "IsInf")  # whose answer needs no precision
+_WIDE = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_BITS = {ir.DataType.INT32: 31, ir.DataType.INT64: 63, ir.DataType.FLOAT: 24, ir.DataType.DOUBLE: 53}  # exact integers
+# Types that ONNX has for a type variable of an operator, and onnxruntime has not on the CPU (to 1.31).
+_SHORT = frozenset({"uint16", "int16"})
+_TO_UINT32 = frozenset({"uint8", "int8", "uint16", "int16", "uint32"})
+_NO_KERNEL: dict[tuple[str, str], frozenset[str]] = {
+    ("ArgMax", "T"): frozenset({"uint16", "int16", "uint32"}),
+    ("ArgMin", "T"): frozenset({"uint16", "int16", "uint32"}),
+    ("Clip", "T"): _SHORT,
+    ("CumSum", "T"): frozenset({"uint32"}),
+    ("Einsum", "T"): _TO_UINT32,
+    ("Max", "T"): _SHORT,
+    ("Min", "T"): _SHORT,
+    ("NonZero", "T"): frozenset({"int8", "uint16", "int16", "uint32"}),
+    ("OneHot", "T1"): _TO_UINT32,
+    ("OneHot", "T2"): _TO_UINT32,
+    ("OneHot", "T3"): _TO_UINT32 | {"bool"},
+    ("Pad", "T"): _SHORT,
+    ("Pow", "T1"): _TO_UINT32,
+    ("Relu", "T"): frozenset({"int16", "int64"}),
+    ("TopK", "T"): frozenset({"uint16", "uint32"}),
+    ("Trilu", "T"): _TO_UINT32,
+    ("Unique", "T"): frozenset({"bool", "uint8", "uint16", "int16", "uint32", "int32"}),
+    ("Where", "T"): _SHORT | {"bool"},
+    **{
+        (f"Reduce{kind}", "T"): frozenset({"uint32"})
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
+}
 
 
 class Inexpressible(Exception):
@@ -139,50 +180,6 @@ def _initializer(model: ir.Model, numbers: list[int]) -> ir.Value:
     )
     model.graph.register_initializer(value)
     return value
-
-
-_WHOLE = (
-    ir.DataType.BOOL,
-    ir.DataType.UINT8,
-    ir.DataType.INT8,
-    ir.DataType.UINT16,
-    ir.DataType.INT16,
-    ir.DataType.UINT32,
-    ir.DataType.INT32,
-    ir.DataType.INT64,
-)
-_ROUNDING = ("Floor", "Ceil", "Round")  # nothing to do for an integer
-_TESTS = ("IsNaN", "IsInf")  # whose answer needs no precision
-_WIDE = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE)
-_BITS = {ir.DataType.INT32: 31, ir.DataType.INT64: 63, ir.DataType.FLOAT: 24, ir.DataType.DOUBLE: 53}  # exact integers
-
-# Types that ONNX has for a type variable of an operator, and onnxruntime has not on the CPU (to 1.31).
-_SHORT = frozenset({"uint16", "int16"})
-_TO_UINT32 = frozenset({"uint8", "int8", "uint16", "int16", "uint32"})
-_NO_KERNEL: dict[tuple[str, str], frozenset[str]] = {
-    ("ArgMax", "T"): frozenset({"uint16", "int16", "uint32"}),
-    ("ArgMin", "T"): frozenset({"uint16", "int16", "uint32"}),
-    ("Clip", "T"): _SHORT,
-    ("CumSum", "T"): frozenset({"uint32"}),
-    ("Einsum", "T"): _TO_UINT32,
-    ("Max", "T"): _SHORT,
-    ("Min", "T"): _SHORT,
-    ("NonZero", "T"): frozenset({"int8", "uint16", "int16", "uint32"}),
-    ("OneHot", "T1"): _TO_UINT32,
-    ("OneHot", "T2"): _TO_UINT32,
-    ("OneHot", "T3"): _TO_UINT32 | {"bool"},
-    ("Pad", "T"): _SHORT,
-    ("Pow", "T1"): _TO_UINT32,
-    ("Relu", "T"): frozenset({"int16", "int64"}),
-    ("TopK", "T"): frozenset({"uint16", "uint32"}),
-    ("Trilu", "T"): _TO_UINT32,
-    ("Unique", "T"): frozenset({"bool", "uint8", "uint16", "int16", "uint32", "int32"}),
-    ("Where", "T"): _SHORT | {"bool"},
-    **{
-        (f"Reduce{kind}", "T"): frozenset({"uint32"})
-        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-    },
-}
 
 
 def widen_types(exported: Exported) -> Exported:

@@ -1,4 +1,7 @@
-"""Marks of loops in a translated program -> ONNX `Loop`, with the body's nodes inside; pieces of tensors at computed places.
+"""Translate what rungs that learn from traces put into programs: loops, and pieces of tensors at places computed from sizes.
+
+`pick`, `cut`, `put` and `put_slice` of `leaves/own_operators.py` become nodes at once. A loop becomes a mark, and the mark an
+ONNX `Loop` with the nodes of its body inside:
 
     anyshape::loop(trips, carried..., tensors..., numbers...)  ->  Loop(trips, true, carried...) { counter, carried... }
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _DOMAIN = "anyshape"
 _MARK = "LoopMark"
+_END = 2**62
 
 
 def loop_translations() -> dict[OpOverload, Callable[..., Any]]:
@@ -69,11 +73,7 @@ def _translate_mark(
 
 def _as_number(value: Any) -> ir.Value:
     """An integer tensor of no axes."""
-    from onnxscript import opset18 as op
-
-    if isinstance(value, int):
-        return op.Constant(value=ir.tensor(value, dtype=ir.DataType.INT64))  # type: ignore[no-any-return]
-    return op.Squeeze(value)  # type: ignore[no-any-return]
+    return op.Constant(value=ir.tensor(value, dtype=ir.DataType.INT64)) if isinstance(value, int) else op.Squeeze(value)
 
 
 def build_loops(model: ir.Model, loops: Mapping[str, Loop], translator: Translator) -> int:
@@ -205,12 +205,9 @@ def _rename(inputs: Sequence[ir.Value], nodes: Sequence[ir.Node], prefix: str) -
             value.name = f"{prefix}/{value.name or f'value_{number}_{index}'}"
 
 
-_END = 2**62
-
-
 def translate_pick(tensor: ir.Value, axis: int, index: Any) -> ir.Value:
     """x.select(axis, index)"""
-    return op.Gather(tensor, _scalar(index), axis=axis)
+    return op.Gather(tensor, _as_number(index), axis=axis)
 
 
 def translate_cut(tensor: ir.Value, axis: int, start: Any, size: Any, step: int) -> ir.Value:
@@ -238,10 +235,6 @@ def _replaced(tensor: ir.Value, source: ir.Value, axis: int, start: ir.Value, si
 
 def _numbers(values: list[int]) -> ir.Value:
     return op.Constant(value=ir.tensor(values, dtype=ir.DataType.INT64))
-
-
-def _scalar(value: Any) -> ir.Value:
-    return op.Constant(value=ir.tensor(value, dtype=ir.DataType.INT64)) if isinstance(value, int) else op.Squeeze(value)
 
 
 def _vector(value: Any) -> ir.Value:

@@ -26,6 +26,8 @@ from anyshape.records.captured import Guard, OutputTensor
 
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 _MODULE_PREFIX = "module."  # FlatModule holds the user's module under this name
+SOURCE = "anyshape.source"
+_TORCH_STACK = "pkg.torch.onnx.stack_trace"
 
 
 def name_inputs(model: ir.Model, names: Sequence[str]) -> None:
@@ -152,10 +154,6 @@ def _give_names(model: ir.Model, values: Sequence[ir.Value], names: Sequence[str
                 value.name = fresh
     for value, name in zip(values, names, strict=True):
         value.name = name
-
-
-SOURCE = "anyshape.source"
-_TORCH_STACK = "pkg.torch.onnx.stack_trace"
 
 
 def keep_sources(model: ir.Model) -> None:

@@ -27,6 +27,7 @@ _TAKES_MORE = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.
 
 Tape = ir.tape.Tape
 Values = Sequence[ir.Value]
+_HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def without_defaults(**defaults: object) -> Callable[[ir.Node, Tape], None]:
@@ -218,9 +219,6 @@ def by_products(node: ir.Node, tape: Tape) -> Values | None:
     if str(equation).replace(" ", "") not in ("ij,jk->ik", "bij,bjk->bik"):
         return None
     return [tape.op("MatMul", [_given(node, 0), _given(node, 1)])]
-
-
-_HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def _or_equal(node: ir.Node, tape: Tape, op_type: str) -> Values:

@@ -49,6 +49,48 @@ OLDEST_OPSET = 11
 NEWEST_OPSET = 23
 DEFAULT_OPSET = 18
 OLDEST_ENFORCING_OPSET = 13
+# The opset with which a form came -> operator -> function that writes it in the forms of the opset before.
+FORMS: Mapping[int, Mapping[str, Form]] = {
+    17: {"LayerNormalization": layer_norm},
+    16: {
+        "ScatterElements": without_defaults(reduction="none"),
+        "ScatterND": without_defaults(reduction="none"),
+        "RoiAlign": without_defaults(coordinate_transformation_mode="output_half_pixel"),
+    },
+    15: {"Shape": part_of_shape, "CastLike": cast_like},
+    14: {
+        "BatchNormalization": batch_norm,
+        "LSTM": without_defaults(layout=0),
+        "GRU": without_defaults(layout=0),
+        "RNN": without_defaults(layout=0),
+        "Reshape": reshape,
+        "HardSwish": hard_swish,
+        "Trilu": triangle,
+    },
+    13: {
+        "ReduceSum": fixed_axes,
+        "Squeeze": fixed_axes,
+        "Unsqueeze": fixed_axes,
+        "Split": split,
+        "Softmax": softmax,
+        "LogSoftmax": softmax,
+        "Resize": resize,
+    },
+    12: {
+        "Constant": constant_value,
+        "GreaterOrEqual": at_least,
+        "LessOrEqual": at_most,
+        "Max": by_where,
+        "Min": by_where,
+        "Clip": clip_integers,
+        "ArgMax": without_defaults(select_last_index=0),
+        "ArgMin": without_defaults(select_last_index=0),
+        "GatherND": without_defaults(batch_dims=0),
+        "Pow": power,
+        "Einsum": by_products,
+    },
+}
+WRITTEN_OPSET = 18
 
 
 def check_opset(opset: int, enforce_values: bool = False) -> None:
@@ -91,48 +133,6 @@ def sizes_not_enforced(opset: int) -> Finding:
 
 
 Form = Callable[[ir.Node, ir.tape.Tape], Sequence[ir.Value] | None]
-
-# The opset with which a form came -> operator -> function that writes it in the forms of the opset before.
-FORMS: Mapping[int, Mapping[str, Form]] = {
-    17: {"LayerNormalization": layer_norm},
-    16: {
-        "ScatterElements": without_defaults(reduction="none"),
-        "ScatterND": without_defaults(reduction="none"),
-        "RoiAlign": without_defaults(coordinate_transformation_mode="output_half_pixel"),
-    },
-    15: {"Shape": part_of_shape, "CastLike": cast_like},
-    14: {
-        "BatchNormalization": batch_norm,
-        "LSTM": without_defaults(layout=0),
-        "GRU": without_defaults(layout=0),
-        "RNN": without_defaults(layout=0),
-        "Reshape": reshape,
-        "HardSwish": hard_swish,
-        "Trilu": triangle,
-    },
-    13: {
-        "ReduceSum": fixed_axes,
-        "Squeeze": fixed_axes,
-        "Unsqueeze": fixed_axes,
-        "Split": split,
-        "Softmax": softmax,
-        "LogSoftmax": softmax,
-        "Resize": resize,
-    },
-    12: {
-        "Constant": constant_value,
-        "GreaterOrEqual": at_least,
-        "LessOrEqual": at_most,
-        "Max": by_where,
-        "Min": by_where,
-        "Clip": clip_integers,
-        "ArgMax": without_defaults(select_last_index=0),
-        "ArgMin": without_defaults(select_last_index=0),
-        "GatherND": without_defaults(batch_dims=0),
-        "Pow": power,
-        "Einsum": by_products,
-    },
-}
 
 
 def lower_further(model: ir.Model, opset: int) -> None:
@@ -222,9 +222,6 @@ def _came_with(op_type: str, opset: int) -> int:
 
     known = [each.since_version for each in defs.get_all_schemas_with_history() if each.name == op_type]
     return min((version for version in known if version > opset), default=opset + 1)
-
-
-WRITTEN_OPSET = 18
 
 
 def convert_opset(exported: Exported, opset: int) -> Exported:

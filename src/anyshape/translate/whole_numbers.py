@@ -41,6 +41,17 @@ from anyshape.translate.operators.size_values import constant
 Size = ir.Value | int
 _INT64_TYPE = ir.DataType.INT64
 _SHIFTS = [2**exponent for exponent in range(63)]
+_NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
+_ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
+ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
+_RANGES = (torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step)
+_FLOAT, _INT64, _DOUBLE = 1, 7, 11
+_DTYPES = {
+    "float16": ir.DataType.FLOAT16,
+    "bfloat16": ir.DataType.BFLOAT16,
+    "float32": ir.DataType.FLOAT,
+    "float64": ir.DataType.DOUBLE,
+}
 
 
 def floored(numerator: Any, divisor: Any) -> Any:
@@ -124,17 +135,6 @@ def _value(number: Size | float) -> ir.Value:
     return constant(number, _INT64_TYPE if isinstance(number, int) else ir.DataType.FLOAT)
 
 
-_NAMES = {**{function: name for name, function in FUNCTIONS.items()}, torch.sym_int: "trunc"}
-_ROUNDING = {function: name for function, name in _NAMES.items() if name in ("ceil", "floor", "trunc", "round")}
-ARITHMETIC = {function: name for function, name in _NAMES.items() if function not in _ROUNDING}
-_RANGES = (torch.ops.aten.arange.default, torch.ops.aten.arange.start, torch.ops.aten.arange.start_step)
-_FLOAT, _INT64, _DOUBLE = 1, 7, 11
-_DTYPES = {
-    "float16": ir.DataType.FLOAT16,
-    "bfloat16": ir.DataType.BFLOAT16,
-    "float32": ir.DataType.FLOAT,
-    "float64": ir.DataType.DOUBLE,
-}
 _WRITTEN = {
     "add": op.Add,
     "sub": op.Sub,

@@ -49,6 +49,8 @@ _STANDARD_ERRORS = 6.0
 _ROUNDING = 1e-4
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _FEW_ELEMENTS = 64
+_SAME_SIZES = 4
+_RELATIVE = 1e-3  # of the largest element: rounding adds up from call to call
 
 
 def verify_samples(request: VerifyRequest, runner: ChildRunner) -> Verdict:
@@ -159,10 +161,6 @@ def _along_axes(sample: Array) -> Iterator[tuple[str, Array]]:
         if sample.shape[axis] > 1:
             steps = np.abs(np.diff(sample, axis=axis)).reshape(len(sample), -1)
             yield f"step along axis {axis - 1}", steps.mean(1)
-
-
-_SAME_SIZES = 4
-_RELATIVE = 1e-3  # of the largest element: rounding adds up from call to call
 
 
 @dataclass(frozen=True, eq=False)

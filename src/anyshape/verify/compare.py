@@ -18,6 +18,11 @@ from anyshape.verify.tolerance import DEFAULT_TOLERANCE, FACTOR, Tolerance
 
 _SINGLE = float(np.finfo(np.float32).eps)
 _ORDER = {mismatch: rank for rank, mismatch in enumerate(Mismatch)}
+_DEATHS = {
+    Death.CRASHED: FailureKind.CRASHED,
+    Death.TIMED_OUT: FailureKind.TIMED_OUT,
+    Death.OUT_OF_MEMORY: FailureKind.OUT_OF_MEMORY,
+}
 
 
 @dataclass(frozen=True)
@@ -217,13 +222,6 @@ def _difference(
 
 def _plain(element: Any) -> Any:
     return element.item() if isinstance(element, np.generic) else element
-
-
-_DEATHS = {
-    Death.CRASHED: FailureKind.CRASHED,
-    Death.TIMED_OUT: FailureKind.TIMED_OUT,
-    Death.OUT_OF_MEMORY: FailureKind.OUT_OF_MEMORY,
-}
 
 
 def kind_of(error: RunError) -> FailureKind:

@@ -41,6 +41,8 @@ _FINE = 1e-4
 _MOST_INPUTS = 6  # of which each gets edge values of its own
 Inputs = TypeVar("Inputs", bound=CallInputs)
 Note = Callable[[torch.Tensor, torch.Tensor], None]
+_ALONE = ("zeros", "negated", "mixed", "prefix-masks", "negative-integers")
+"""Of both: tried in one input at a time as well."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +169,6 @@ NAN = EdgeValues("nan", floats(with_nan), is_note=True)
 
 MUCH_NAN = EdgeValues("much-nan", floats(with_much_nan), is_note=True)
 """Tried at the smallest size with enough elements: `torch.unique` numbers many NaN in an order of its own."""
-
-_ALONE = ("zeros", "negated", "mixed", "prefix-masks", "negative-integers")
-"""Of both: tried in one input at a time as well."""
 
 
 def edge_called(name: str) -> EdgeValues | None:

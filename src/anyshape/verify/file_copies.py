@@ -27,6 +27,8 @@ from anyshape.runtime.custom_node_plan import every_node, subgraphs
 NOTE = "onnxruntime has no bfloat16 on the CPU: the file was run in float32, each node's answer rounded to bfloat16"
 _BFLOAT16, _FLOAT = 16, 1
 _KEPT = ("Cast", "CastLike", "Shape", "Size")
+_NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
+_NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
 
 
 @dataclass(frozen=True)
@@ -155,12 +157,8 @@ def _graphs(graph: Any) -> Iterator[Any]:
                 yield from _graphs(attribute.g)
 
 
-_NODE = re.compile(r"running \w+ node\. Name:'(.*?)' Status|Node ?\(([^)]*)\)|In Node, \(\"?([^,\"]*)|node \(([^)]*)\)")
-_NO_TENSOR = ("Sequence", "Optional", "SplitToSequence")
-
-
-class Stopped(Exception):
-    """The file does not answer; `node` is the name of the node that stopped it, "" where the runtime does not name it."""
+class CopyFailed(Exception):
+    """A copy of the file fails in the runtime; `node` is the name of that node, "" where the runtime does not name one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -212,7 +210,7 @@ class Given:
 
 
 def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
-    """These values of the model, by name; only what they need is run. Raises Stopped."""
+    """These values of the model, by name; only what they need is run. Raises CopyFailed."""
     cut = _cut(model, names)
     inputs = {value.name for value in cut.graph.input}
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
@@ -225,7 +223,7 @@ def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
             try:
                 arrays = runner.run({name: array for name, array in given.feeds.items() if name in inputs})
             except RunError as error:
-                raise Stopped(str(error)) from error
+                raise CopyFailed(str(error)) from error
     return dict(zip(names, arrays, strict=True))
 
 

@@ -41,6 +41,12 @@ _MAKERS = {torch.tensor, torch.as_tensor, torch.asarray}
 _CHOOSERS = {torch.where, torch.Tensor.where}
 _DRAWS = ("aten::rand", "aten::randn", "aten::normal")  # not to be run twice
 Kwargs = Mapping[str, Any] | None
+_FLOAT, _DOUBLE = 1, 11
+_TYPED = ("to", "dtype", "output_datatype")
+_MOST_BYTES = 1 << 28
+_MOST_ELEMENTS = 1 << 20  # for the reference evaluator, which is plain Python
+SLIGHT = 100.0
+"""In tolerances: a difference that may be rounding."""
 
 
 @contextmanager
@@ -91,14 +97,6 @@ def _is_float(value: Any) -> bool:
 
 def _widened_default(value: Any) -> Any:
     return value.to(_WIDE) if isinstance(value, torch.Tensor) else value
-
-
-_FLOAT, _DOUBLE = 1, 11
-_TYPED = ("to", "dtype", "output_datatype")
-_MOST_BYTES = 1 << 28
-_MOST_ELEMENTS = 1 << 20  # for the reference evaluator, which is plain Python
-SLIGHT = 100.0
-"""In tolerances: a difference that may be rounding."""
 
 
 class Float64Copy:

@@ -1,8 +1,9 @@
 """The noise floor: how far the module's own precision moves its outputs, measured on the module itself.
 
-Double precision is the yardstick. Where the module cannot run in it, the same precision in another order of summation
-stands in. Two sizes are measured and the larger relative noise is kept; towards more elements than were
-measured it grows with the square root, as the error of a sum of rounded terms does.
+The module's outputs are compared with its outputs in double precision; where it cannot run in that, or its weights take more
+than 1 GiB, with its outputs in the same precision and another order of summation. At most two sizes are measured, and the
+larger relative noise is kept; towards more elements than were measured it grows with the square root, as the error of a sum of
+rounded terms does.
 """
 
 from __future__ import annotations

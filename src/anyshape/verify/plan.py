@@ -1,9 +1,10 @@
 """Plan the trials: the most telling first, fewer where calls are dear; and the plan as data for another process.
 
-Every size gets one draw of random values, its own; edge values and further draws go to a few sizes from the middle of
-the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.
-Sizes in `request.once`, mostly large ones, get a single draw. A small model on small inputs gets
-more draws: they cost next to nothing, and a mistake that shows on one value in fifty takes many values to see.
+Every size gets one draw of random values, with a seed of its own (with one seed for all where the allowance is too small for
+all trials: exploring has called the module with these values). Edge values and further draws go to a few sizes from the middle
+of the list, since a branch on values seldom depends on sizes, and at sizes of 1 there are too few values to show a difference.
+Sizes in `request.once`, mostly large ones, get a single draw. A small model on small inputs gets more draws: they cost next to
+nothing, and a mistake that shows on one value in fifty takes many values to see.
 
     decisive sizes                always, with one draw of values each
     one edge of each kind         always, at one small size
@@ -38,6 +39,13 @@ _ROW = 3
 _CHEAP_DRAWS = 12
 _CHEAP_COST = 1_000_000
 _MOST_NAN = 100_000  # elements of inputs that get many NaN
+SPARED = "left out to keep the comparisons in proportion to the export; thorough=True compares there, too"
+RUNS = 2  # of the operations of one call: the module's own, and the file's
+_OF_EACH_KIND = ("mixed", "prefix-masks", "highest-integers")
+_WIDE = (3, 2)
+_IN_DOUBLES = 2  # operations of a call in doubles, by those of the call itself
+_SHARE = 4  # one part in so many of the allowance: for the noise floor at a middling size, and for edges at a wider one
+_WORTH = 4  # times the operations at the cheapest sizes that a wider size may take for edge values
 
 
 def plan_trials(request: VerifyRequest) -> list[Trial]:
@@ -100,15 +108,6 @@ def spread(sizes: Sequence[Sizes], count: int) -> list[Sizes]:
     ordered = sorted(sizes, key=lambda each: prod(size for size in each.values()))
     places = {round((len(ordered) - 1) * step / (count + 1)) for step in range(1, count + 1)}
     return [ordered[place] for place in sorted(places)] if ordered else []
-
-
-SPARED = "left out to keep the comparisons in proportion to the export; thorough=True compares there, too"
-RUNS = 2  # of the operations of one call: the module's own, and the file's
-_OF_EACH_KIND = ("mixed", "prefix-masks", "highest-integers")
-_WIDE = (3, 2)
-_IN_DOUBLES = 2  # operations of a call in doubles, by those of the call itself
-_SHARE = 4  # one part in so many of the allowance: for the noise floor at a middling size, and for edges at a wider one
-_WORTH = 4  # times the operations at the cheapest sizes that a wider size may take for edge values
 
 
 @dataclass(frozen=True)

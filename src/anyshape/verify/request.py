@@ -1,4 +1,9 @@
-"""The request to verify (a file, its module, how to make inputs), and what it compares: sizes, inputs, names."""
+"""The request to verify a file, and what it is made of: options, an allowance of work, and a plan of the sizes to compare.
+
+VerifyRequest, VerifyOptions, Allowance      the records
+plan_sizes, plan_check -> SizePlan           the sizes for a file of ours, and for any file
+chooses_among_values, file_bytes             facts about the file that decide how it is compared
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,12 @@ from anyshape.verify.reference import CallInputs, Reference
 if TYPE_CHECKING:
     from anyshape.verify.plan import SharedPlan
 
+_DRAWS_LOOKED_AT = 4
+_CHOOSING = frozenset({"ArgMax", "ArgMin", "TopK", "Hardmax", "NonMaxSuppression", "Unique"})
+_SIZES = 30
+TOO_DEAR = "one comparison takes more work than most may; smaller sizes were compared in its place"
+OUT_OF_WORK = "the estimated work of all comparisons would exceed the budget"
+
 
 class Contains(Protocol):
     """A domain, as far as shrinking is concerned."""
@@ -35,8 +46,6 @@ Make = Callable[[Sizes, int], CallInputs]
 Feeds = Callable[[CallInputs], Mapping[str, Array]]
 Progress = Callable[[int, int, Sizes], None]
 Ranges = Callable[[Sizes], Mapping[str, tuple[float, float]]]
-
-_DRAWS_LOOKED_AT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +168,6 @@ class VerifyRequest:
         return min(wide, key=lambda sizes: prod(sizes.values()), default=self.example)
 
 
-_CHOOSING = frozenset({"ArgMax", "ArgMin", "TopK", "Hardmax", "NonMaxSuppression", "Unique"})
-
-
 def chooses_among_values(path: str) -> bool:
     """Whether an operator of the file picks positions by value, so that equal values leave it free which to pick."""
     import onnx
@@ -178,11 +184,6 @@ def file_bytes(path: str) -> int:
 def graphs_of(model: Any) -> Iterator[Any]:
     """Every graph and function of a model, those inside of nodes too."""
     return (inner for graph in (model.graph, *model.functions) for inner in graphs_inside(graph))
-
-
-_SIZES = 30
-TOO_DEAR = "one comparison takes more work than most may; smaller sizes were compared in its place"
-OUT_OF_WORK = "the estimated work of all comparisons would exceed the budget"
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,10 @@ from anyshape.verify.tally import Tally
 from anyshape.verify.tolerance import roundings
 from anyshape.verify.trial_runner import Outcome, Read, Started, Trial, TrialRunner, Unanswered
 
+_CHEAP_BYTES = 1 << 27
+_LOOKED_AT = 4
+_WORTH_S = 3.0  # of waiting that a further child can spare us, at the least
+
 
 def verify_from_lowest(request: VerifyRequest, run: Callable[[VerifyRequest], Verdict] | None = None) -> Verdict:
     """The verdict; where only lower integers than the inputs' make the file fail, that of the others.
@@ -65,9 +69,6 @@ def verify_from_lowest(request: VerifyRequest, run: Callable[[VerifyRequest], Ve
 def _from(request: VerifyRequest, lowest: Mapping[str, int]) -> VerifyRequest:
     bounds = {name: (float(low), math.inf) for name, low in lowest.items()}
     return replace(request, ranges=lambda sizes: {**request.ranges(sizes), **bounds})
-
-
-_CHEAP_BYTES = 1 << 27
 
 
 def verify(request: VerifyRequest) -> Verdict:
@@ -222,10 +223,6 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
         providers=options.providers,
         runtime=options.runtime,
     )
-
-
-_LOOKED_AT = 4
-_WORTH_S = 3.0  # of waiting that a further child can spare us, at the least
 
 
 class Prefetcher:

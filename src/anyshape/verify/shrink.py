@@ -21,6 +21,8 @@ from anyshape.verify.trial_runner import Trial, TrialRunner, Unanswered, is_of_v
 
 _SMALLEST = 4
 _LOOKED_AT = 4096
+_SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
+_SIMPLE_VALUES = ("zeros", "repeated")
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,6 @@ def _telling(candidates: Sequence[Sizes]) -> Iterator[Sizes]:
         if len(candidates) - step >= _SMALLEST:
             yield candidates[len(candidates) - step]
         step //= 2
-
-
-_SHRINK_SHARE = 0.5  # of the budget, on top of it: a small failure is worth waiting for
-_SIMPLE_VALUES = ("zeros", "repeated")
 
 
 def smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started: float) -> Failure | None:

@@ -23,6 +23,7 @@ from anyshape.verify.trial_runner import Equal, Outcome, SetAside, Trial
 
 HOPELESS = (FailureKind.REJECTED, FailureKind.UNSUPPORTED)
 _Key = tuple[tuple[str, int], ...]
+_NOT_COMPARED = "no share of the comparisons has these sizes"
 
 
 class Tally:
@@ -160,9 +161,6 @@ class Tally:
 
 def _key(sizes: Sizes) -> _Key:
     return tuple(sizes.items())
-
-
-_NOT_COMPARED = "no share of the comparisons has these sizes"
 
 
 def join_verdicts(shares: Sequence[Verdict], planned: Iterable[Sizes]) -> Verdict:

@@ -29,6 +29,7 @@ from anyshape.verify.tolerance import least_noise
 
 ROUNDINGS_APART = 4
 """Two values in the module and the same two in the file are four that rounding has moved."""
+_ONE_OF_EQUALS = {"kthvalue", "median", "nanmedian", "mode"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +138,6 @@ def _rounding(choice: Choice) -> Array:
 def _is_each_once(indices: Array, axis: int) -> bool:
     ordered = np.sort(indices, axis)
     return bool((np.diff(ordered, axis=axis) != 0).all())
-
-
-_ONE_OF_EQUALS = {"kthvalue", "median", "nanmedian", "mode"}
 
 
 def other_orders(reference: Reference, inputs: CallInputs) -> Iterator[Answer]:

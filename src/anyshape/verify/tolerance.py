@@ -1,4 +1,4 @@
-"""How far outputs of the file may differ from the module's: a multiple of the noise of the module's own precision.
+"""How far outputs of the file may differ from the module's: a multiple of the noise of its precision, which is found here too.
 
     tolerance = FACTOR * noise * magnitude
 
@@ -6,11 +6,12 @@
 inputs (`NoiseFloor.tolerances`). It has a least and a most value for each dtype, since the noise of one draw can be 0, a file
 may come to the same result by another formula, and a value that flips is no noise: 16 to 1024 ulps of float32, 0.5 to 16 ulps
 of half precision, always 2**-40 for float64, or 2**-24 to 2**-18 behind nodes with numbers in float32 (SINGLE_FACTOR). Where
-the module is sensitive, `compare_arrays` adds FACTOR * sensitivity. The magnitude of an element is the largest among its peers,
-which are elements without a wide gap between them, so that a mask filled with -1e9 does not blur the scores beside it.
+the module is sensitive, `compare_arrays` adds FACTOR * sensitivity. The magnitude of an element is the largest among its
+peers, which are elements without a wide gap between them, so that a mask filled with -1e9 does not blur the scores beside it.
 
-The precision of an output is the narrowest that values pass through on the way to it: a float32 output may be what is left
-of bfloat16 arithmetic. File and module must both show it, so that a file which rounds where the module does not stays wrong.
+`roundings` finds the precision of each output: the narrowest that values pass through on the way to it; a float32 output may
+be what is left of bfloat16 arithmetic. File and module must both show it, so that a file which rounds where the module does
+not stays wrong.
 """
 
 from __future__ import annotations
@@ -43,6 +44,20 @@ _MOVING = frozenset(
 _MOST_BYTES = 1 << 30  # types are told by way of a message, which has its limit
 _OF_SHAPES = frozenset({"Shape", "Size", "Constant"})
 Epsilons = dict[str, float]
+FACTOR = 8.0
+_LOWEST_EXPONENT = 1100  # below that of the smallest double
+_GAP_BITS = 10
+_LEAST_NOISE_IN_ULPS = 16.0
+_LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
+_NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double precision
+_NOISE_IN_ULPS_OF_HALF = 2.0
+_MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
+_MOST_NOISE_IN_ULPS_OF_HALF = 16.0
+_DOUBLE_PRECISION = 1e-10  # an epsilon below this
+_LEAST_NOISE_OF_DOUBLES = (
+    2.0**-40
+)  # between the rounding of float64, for which there is no reference, and that of float32
+_HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
 def roundings_of_file(path: str) -> tuple[float, ...]:
@@ -161,22 +176,6 @@ def roundings(path: str, reference: Reference, samples: Sequence[CallInputs]) ->
         rounding if rounding <= SINGLE_FACTOR else min(rounding, own)
         for rounding, own in zip(of_file, module, strict=True)
     )
-
-
-FACTOR = 8.0
-_LOWEST_EXPONENT = 1100  # below that of the smallest double
-_GAP_BITS = 10
-_LEAST_NOISE_IN_ULPS = 16.0
-_LEAST_NOISE_IN_ULPS_OF_HALF = 0.5
-_NOISE_IN_ULPS = 64.0  # where nothing could be measured: single and double precision
-_NOISE_IN_ULPS_OF_HALF = 2.0
-_MOST_NOISE_IN_ULPS = 1024.0  # a value that flips (a rounded one, a chosen one) is no noise of its neighbours
-_MOST_NOISE_IN_ULPS_OF_HALF = 16.0
-_DOUBLE_PRECISION = 1e-10  # an epsilon below this
-_LEAST_NOISE_OF_DOUBLES = (
-    2.0**-40
-)  # between the rounding of float64, for which there is no reference, and that of float32
-_HALF_PRECISION = 1e-4  # an epsilon above this is that of half, bfloat16 or narrower
 
 
 @dataclass(frozen=True)

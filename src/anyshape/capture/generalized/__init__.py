@@ -56,6 +56,9 @@ from anyshape.modules.state import kept
 from anyshape.records.captured import Captured, Guard, Loop, Region
 
 __all__ = ["capture_generalized"]
+_EXPORTS = 3
+_DEEPEST = 3
+_MOST_SUSPECTS = 64
 
 
 class LearnedModule(torch.nn.Module):
@@ -93,9 +96,6 @@ def places_of_dims(declared: Declared) -> tuple[Place, ...]:
         for axis, size in enumerate(sizes)
         if size is not None and not isinstance(size, Number)
     )
-
-
-_EXPORTS = 3
 
 
 class MainFrame(Frame):
@@ -235,10 +235,6 @@ def note_of(learned_program: LearnedProgram) -> Guard:
     """What the program rests on beside its guards: rules that were fitted, not proved."""
     text = f"fitted from {learned_program.traces} traces, predicted {learned_program.predicted} unseen ones"
     return Guard(None, text, None, False, "unknown")
-
-
-_DEEPEST = 3
-_MOST_SUSPECTS = 64
 
 
 def capture_generalized(

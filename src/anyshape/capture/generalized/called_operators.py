@@ -36,6 +36,7 @@ _LIFT = torch.ops.aten.lift_fresh.default
 _LIFTED = torch.ops.aten.lift_fresh_copy.default
 _DEVICE = torch.ops.prim.device.default
 _SLOT = "_anyshape_called_operator"
+_PLAIN = (torch.Tensor, Parameter)
 
 
 @dataclass(frozen=True)
@@ -217,9 +218,6 @@ def _shaped(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_shaped(item) for item in value]
     return value
-
-
-_PLAIN = (torch.Tensor, Parameter)
 
 
 class ShapeKernels:

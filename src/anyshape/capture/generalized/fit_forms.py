@@ -27,6 +27,13 @@ Integers = NDArray[np.int64]
 Column = tuple[Expr, Integers]
 
 WORST = 2**62
+_MOST_POWERS = 20
+_MOST_BITS = 31  # of the size of an axis
+_SIMPLE_DENOMINATOR = 20
+_LARGEST_DENOMINATOR = 1000
+_LARGEST_MODULUS = 64
+_PARTS = (2, 3, 4)
+_LONGEST = 4096
 
 
 class Points:
@@ -116,10 +123,6 @@ def combine(values: Integers, columns: tuple[Column, ...]) -> Expr | None:
     return result
 
 
-_MOST_POWERS = 20
-_MOST_BITS = 31  # of the size of an axis
-
-
 def fit_bits(values: Integers, points: Points) -> Expr | None:
     """How often a size can be halved, and the power of two below or above it: as many powers of two as
     it has reached are its bits, and their sum is one less than the power of two above it."""
@@ -170,13 +173,6 @@ def _reached(expr: Expr, column: Integers, power: int) -> Column:
     """1 where the size has reached the power, 0 below it."""
     most = 2**_MOST_BITS
     return (expr // power + (most - 1)) // most, (column >= power).astype(np.int64)
-
-
-_SIMPLE_DENOMINATOR = 20
-_LARGEST_DENOMINATOR = 1000
-_LARGEST_MODULUS = 64
-_PARTS = (2, 3, 4)
-_LONGEST = 4096
 
 
 def fit_simple_share(values: Integers, points: Points) -> Expr | None:

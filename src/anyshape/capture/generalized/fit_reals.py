@@ -24,6 +24,9 @@ Seen = Sequence[tuple[Mapping[str, int], Any]]
 _MOST_JUMPS = 4
 _FEWEST_BESIDE = 2  # values on each side of a jump
 _LONG_ENOUGH = 64
+_CLOSE = 1e-13
+_OFFSETS = (0, 1, -1, 2, -2)
+_FEWEST_FREE = 5  # values before the end, to learn from
 
 
 def fit_jumps(seen: Seen) -> tuple[Any, tuple[tuple[Expr, Any], ...]] | None:
@@ -90,10 +93,6 @@ def _step(name: str, last: int) -> Expr:
 
 
 Reals = NDArray[np.float64]
-
-_CLOSE = 1e-13
-_OFFSETS = (0, 1, -1, 2, -2)
-_FEWEST_FREE = 5  # values before the end, to learn from
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ _MANY_FACTS = 6  # as many as a new number of parts is worth: traces of one leng
 _MODULI = (2, 3, 4, 5, 7, 8)
 _DRAWS = 500
 _ELEMENTS = 4_000_000
+_ROUNDS = 5
+_FEWEST_ROUNDS = 3  # however slow the machine is
+_MORE_TRACES = 2
 
 
 def first_sizes(
@@ -171,10 +174,6 @@ def accidents(declared: Declared, sizes: Sizes) -> int:
 
 
 LayOver = Callable[[Sequence[Trace]], Template]
-
-_ROUNDS = 5
-_FEWEST_ROUNDS = 3  # however slow the machine is
-_MORE_TRACES = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,7 @@ _CUTS = {
 _LISTS = {_aten.cat.default, _aten.stack.default}
 
 WeightTable = Mapping[int, tuple[str, torch.Tensor]]
+_MOST_OPERATORS = 1_000_000
 
 
 def steps_of(called: CallGraph, positions: Sequence[int], weights: WeightTable) -> tuple[Step, ...]:
@@ -174,7 +175,6 @@ def _changes_something(node: Node) -> bool:
 
 
 TraceKey = tuple[tuple[str, int], ...]
-_MOST_OPERATORS = 1_000_000
 
 
 class Recorder:

@@ -42,6 +42,26 @@ FUNCTIONS = {
     "reciprocal": _aten.reciprocal.default,
     "rsqrt": _aten.rsqrt.default,
 }
+_WITH_TENSOR = {
+    _aten.add.Scalar: _aten.add.Tensor,
+    _aten.sub.Scalar: _aten.sub.Tensor,
+    _aten.mul.Scalar: _aten.mul.Tensor,
+    _aten.div.Scalar: _aten.div.Tensor,
+    _aten.pow.Tensor_Scalar: _aten.pow.Tensor_Tensor,
+    _aten.masked_fill.Scalar: _aten.masked_fill.Tensor,
+    _aten.clamp.default: _aten.clamp.Tensor,
+    _aten.clamp_min.default: _aten.clamp_min.Tensor,
+    _aten.clamp_max.default: _aten.clamp_max.Tensor,
+    _aten.eq.Scalar: _aten.eq.Tensor,
+    _aten.ne.Scalar: _aten.ne.Tensor,
+    _aten.lt.Scalar: _aten.lt.Tensor,
+    _aten.le.Scalar: _aten.le.Tensor,
+    _aten.gt.Scalar: _aten.gt.Tensor,
+    _aten.ge.Scalar: _aten.ge.Tensor,
+    _aten.fmod.Scalar: _aten.fmod.Tensor,
+    _aten.remainder.Scalar: _aten.remainder.Tensor,
+}
+_FILLS = {_aten.full.default, _aten.full_like.default, _aten.new_full.default}
 
 
 class Scope:
@@ -138,28 +158,6 @@ class Scope:
     def _part(self, part: Part) -> Node:
         number = self.call(_aten.scalar_tensor.default, self.size(part.of), dtype=torch.float64)
         return self.call(FUNCTIONS[part.function], number) if part.function else number
-
-
-_WITH_TENSOR = {
-    _aten.add.Scalar: _aten.add.Tensor,
-    _aten.sub.Scalar: _aten.sub.Tensor,
-    _aten.mul.Scalar: _aten.mul.Tensor,
-    _aten.div.Scalar: _aten.div.Tensor,
-    _aten.pow.Tensor_Scalar: _aten.pow.Tensor_Tensor,
-    _aten.masked_fill.Scalar: _aten.masked_fill.Tensor,
-    _aten.clamp.default: _aten.clamp.Tensor,
-    _aten.clamp_min.default: _aten.clamp_min.Tensor,
-    _aten.clamp_max.default: _aten.clamp_max.Tensor,
-    _aten.eq.Scalar: _aten.eq.Tensor,
-    _aten.ne.Scalar: _aten.ne.Tensor,
-    _aten.lt.Scalar: _aten.lt.Tensor,
-    _aten.le.Scalar: _aten.le.Tensor,
-    _aten.gt.Scalar: _aten.gt.Tensor,
-    _aten.ge.Scalar: _aten.ge.Tensor,
-    _aten.fmod.Scalar: _aten.fmod.Tensor,
-    _aten.remainder.Scalar: _aten.remainder.Tensor,
-}
-_FILLS = {_aten.full.default, _aten.full_like.default, _aten.new_full.default}
 
 
 class NoTensorForm(Exception):

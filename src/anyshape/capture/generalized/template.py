@@ -15,6 +15,8 @@ import torch
 from anyshape.capture.generalized.trace import Constant, Step, Trace, Weight
 from anyshape.domain import Expr
 
+_LARGEST_POWER = 62  # of two, in 64 bits: a size that has doubled so often is none
+
 
 @dataclass(frozen=True)
 class Rolled:
@@ -24,8 +26,6 @@ class Rolled:
 
 
 Tree = tuple[int | Rolled, ...]
-
-_LARGEST_POWER = 62  # of two, in 64 bits: a size that has doubled so often is none
 
 
 @dataclass(frozen=True)

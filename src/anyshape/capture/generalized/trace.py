@@ -14,6 +14,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec
 
+ANSWER = "answer"
+"""The target of the last step of every trace."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -118,7 +121,3 @@ def _kind(leaf: Any) -> Any:
     if isinstance(leaf, (bool, str, type(None))):
         return leaf
     return type(leaf) if isinstance(leaf, (int, float)) else str(leaf)
-
-
-ANSWER = "answer"
-"""The target of the last step of every trace."""

@@ -44,6 +44,8 @@ _MANY, _AROUND = 5, 3
 _MODULI = range(2, 9)
 
 Family = int
+_MOST_WAYS, _MOST_RUNS, _FEWEST_REPEATS = 8, 32, 3
+_MODULI_OF_WAYS = range(2, 129)
 
 
 def find_split(
@@ -250,9 +252,6 @@ def _either(one: OutputTensor, other: OutputTensor) -> OutputTensor:
     axes = tuple(size if size == also else None for size, also in zip(one.axes, other.axes, strict=True))
     return replace(one, axes=axes, any_rank=one.any_rank or other.any_rank)
 
-
-_MOST_WAYS, _MOST_RUNS, _FEWEST_REPEATS = 8, 32, 3
-_MODULI_OF_WAYS = range(2, 129)
 
 Paths = Mapping[str, Mapping[int, Hashable]]
 """The way of the code, by the sizes of a dim, the other dims as in the example."""

@@ -23,6 +23,12 @@ from anyshape.intercept.real_numbers import real_number, whole_number
 from anyshape.modules.user_code import source_of_running_code
 
 IsPlace = Callable[[Any], bool]
+_ASKING = {
+    getattr(torch.Tensor, name)
+    for name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "__index__", "__array__", "is_nonzero")
+} | {torch.is_nonzero}
+_PYTHONS = {whole_number: torch.Tensor.__int__, real_number: torch.Tensor.__float__}
+"""int() and float() in the user's own code, while they are replaced by functions that record their calls."""
 
 
 def basic_index(tensor: torch.Tensor, index: Any, is_place: IsPlace = lambda item: False) -> torch.Tensor | None:
@@ -106,14 +112,6 @@ def _sliced(view: torch.Tensor, axis: int, item: slice) -> torch.Tensor:
     if item.step is not None and item.step <= 0:
         return view[(slice(None),) * axis + (item,)]  # torch's own error
     return torch.ops.aten.slice.Tensor(view, axis, item.start, item.stop, 1 if item.step is None else item.step)
-
-
-_ASKING = {
-    getattr(torch.Tensor, name)
-    for name in ("item", "tolist", "numpy", "__int__", "__float__", "__bool__", "__index__", "__array__", "is_nonzero")
-} | {torch.is_nonzero}
-_PYTHONS = {whole_number: torch.Tensor.__int__, real_number: torch.Tensor.__float__}
-"""int() and float() in the user's own code, while they are replaced by functions that record their calls."""
 
 
 class ReadsInputValue(Exception):

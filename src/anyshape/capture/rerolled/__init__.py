@@ -1,9 +1,10 @@
 """The rung that rolls Python loops up again: traces that grow with a dim contain a repeated block.
 
-This file: the rerolled rung: traces that grow with a dim, also in strides -> programs with loops in them.
+This file: `capture_rerolled` makes a program with loops of such traces, and `find_stride` finds loops that take one more step
+only after several sizes of a dim:
 
-for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
-sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
+    for i in range((seq + 63) // 64)     captured at seq = 5  ->  (seq + 63) // 64 == 1
+    sizes at which this is 1, 2, 3, 4    ->  traces that grow by as many operations each time: a stride of 64
 
 Files, in the order in which data flows:
 
@@ -39,13 +40,18 @@ from anyshape.findings import Reason
 from anyshape.inputs import Declared
 from anyshape.records.captured import Captured
 
-__all__ = ["capture_rerolled"]
+__all__ = ["capture_rerolled", "find_stride"]
 
 
 _STEPS = 5
 _FEWEST = 4
 _MOST_EXPRESSIONS = 8
 _ELEMENTS = 4_000_000
+_ATTEMPTS = ((12, False), (36, True))
+"""How long traces may be, and whether loops such as `d *= 2` are allowed: traces of loops are as long as their loops,
+so few steps first, and more where a block repeats too rarely to be seen."""
+_DEEPEST = 2
+_LONG = 1200
 
 
 def find_stride(
@@ -99,13 +105,6 @@ def _points(declared: Declared, pin: Compare, dim: str) -> Iterator[Sizes]:
 
 def _smallest(declared: Declared, expr: Expr, value: int, usual: Iterable[Condition]) -> Sizes | None:
     return smallest_known_point(declared.domain, Compare("==", expr, Number(value)), *usual)
-
-
-_ATTEMPTS = ((12, False), (36, True))
-"""How long traces may be, and whether loops such as `d *= 2` are allowed: traces of loops are as long as their loops,
-so few steps first, and more where a block repeats too rarely to be seen."""
-_DEEPEST = 2
-_LONG = 1200
 
 
 def capture_rerolled(

@@ -79,8 +79,6 @@ class BodyFrame(Frame):
             return self._counter
         if name == self.loop.power:
             return scope.call(operator.pow, 2, self._counter)
-        from anyshape.domain import Ref
-
         return self._input(BodyInput("number", name, self.around.scope.size(Ref(name))))
 
     def outer(self, operand: Operand) -> Node:

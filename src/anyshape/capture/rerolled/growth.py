@@ -36,6 +36,13 @@ from anyshape.inputs import Declared
 _SMALL, _FEW = 6, 3
 _FAR = 4
 _PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16), (4, 9, 16, 25))
+_SMALLEST = 3
+_STEPS = (1, 2, 3, 5, 9)
+_FEWEST_LENGTHS = 3
+_MOST = 8
+_MOST_STEPS = 6000  # operations of all traces together: a trace takes some milliseconds for each
+_LONGEST = 4000  # operations of one trace
+_STEP = 4
 
 
 def find_growing(
@@ -118,11 +125,6 @@ def _counts(recorder: Recorder, points: Iterable[Mapping[str, int]]) -> list[int
     return counts
 
 
-_SMALLEST = 3
-_STEPS = (1, 2, 3, 5, 9)
-_FEWEST_LENGTHS = 3
-
-
 def find_side(
     recorder: Recorder, declared: Declared, answers: Answers, suspects: Sequence[Sizes], strides: Strides = NO_STRIDES
 ) -> Condition | None:
@@ -167,12 +169,6 @@ def _have_one_form(traces: Sequence[Trace]) -> bool:
     except Unaligned:
         return False
     return True
-
-
-_MOST = 8
-_MOST_STEPS = 6000  # operations of all traces together: a trace takes some milliseconds for each
-_LONGEST = 4000  # operations of one trace
-_STEP = 4
 
 
 def choose_suspects(

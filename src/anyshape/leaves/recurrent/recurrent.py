@@ -26,6 +26,20 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from anyshape.leaves import define
 
+_OPTIONS = "Tensor[] weights, Tensor? lengths, bool has_biases, int layers, bool bidirectional"
+_ONE_STATE = f"(Tensor inputs, Tensor h0, {_OPTIONS}) -> (Tensor, Tensor)"
+_TWO_STATES = f"(Tensor inputs, Tensor h0, Tensor c0, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
+_ZEROS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros")
+_FILL_AT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2}
+"""Where the fill value stands among the arguments."""
+_REARRANGED = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("alias", "clone", "contiguous", "detach", "lift_fresh_copy", "to", "_to_copy"),
+        *("expand", "index_select", "permute", "select", "slice", "squeeze", "transpose", "unsqueeze", "view"),
+    )
+)
+
 # mypy: disable-error-code="no-untyped-call"
 # torch has functions without types.
 
@@ -83,10 +97,6 @@ repack = define("repack", "(Tensor inputs, Tensor lengths, SymInt rows) -> Tenso
 unpack = define("unpack", "(Tensor data, Tensor lengths, SymInt steps) -> Tensor", _unpack, _fake_unpack)
 pad = define("pad", "(Tensor inputs, Tensor lengths, float value, SymInt? steps) -> Tensor", _pad, _fake_pad)
 
-
-_OPTIONS = "Tensor[] weights, Tensor? lengths, bool has_biases, int layers, bool bidirectional"
-_ONE_STATE = f"(Tensor inputs, Tensor h0, {_OPTIONS}) -> (Tensor, Tensor)"
-_TWO_STATES = f"(Tensor inputs, Tensor h0, Tensor c0, {_OPTIONS}) -> (Tensor, Tensor, Tensor)"
 
 Function = Callable[..., tuple[Tensor, ...]]
 
@@ -263,18 +273,6 @@ def join_directions(outputs: ir.Value, directions: int, features: int) -> ir.Val
     if directions == 1:
         return op.Squeeze(outputs, [1])
     return op.Reshape(op.Transpose(outputs, perm=[0, 2, 1, 3]), [0, 0, directions * features])
-
-
-_ZEROS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros")
-_FILL_AT = {"aten::full": 1, "aten::full_like": 1, "aten::new_full": 2}
-"""Where the fill value stands among the arguments."""
-_REARRANGED = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("alias", "clone", "contiguous", "detach", "lift_fresh_copy", "to", "_to_copy"),
-        *("expand", "index_select", "permute", "select", "slice", "squeeze", "transpose", "unsqueeze", "view"),
-    )
-)
 
 
 def is_zero(value: ir.Value) -> bool:

@@ -43,6 +43,11 @@ _OPERATORS = {
 _NETWORK = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", *_NETWORK, "batch_first")
 _PACKED = ("data", "batch_sizes", *_NETWORK)
+_PLACEHOLDER = -1
+"""No size is negative, so a placeholder that went astray could not be taken for one."""
+_ASKING: tuple[CodeType, ...] = (RNNBase.get_expected_hidden_size.__code__, LSTM.get_expected_cell_size.__code__)
+_COMPARING: tuple[CodeType, ...] = (RNNBase.check_hidden_size.__code__,)
+_FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)
 
 
 class RecurrentNetworks:
@@ -104,13 +109,6 @@ def _random_network(name: str) -> Finding:
     )
 
 
-_PLACEHOLDER = -1
-"""No size is negative, so a placeholder that went astray could not be taken for one."""
-
-_ASKING: tuple[CodeType, ...] = (RNNBase.get_expected_hidden_size.__code__, LSTM.get_expected_cell_size.__code__)
-_COMPARING: tuple[CodeType, ...] = (RNNBase.check_hidden_size.__code__,)
-
-
 class SizeCheck:
     """What torch.nn asked for last: the number of sequences that the next state's size is compared with."""
 
@@ -156,9 +154,6 @@ def _calling_frame() -> FrameType:
     while frame.f_back is not None and (frame.f_code.co_name == "__torch_function__" or is_ours(frame)):
         frame = frame.f_back
     return frame
-
-
-_FACTORIES = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn)
 
 
 @dataclass(frozen=True)

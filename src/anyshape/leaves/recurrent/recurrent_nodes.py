@@ -35,6 +35,10 @@ from anyshape.leaves.recurrent.step import native_layer, scan_layer
 # onnxscript has no types.
 
 _DOUBLE, _FLOAT, _HALF = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.FLOAT16
+_RECURRENT = ("LSTM", "GRU", "RNN")
+_LENGTHS = 4
+_BATCHED = (0, 5, 6)
+"""The inputs that have a batch: X, initial_h and initial_c."""
 
 
 def _translation(kind: Kind, states: int = 1) -> Callable[..., Sequence[ir.Value]]:
@@ -238,12 +242,6 @@ _EVALUATE: dict[str, Callable[..., Sequence[Array]]] = {
     "Unsqueeze": lambda attributes, array, axes: [np.expand_dims(array, tuple(axes.tolist()))],
 }
 """The few operators that translations apply to weights."""
-
-
-_RECURRENT = ("LSTM", "GRU", "RNN")
-_LENGTHS = 4
-_BATCHED = (0, 5, 6)
-"""The inputs that have a batch: X, initial_h and initial_c."""
 
 
 def admit_empty_batch(model: ir.Model) -> int:

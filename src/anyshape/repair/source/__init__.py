@@ -37,6 +37,8 @@ Edits = Mapping[Site, Reading]
 _MOST_TOGETHER = 4
 _MOST_COMBINED = 48
 _MOST_FOUND = 6
+_FEWEST = 2
+_NOT_SIZES = ("dim", "start_dim", "end_dim", "axis", "p", "eps", "momentum", "num_features", "groups", "bins")
 
 
 @dataclass(frozen=True)
@@ -238,10 +240,6 @@ def _together(options: Mapping[Site, Sequence[Reading]]) -> Iterator[dict[Site, 
                 if count > _MOST_COMBINED:
                     return
                 yield dict(zip(sites, readings, strict=True))
-
-
-_FEWEST = 2
-_NOT_SIZES = ("dim", "start_dim", "end_dim", "axis", "p", "eps", "momentum", "num_features", "groups", "bins")
 
 
 def other_readings(edits: Edits, original: Call, calls: Sequence[Call]) -> Iterator[tuple[Site, Reading]]:

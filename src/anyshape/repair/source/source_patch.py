@@ -19,6 +19,7 @@ from anyshape.repair.source.source_sites import Site
 
 _MOST = 14
 _PRIMES = primes_between(7, 47)
+_YOURSELF = "change the line yourself, or give the module as it should be: repaired=..."
 
 
 def probe_sizes(
@@ -109,9 +110,6 @@ def _replaced(line: str, sites: Iterable[Site], texts: Texts) -> str:
     for site in sorted(sites, key=lambda site: -site.start):  # from the right: columns to the left stay
         raw = raw[: site.start] + texts[site].encode() + raw[site.end :]
     return raw.decode()
-
-
-_YOURSELF = "change the line yourself, or give the module as it should be: repaired=..."
 
 
 def module_repaired(repair: SourceRepair) -> Finding:

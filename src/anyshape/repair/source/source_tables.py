@@ -33,6 +33,7 @@ from anyshape.repair.known_constants import Array, Counting, Diagonal, find_coun
 _MOST_NUMBERS = 4
 _MOST_DEPTH = 6
 _LONGEST = 400
+_MOST_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -167,9 +168,6 @@ class _Text(int):
 
     def __repr__(self) -> str:
         return self.text
-
-
-_MOST_ELEMENTS = 1 << 22
 
 
 def table_texts(held: str, table: torch.Tensor, axes: Mapping[int, str]) -> Iterator[str]:

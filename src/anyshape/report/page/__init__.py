@@ -55,6 +55,7 @@ _PACKAGES = ("jinja2", "altair", "vl_convert")
 COLOURS = {"kept": "#15803d", "narrowed": "#a14a05", "unverified": "#a14a05", "broken": "#b91c1c", "refused": "#b91c1c"}
 _NO_RUNGS = "No rung of the ladder was tried: the findings were clear before the model was captured."
 _STRIPPED = "What each rung came to was left out of the result, with the lines of the source."
+_GOOD = ("kept", "narrowed")
 
 
 def check_report_packages() -> None:
@@ -202,9 +203,6 @@ def _version() -> str:
         return metadata.version("anyshape")
     except metadata.PackageNotFoundError:
         return ""
-
-
-_GOOD = ("kept", "narrowed")
 
 
 def render_many(title: str, rows: Sequence[Mapping[str, Any]], *, total: int | None = None, command: str = "") -> str:

@@ -55,6 +55,8 @@ _CONFIG = {
         "columnPadding": 28,
     },
 }
+_LEAST_S = 0.005
+_FEW_COLUMNS = 8
 
 
 @dataclass(frozen=True)
@@ -182,8 +184,6 @@ def _as_svg(chart: Any) -> str:
 
 
 Json = dict[str, Any]
-_LEAST_S = 0.005
-_FEW_COLUMNS = 8
 
 
 def maps_view(facts: PageFacts) -> Json:

@@ -22,6 +22,8 @@ _STANDARD = ("", "ai.onnx", "ai.onnx.ml")
 _MOST_LINES = 12
 _MOST_PARTS = 60
 _FOLDED = "(constants and folded weights)"
+_MOST_SHOWN_LINES = 60
+_MOST_WEIGHTS = 200
 
 
 @dataclass(frozen=True)
@@ -201,10 +203,6 @@ def _biases_of(weight: ir.Value) -> Iterator[ir.Value]:
             for added, _ in product.outputs[0].uses():
                 if added.op_type == "Add":
                     yield from (value for value in added.inputs if value is not None and value.is_initializer())
-
-
-_MOST_SHOWN_LINES = 60
-_MOST_WEIGHTS = 200
 
 
 def graph_view(model: ir.Model | None) -> dict[str, Any]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (marks of direction), surrogate, private, separators
+_AROUND = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +166,6 @@ def heaviest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: weight[finding.severity]))
 
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (marks of direction), surrogate, private, separators
-
-
 def shown(text: str) -> str:
     r"""The text on one line, with characters that are not seen as escapes: a newline is `\n`, a right-to-left mark `\u200f`."""
     return "".join(_shown(character, "") for character in text)
@@ -183,9 +182,6 @@ def _shown(character: str, kept: str) -> str:
     if character in kept or unicodedata.category(character) not in _HIDDEN:
         return character
     return character.encode("unicode_escape").decode("ascii")
-
-
-_AROUND = 3
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ from anyshape.sources.timm_models import find_open_axes
 if TYPE_CHECKING:
     from anyshape.sources.hugging_face.loaded_models import LoadedModel
 
+BATCH, SEQ, IMAGES = 2, 5, 3
+_MANY_SAMPLES = 3
+_CLASSIFIERS = ("Classification", "QuestionAnswering")
+
 
 def load_hugging_face(text: str, options: SourceOptions) -> ModelSource:
     """The models of a folder or a repository. Raises UsageError where transformers or the model is missing."""
@@ -71,11 +75,6 @@ HUGGING_FACE = SourceKind(
     prefix="hf",
     options=("task", "config_only", "one_file", "trust_remote_code"),
 )
-
-
-BATCH, SEQ, IMAGES = 2, 5, 3
-_MANY_SAMPLES = 3
-_CLASSIFIERS = ("Classification", "QuestionAnswering")
 
 
 @dataclass

@@ -33,6 +33,9 @@ from anyshape.sources.hugging_face.loaded_models import LoadedModel
 from anyshape.sources.source import Part
 
 PAST = 4
+ENCODER, DECODER, DECODER_WITH_PAST = "encoder_model", "decoder_model", "decoder_with_past_model"
+HIDDEN = "last_hidden_state"
+_TARGET, _PAST = 2, 4
 
 
 def decoder_part(loaded: LoadedModel, *, has_cache: bool) -> Part:
@@ -97,11 +100,6 @@ def _unknown_cache(text: str, kind: str) -> Any:
     what = f"{text!r} has a cache of a form that is not known: {kind}."
     why = "known are caches with a key and a value of four axes in every layer."
     return say.unknown_inputs(text, what, why, "without a cache: --task text-generation")
-
-
-ENCODER, DECODER, DECODER_WITH_PAST = "encoder_model", "decoder_model", "decoder_with_past_model"
-HIDDEN = "last_hidden_state"
-_TARGET, _PAST = 2, 4
 
 
 def encoder_decoder_parts(loaded: LoadedModel, *, has_cache: bool) -> tuple[Part, ...]:

@@ -24,6 +24,7 @@ from anyshape.domain.parse import parse_expr
 from anyshape.sources.hugging_face.loaded_models import read_settings
 
 Axis = str | int
+_PARTS = ("vision_config", "text_config", "audio_config", "encoder", "decoder")
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,6 @@ def _as_lists(value: Any) -> Any:
         return value
     inner = {name: _as_lists(child) for name, child in value.items()}
     return list(inner.values()) if all(name.isdigit() for name in inner) else inner
-
-
-_PARTS = ("vision_config", "text_config", "audio_config", "encoder", "decoder")
 
 
 def find_number(config: Any, *names: str) -> int | None:

@@ -22,6 +22,42 @@ _SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja")
 _SAFETENSORS, _PICKLED = ("*.safetensors",), ("pytorch_model*.bin",)
 _CODE = ("*.py",)
 _NOT_HERE = ("onnx/*", "openvino/*", "*/*")
+WITH_PAST = "-with-past"
+TASKS: dict[str, tuple[str, ...]] = {
+    "feature-extraction": ("AutoModel",),
+    "fill-mask": ("AutoModelForMaskedLM",),
+    "text-classification": ("AutoModelForSequenceClassification",),
+    "token-classification": ("AutoModelForTokenClassification",),
+    "question-answering": ("AutoModelForQuestionAnswering",),
+    "text-generation": ("AutoModelForCausalLM",),
+    "text-generation-with-past": ("AutoModelForCausalLM",),
+    "text2text-generation": ("AutoModelForSeq2SeqLM",),
+    "text2text-generation-with-past": ("AutoModelForSeq2SeqLM",),
+    "automatic-speech-recognition": ("AutoModelForCTC", "AutoModelForSpeechSeq2Seq"),
+    "automatic-speech-recognition-with-past": ("AutoModelForSpeechSeq2Seq",),
+    "audio-classification": ("AutoModelForAudioClassification",),
+    "audio-frame-classification": ("AutoModelForAudioFrameClassification",),
+    "audio-xvector": ("AutoModelForAudioXVector",),
+    "image-classification": ("AutoModelForImageClassification",),
+    "image-segmentation": ("AutoModelForSemanticSegmentation", "AutoModelForImageSegmentation"),
+    "object-detection": ("AutoModelForObjectDetection",),
+    "depth-estimation": ("AutoModelForDepthEstimation",),
+    "zero-shot-image-classification": ("AutoModelForZeroShotImageClassification",),
+}
+"""Task -> the automatic classes that may do it, in the order in which they are tried."""
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_POOLER = "pooler."
+_COPIED = (
+    "config.json",
+    "generation_config.json",
+    "*token*.json",
+    "vocab*",
+    "merges.txt",
+    "normalizer.json",
+    "*.model",
+    "*.jinja",
+    "*processor_config.json",
+)
 
 
 def find_folder(text: str, options: SourceOptions) -> Path:
@@ -81,39 +117,9 @@ def read_settings(folder: Path, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-WITH_PAST = "-with-past"
-
-TASKS: dict[str, tuple[str, ...]] = {
-    "feature-extraction": ("AutoModel",),
-    "fill-mask": ("AutoModelForMaskedLM",),
-    "text-classification": ("AutoModelForSequenceClassification",),
-    "token-classification": ("AutoModelForTokenClassification",),
-    "question-answering": ("AutoModelForQuestionAnswering",),
-    "text-generation": ("AutoModelForCausalLM",),
-    "text-generation-with-past": ("AutoModelForCausalLM",),
-    "text2text-generation": ("AutoModelForSeq2SeqLM",),
-    "text2text-generation-with-past": ("AutoModelForSeq2SeqLM",),
-    "automatic-speech-recognition": ("AutoModelForCTC", "AutoModelForSpeechSeq2Seq"),
-    "automatic-speech-recognition-with-past": ("AutoModelForSpeechSeq2Seq",),
-    "audio-classification": ("AutoModelForAudioClassification",),
-    "audio-frame-classification": ("AutoModelForAudioFrameClassification",),
-    "audio-xvector": ("AutoModelForAudioXVector",),
-    "image-classification": ("AutoModelForImageClassification",),
-    "image-segmentation": ("AutoModelForSemanticSegmentation", "AutoModelForImageSegmentation"),
-    "object-detection": ("AutoModelForObjectDetection",),
-    "depth-estimation": ("AutoModelForDepthEstimation",),
-    "zero-shot-image-classification": ("AutoModelForZeroShotImageClassification",),
-}
-"""Task -> the automatic classes that may do it, in the order in which they are tried."""
-
-
 def has_cache(task: str | None) -> bool:
     """Whether a generating model gets its cache: by default, and for tasks `…-with-past`."""
     return task is None or task.endswith(WITH_PAST)
-
-
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_POOLER = "pooler."
 
 
 @dataclass(frozen=True)
@@ -235,19 +241,6 @@ def _without_bars() -> Iterator[None]:
     finally:
         if was_enabled:
             logging.enable_progress_bar()
-
-
-_COPIED = (
-    "config.json",
-    "generation_config.json",
-    "*token*.json",
-    "vocab*",
-    "merges.txt",
-    "normalizer.json",
-    "*.model",
-    "*.jinja",
-    "*processor_config.json",
-)
 
 
 def write_companions(loaded: LoadedModel, folder: Path) -> None:

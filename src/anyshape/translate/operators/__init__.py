@@ -104,7 +104,7 @@ def operator_translations() -> dict[OpOverload, Translation]:
 def complex_translations() -> dict[OpOverload, Translation]:
     """Our translations for complex numbers, which are pairs: a last axis of size 2 holds real and imaginary part."""
     from anyshape.leaves import without_types
-    from anyshape.leaves.signal_windows import istft
+    from anyshape.leaves.open_lengths import istft
 
     table = _collect("COMPLEX_TRANSLATIONS")
     return {**_by_overload(table), istft: without_types(table["istft"])}

@@ -31,6 +31,7 @@ from anyshape.translate.operators.size_values import constant, dtype_of
 DOUBLE = ir.DataType.DOUBLE
 Function = Callable[[torch.Tensor], torch.Tensor]
 _TERMS = 40
+_FAR, _FAR_K = 8.0, 2.0
 
 
 @lru_cache(maxsize=64)
@@ -59,7 +60,6 @@ def number(value: float) -> ir.Value:
     return constant(value, DOUBLE)
 
 
-_FAR, _FAR_K = 8.0, 2.0
 _special = torch.special
 
 

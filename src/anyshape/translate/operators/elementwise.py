@@ -43,6 +43,7 @@ _ERFINV_TAIL = (
     -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
 )  # fmt: skip
+_SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 
 def ignoring_nan(name: str) -> Callable[..., Any]:
@@ -235,9 +236,6 @@ def translate_frexp(x: ir.Value) -> tuple[ir.Value, ir.Value]:
     mantissa = op.Where(is_plain, op.Div(wide, op.Pow(two, exponent)), wide)
     power = op.Where(is_plain, exponent, zero)
     return op.Cast(mantissa, to=dtype_of(x)), op.Cast(power, to=ir.DataType.INT32)
-
-
-_SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 
 def translate_elu(x: ir.Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> ir.Value:

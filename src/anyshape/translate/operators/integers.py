@@ -42,6 +42,13 @@ from anyshape.translate.operators.size_values import (
 )
 
 Other = ir.Value | float
+_INT64, _DOUBLE = ir.DataType.INT64, ir.DataType.DOUBLE
+_UNSIGNED = (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
+_MOST_ROUNDS = 92
+"""Neighbouring Fibonacci numbers take the most rounds, and an int64 holds 92 of them."""
+_FEW = 8
+"""So many factors are multiplied one by one."""
+_KINDS = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
 
 
 def translate_floor_divide(x: Other, other: Other) -> ir.Value:
@@ -117,12 +124,6 @@ def _of_dtype(number: Other, dtype: ir.DataType) -> ir.Value:
     return number if number.dtype == dtype else op.Cast(number, to=dtype)
 
 
-_INT64, _DOUBLE = ir.DataType.INT64, ir.DataType.DOUBLE
-_UNSIGNED = (ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
-_MOST_ROUNDS = 92
-"""Neighbouring Fibonacci numbers take the most rounds, and an int64 holds 92 of them."""
-
-
 def translate_gcd(x: ir.Value, other: ir.Value) -> ir.Value:
     dtype = dtype_of(x)
     zero, one = constant(0, _INT64), constant(1, _INT64)
@@ -175,10 +176,6 @@ def _shifted(x: ir.Value | int, count: ir.Value | int) -> tuple[ir.DataType, lis
 def _range_of(dtype: ir.DataType) -> int:
     """How many numbers a dtype has, signed ones before unsigned ones."""
     return 2 * int(dtype.bitwidth) + (dtype not in _UNSIGNED)
-
-
-_FEW = 8
-"""So many factors are multiplied one by one."""
 
 
 def translate_prod(x: ir.Value, *, dtype: int | None = None) -> ir.Value:
@@ -270,7 +267,6 @@ def _whole_power(base: ir.Value, times: ir.Value) -> ir.Value:
     return op.Where(op.And(is_below, op.Not(is_unit)), zero, result)
 
 
-_KINDS = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("remainder.Scalar", "remainder.Scalar_Tensor", "remainder.Tensor"), translate_remainder),
     "prims::remainder": translate_remainder,

@@ -48,6 +48,10 @@ _FLOAT, _DOUBLE, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT
 _SMALL = 128  # height and width of a result together, up to which torch (2.13) takes its kernel for small images
 WantedSizes = Sequence[Size] | None
 Factors = Sequence[float] | None
+_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
+_BILINEAR, _NEAREST, _BICUBIC = 0, 1, 2
+_OUTSIDE = 100.0
+"""A place outside an image of any size, with all neighbours that a bicubic reading weighs."""
 
 
 def resized(mode: str) -> Callable[..., Any]:
@@ -185,12 +189,6 @@ def _read_along(x: ir.Value, size: ir.Value, wanted: ir.Value, scale: ir.Value, 
     middle = op.Add(op.Cast(count_up(wanted), to=ir.DataType.FLOAT), constant(shift, ir.DataType.FLOAT))
     place = op.Cast(op.Floor(op.Mul(middle, scale)), to=ir.DataType.INT64)
     return op.Gather(x, op.Min(place, op.Sub(size, as_scalar(1))), axis=axis)
-
-
-_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
-_BILINEAR, _NEAREST, _BICUBIC = 0, 1, 2
-_OUTSIDE = 100.0
-"""A place outside an image of any size, with all neighbours that a bicubic reading weighs."""
 
 
 def translate_grid_sampler_2d(

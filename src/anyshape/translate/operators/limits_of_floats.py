@@ -31,6 +31,9 @@ from anyshape.translate.operators.size_values import NARROW, constant, dtype_of,
 # onnxscript has no types.
 
 _SINGLE = ir.DataType.FLOAT
+_HALF = 0.5
+_DOUBLE = ir.DataType.DOUBLE
+_COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: _DOUBLE}
 
 
 def translate_atan2(y: ir.Value, x: ir.Value) -> ir.Value:
@@ -166,11 +169,6 @@ def translate_xlogy(x: ir.Value, other: ir.Value) -> ir.Value:
     zero = constant(0, dtype_of(x))
     is_zero = op.And(op.Equal(x, zero), op.Not(op.IsNaN(other)))
     return op.Where(is_zero, zero, op.Mul(x, op.Log(other)))
-
-
-_HALF = 0.5
-_DOUBLE = ir.DataType.DOUBLE
-_COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: _DOUBLE}
 
 
 def by_scalar(name: str) -> Callable[..., Any]:

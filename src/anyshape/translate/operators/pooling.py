@@ -32,6 +32,12 @@ from anyshape.translate.operators.size_values import (
 )
 from anyshape.translate.operators.sorting import sort_key
 
+_DOUBLE = ir.DataType.DOUBLE
+_FINITE = frozenset({"Relu", "Sigmoid", "Tanh", "Clip", "Gelu", "Conv", "Gemm", "BatchNormalization", "Softmax"})
+"""Activations and layers that do not give minus infinity for numbers."""
+_PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "Concat": None}
+"""What gives minus infinity only if one of its inputs does, of which so many are looked at."""
+
 
 def adaptive_avg_pool(axes: int) -> Callable[..., Any]:
     def translate(x: ir.Value, output_size: Sequence[Size]) -> ir.Value:
@@ -132,13 +138,6 @@ def _before(table: ir.Value, axis: int, of_rank: int) -> ir.Value:
 
 def _size(x: ir.Value, axis: int) -> ir.Value:
     return as_scalar(op.Shape(x, start=axis, end=axis + 1))
-
-
-_DOUBLE = ir.DataType.DOUBLE
-_FINITE = frozenset({"Relu", "Sigmoid", "Tanh", "Clip", "Gelu", "Conv", "Gemm", "BatchNormalization", "Softmax"})
-"""Activations and layers that do not give minus infinity for numbers."""
-_PASSED_ON = {"MaxPool": 1, "Reshape": 1, "Transpose": 1, "Add": 2, "Mul": 2, "Concat": None}
-"""What gives minus infinity only if one of its inputs does, of which so many are looked at."""
 
 
 def max_pool(axes: int, *, with_indices: bool = False) -> Callable[..., Any]:

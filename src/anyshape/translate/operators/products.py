@@ -41,6 +41,9 @@ from anyshape.translate.operators.size_values import (
     static_size,
 )
 
+_MANY_ROWS = 25
+_NEVER_BY_PRODUCT, _ALWAYS_BY_PRODUCT = 2, 1
+
 # mypy: disable-error-code="no-any-return"
 # onnxscript has no types.
 
@@ -102,10 +105,6 @@ def translate_grouped_mm(
     if offs is None or bias is not None or out_dtype not in (None, -1, dtype_of(rows)):
         raise NotImplementedError("a grouped product without offsets, with a bias, or in another dtype")
     return translate_grouped(rows, matrices, offs)
-
-
-_MANY_ROWS = 25
-_NEVER_BY_PRODUCT, _ALWAYS_BY_PRODUCT = 2, 1
 
 
 def translate_cdist(x1: ir.Value, x2: ir.Value, p: float, compute_mode: int | None = None) -> ir.Value:

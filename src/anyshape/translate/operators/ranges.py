@@ -30,7 +30,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from anyshape.leaves.signal_windows import CUTS_BOUNDS
+from anyshape.leaves.open_lengths import CUTS_BOUNDS
 from anyshape.translate.operators.size_values import (
     WHOLE,
     Size,
@@ -53,6 +53,7 @@ from anyshape.translate.operators.size_values import (
 
 _DOUBLE, _INT64 = ir.DataType.DOUBLE, ir.DataType.INT64
 Bound = ir.Value | float
+_FLOAT = ir.DataType.FLOAT
 
 
 def translate_arange(end: Bound, *, dtype: int = -1, **options: Any) -> ir.Value:
@@ -140,8 +141,6 @@ def translate_nonzero_static(x: ir.Value, *, size: Size, fill_value: int = -1) -
 
 # mypy: disable-error-code="no-any-return"
 # onnxscript has no types.
-
-_FLOAT = ir.DataType.FLOAT
 
 
 def translate_native_dropout(x: ir.Value, p: float, train: bool | None = True) -> tuple[ir.Value, ir.Value]:

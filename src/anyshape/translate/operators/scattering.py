@@ -48,6 +48,8 @@ from anyshape.translate.operators.size_values import (
 )
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
+_MOVING = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Gather", "Expand", "Identity"})
+_COMPUTING = frozenset({"Add", "Sub", "Mul", "Concat"})
 
 
 def translate_scatter_reduce(
@@ -237,10 +239,6 @@ def translate_as_strided_scatter(
     flat = op.Reshape(x, ints(-1))
     written = op.ScatterElements(flat, op.Reshape(places, ints(-1)), op.Reshape(src, ints(-1)), axis=0)
     return op.Reshape(written, op.Shape(x))
-
-
-_MOVING = frozenset({"Cast", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Gather", "Expand", "Identity"})
-_COMPUTING = frozenset({"Add", "Sub", "Mul", "Concat"})
 
 
 def translate_embedding(

@@ -31,6 +31,12 @@ from anyshape.translate.operators.elementwise import log1p_in, translate_digamma
 from anyshape.translate.operators.size_values import Values, as_scalar, constant, dtype_of, repeat
 
 Step = Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value]
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+_HIGH = 10
+_PI = (3.14159250259399414, 1.50995788317231927e-7, 1.07806057163162381e-14)
+"""Three parts, of which the first two have 24 bits: their products with whole numbers below 2^29 are exact."""
+_LONGEST_TAIL = 38.0  # exp(-38**2 / 2) is the least double
+_TAIL = 0.1
 
 
 @dataclass(frozen=True)
@@ -112,12 +118,6 @@ def _evaluate(family: Family, x: ir.Value, n: ir.Value, dtype: ir.DataType) -> i
     rounds = op.Max(op.Sub(op.ReduceMax(n, keepdims=0), as_scalar(1)), as_scalar(0))
     states = [(first, dtype), (op.Expand(one, shape), dtype), (chosen, dtype)]
     return repeat(rounds, states, step)[2]
-
-
-_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
-_HIGH = 10
-_PI = (3.14159250259399414, 1.50995788317231927e-7, 1.07806057163162381e-14)
-"""Three parts, of which the first two have 24 bits: their products with whole numbers below 2^29 are exact."""
 
 
 def translate_zeta(x: ir.Value | float, q: ir.Value | float) -> ir.Value:
@@ -251,10 +251,6 @@ def _tail(z: torch.Tensor) -> torch.Tensor:
     """What is left of the quantile at p = exp(-1 / (2 z**2)), by its first terms."""
     far = 1 / z
     return far - far.log() * z + torch.special.ndtri(torch.exp(-far * far / 2))
-
-
-_LONGEST_TAIL = 38.0  # exp(-38**2 / 2) is the least double
-_TAIL = 0.1
 
 
 def translate_ndtri(x: ir.Value) -> ir.Value:

@@ -27,7 +27,7 @@ from anyshape.runtime.child_messages import Array
 from anyshape.runtime.custom_node_plan import every_node, subgraphs
 from anyshape.verify.compare import compare_arrays
 from anyshape.verify.edge_values import edge_called, with_values
-from anyshape.verify.file_copies import Given, Stopped, gives_tensors, load_named, show
+from anyshape.verify.file_copies import CopyFailed, Given, gives_tensors, load_named, show
 from anyshape.verify.locate.find import (
     Seen,
     find_fault,
@@ -134,8 +134,8 @@ def _located(scene: _Scene, path: str) -> Located | None:
     nodes = list_nodes(opened, with_loops=False)
     try:
         seen = _look(scene, opened, nodes, outputs)
-    except Stopped as stopped:
-        return _at_the_stop(scene, opened, nodes, stopped.node)
+    except CopyFailed as failed:
+        return _at_the_stop(scene, opened, nodes, failed.node)
     wrong = _wrong_outputs(scene, outputs, seen.values)
     made = [seen.roles.maker[name] for name in wrong if name in seen.roles.maker]
     if not made:
@@ -156,7 +156,7 @@ def _is_right_on_the_other_side(scene: _Scene, model: Any, name: str, outputs: l
     take_other_side(swapped, name)
     try:
         return not _wrong_outputs(scene, outputs, show(swapped, outputs, scene.given))
-    except Stopped:
+    except CopyFailed:
         return False
 
 
@@ -184,12 +184,12 @@ def _as_in_file(expected: Array, actual: Array) -> Array:
 
 
 def _look(scene: _Scene, model: Any, nodes: list[FileNode], wanted: Collection[str]) -> Seen:
-    """What the file's nodes give. Loops are opened too, where the runtime can do it. Raises Stopped."""
+    """What the file's nodes give. Loops are opened too, where the runtime can do it. Raises CopyFailed."""
     opened = copy.deepcopy(model)
     open_loops(opened)
     if any(node.op_type in LOOPS for node in opened.graph.node):
         inside = list_nodes(opened, with_loops=True)
-        with contextlib.suppress(Stopped):
+        with contextlib.suppress(CopyFailed):
             return _shown(scene, opened, inside, wanted)
     return _shown(scene, model, nodes, wanted)
 
@@ -225,7 +225,7 @@ def _at_the_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: str) ->
         return _at_the_inner_stop(scene, model, nodes, name)
     try:
         seen = _before(scene, model, nodes, stop)
-    except Stopped as earlier:
+    except CopyFailed as earlier:
         return _at_the_stop(scene, model, nodes[: nodes.index(stop)], earlier.node)
     if (told := first_told_wrong(seen)) is not None:
         return _described(scene, model, seen, told, is_origin=True)
@@ -250,7 +250,7 @@ def _at_the_inner_stop(scene: _Scene, model: Any, nodes: list[FileNode], name: s
 
 
 def _before(scene: _Scene, model: Any, nodes: list[FileNode], stop: FileNode) -> Seen:
-    """What the nodes give on which this one depends. Raises Stopped."""
+    """What the nodes give on which this one depends. Raises CopyFailed."""
     before = ancestors(nodes, stop)
     names = [given for node in before if gives_tensors(node.proto) for given in node.gives]
     return _seen(scene, model, nodes, show(model, names, scene.given) if names else {})

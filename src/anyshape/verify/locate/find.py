@@ -20,6 +20,8 @@ from anyshape.verify.locate.module_values import KnownValues, is_one_number, uni
 from anyshape.verify.locate.opened import LOOPS, FileNode
 from anyshape.verify.locate.size_facts import Roles, Told
 
+_FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
+
 
 def find_fault(model: Any, node: FileNode, values: Mapping[str, Array], known: KnownValues) -> Fault:
     """FILE if the reference gives for this node what onnxruntime gave, or stops there as it did.
@@ -71,9 +73,6 @@ def _reference(model: Any, node: Any, given: Mapping[str, Array], gives: list[st
     graph = helper.make_graph([node], "one", inputs, [ValueInfoProto(name=name) for name in gives])
     one = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     return list(ReferenceEvaluator(one).run(None, dict(given)))
-
-
-_FOLDED_INTO = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,8 @@ from anyshape.verify.tensors import to_array
 from anyshape.verify.tolerance import Tolerance
 
 _SAMPLES = 8
+_MOST_BYTES = 1 << 28
+_DEEPEST = 3
 
 
 class KnownValues:
@@ -98,10 +100,6 @@ def is_one_number(value: Array) -> bool:
 
 def _width(array: Array) -> int:
     return 1 if array.dtype.name in EXTENDED else array.dtype.itemsize
-
-
-_MOST_BYTES = 1 << 28
-_DEEPEST = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,16 @@ import torch
 from anyshape.findings import Source
 from anyshape.modules.user_code import source_of_stack_text
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.file_copies import Given, Stopped, copied, gives_tensors, names_used, show
+from anyshape.verify.file_copies import CopyFailed, Given, copied, gives_tensors, names_used, show
 from anyshape.verify.locate.module_values import KnownValues
 from anyshape.verify.tensors import to_array
 
 _DEEPEST = 6
 _NO_TURN = 1 << 30
 LOOPS = ("Scan", "Loop")
+_OURS = "anyshape.source"
+_TORCH = "pkg.torch.onnx.stack_trace"
+_SEPARATORS = re.compile(r"\W|_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,7 @@ def open_branches(model: Any, given: Given) -> dict[str, str]:
             break
         try:
             shown = show(model, list(dict.fromkeys(node.input[0] for node in branches)), given)
-        except Stopped:
+        except CopyFailed:
             break
         nodes: list[Any] = []
         taken_names = {name for node in model.graph.node for name in node.output}
@@ -197,10 +200,6 @@ def first_doubtful_turn(
     return plain
 
 
-_OURS = "anyshape.source"
-_TORCH = "pkg.torch.onnx.stack_trace"
-
-
 def line_in_file(node: Any) -> Source | None:
     """The line that a node's metadata or doc string names."""
     told = {entry.key: entry.value for entry in node.metadata_props}
@@ -223,9 +222,6 @@ def line_in_run(node: FileNode, values: Mapping[str, Array], known: KnownValues)
 
 def _has(values: Iterable[Array], wanted: Array, known: KnownValues) -> bool:
     return any(value.shape == wanted.shape and known.is_same(wanted, value) for value in values)
-
-
-_SEPARATORS = re.compile(r"\W|_")
 
 
 def find_wrong_weights(model: Any, module: torch.nn.Module) -> frozenset[str]:

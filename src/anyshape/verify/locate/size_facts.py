@@ -24,6 +24,44 @@ from anyshape.verify.size_annotations import SIZES
 
 _OURS = "anyshape"
 Shape = tuple[int, ...]
+_ARITHMETIC = frozenset(
+    {
+        "Gather",
+        "Slice",
+        "Concat",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+        "Cast",
+        "Identity",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Mod",
+        "Neg",
+        "Max",
+        "Min",
+        "Abs",
+        "Floor",
+        "Ceil",
+        "Sum",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceMax",
+        "Split",
+        "Where",
+        "Equal",
+        "Less",
+        "Greater",
+        "Not",
+        "And",
+        "Or",
+    }
+)
+_LONGEST = 8
+_MOST_DIMS = 3
+_RANDOM = ("Random", "Bernoulli", "Multinomial")
 
 
 class Told:
@@ -100,46 +138,6 @@ def _evaluated(plain: Any, dims: Sizes) -> Array:
         return np.stack(parts) if parts else np.zeros(0, np.int64)
     expr: Expr | int = parse_expr(plain) if isinstance(plain, str) else plain
     return np.asarray(expr if isinstance(expr, int) else evaluate(expr, dims), np.int64)
-
-
-_ARITHMETIC = frozenset(
-    {
-        "Gather",
-        "Slice",
-        "Concat",
-        "Squeeze",
-        "Unsqueeze",
-        "Reshape",
-        "Cast",
-        "Identity",
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Mod",
-        "Neg",
-        "Max",
-        "Min",
-        "Abs",
-        "Floor",
-        "Ceil",
-        "Sum",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceMax",
-        "Split",
-        "Where",
-        "Equal",
-        "Less",
-        "Greater",
-        "Not",
-        "And",
-        "Or",
-    }
-)
-_LONGEST = 8
-_MOST_DIMS = 3
-_RANDOM = ("Random", "Bernoulli", "Multinomial")
 
 
 class Roles:

@@ -1,18 +1,21 @@
-"""Ranges, windows, signals, images and losses of open sizes: functions of torch that would freeze them (seen to torch 2.13).
+"""Functions that compute with a length as a plain Python number in torch, which freezes it: here the length stays open.
+
+These are `arange`, `hann_window` and its like, `istft`, `interpolate` and `cross_entropy` (seen to torch 2.13).
 
 `arange` between tensors: torch turns such a tensor into a Python number, for which a trace has no value, unless it was made of
-Python numbers. Here the count is an open size that is computed from the tensors, as torch's kernel computes it. `out=` is given
-the result, whatever size it had before.
+Python numbers. Here the count is an open size that is computed from the tensors, as torch's kernel computes it. `out=` is
+given the result, whatever size it had before.
 
 `hann_window` and its like, and `istft`, take a plain int in torch. A window of one element is 1, as in torch.
 
     F.interpolate(x, scale_factor=(h / 14, w / 14), mode="bicubic")
     F.cross_entropy(x, shares)  ->  -(log_softmax(x) * shares * weight).sum() / number of samples
 
-torch.export takes factors that are computed from sizes at the traced sizes. Here they stay open: the size is computed from
-them, and the rest is torch's own decomposition, which takes both. Where the targets of `cross_entropy` are shares of the
-classes, torch reads the number of classes as a plain int where there are weights (seen to 2.15), and before torch 2.13 the
-number of samples in any case. Calls with plain sizes are left alone.
+`interpolate`: torch.export takes factors that are computed from sizes at the traced sizes. Here they stay open: the size is
+computed from them, and the rest is torch's own decomposition, which takes both.
+
+`cross_entropy`: where the targets are shares of the classes, torch reads the number of classes as a plain int if there are
+weights (seen to 2.15), and before torch 2.13 the number of samples in any case. Calls with plain sizes are left alone.
 """
 
 from __future__ import annotations
@@ -37,6 +40,29 @@ Function = Callable[..., Any]
 
 CUTS_BOUNDS = len(torch.arange(8.5, dtype=torch.int64)) == 8
 """Whether torch cuts floats to whole numbers before it counts the int64 numbers between them: 2.13 does, 2.15 does not."""
+_GIVEN = ("window_length", "periodic")
+_USUAL: dict[str, Any] = {
+    "input": None,
+    "n_fft": None,
+    "hop_length": None,
+    "win_length": None,
+    "window": None,
+    "center": True,
+    "normalized": False,
+    "onesided": None,
+    "length": None,
+    "return_complex": False,
+}
+_SMALL_IMAGE = 128 * 128
+"""The most places of an output for which torch's kernel for small images is taken."""
+_DEFAULTS = {
+    "weight": None,
+    "size_average": None,
+    "ignore_index": -100,
+    "reduce": None,
+    "reduction": "mean",
+    "label_smoothing": 0.0,
+}
 
 
 def _arange(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -86,7 +112,6 @@ def _number(bound: Any, dtype: torch.dtype, device: Any) -> Tensor:
 
 
 Shape = Callable[[Tensor, Any, Mapping[str, Any]], Tensor]
-_GIVEN = ("window_length", "periodic")
 
 
 def _of_windows() -> dict[Any, Callable[..., Any]]:
@@ -167,19 +192,6 @@ istft = define(
     _istft_shape,
 )
 
-_USUAL: dict[str, Any] = {
-    "input": None,
-    "n_fft": None,
-    "hop_length": None,
-    "win_length": None,
-    "window": None,
-    "center": True,
-    "normalized": False,
-    "onesided": None,
-    "length": None,
-    "return_complex": False,
-}
-
 
 def _keep_length_open(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     given = {**_USUAL, **kwargs, **dict(zip(_USUAL, args, strict=False))}
@@ -195,9 +207,6 @@ def replacements() -> dict[Any, Callable[..., Any]]:
 
 
 Factors = Sequence[float | SymFloat]
-
-_SMALL_IMAGE = 128 * 128
-"""The most places of an output for which torch's kernel for small images is taken."""
 
 
 def _interpolate(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -263,16 +272,6 @@ _MODES: dict[str, Callable[[Tensor, list[Any], bool, Factors], Any]] = {
     "bilinear": _linear,
     "trilinear": _linear,
     "bicubic": _cubic,
-}
-
-
-_DEFAULTS = {
-    "weight": None,
-    "size_average": None,
-    "ignore_index": -100,
-    "reduce": None,
-    "reduction": "mean",
-    "label_smoothing": 0.0,
 }
 
 
