@@ -135,3 +135,17 @@ def test_the_range_of_a_multiple_is_whole(tmp_path) -> None:
     for n in range(0, 65, 8):
         x = torch.randn(n, 3)
         np.testing.assert_allclose(load(x).numpy(), Halved()(x).numpy(), rtol=1e-5)
+
+
+class Patches(nn.Module):
+    def forward(self, x):
+        batch, h, w = x.shape
+        patches = x.view(batch, h // 4, 4, w // 4, 4).transpose(2, 3)
+        return patches.reshape(batch, h // 4 * (w // 4), 16)
+
+
+def test_sizes_of_a_multiple_are_counted_by_the_axis_itself(tmp_path) -> None:
+    rules = ["h % 4 == 0", "w % 4 == 0"]
+    result = anyshape.export(Patches(), lambda b=2, h=8, w=12: torch.randn(b, h, w), tmp_path / "m.onnx", where=rules)
+    assert not [finding for finding in result.findings if finding.code == "AS137"]
+    assert [str(axis) for axis in result.contract.outputs[0].axes] == ["b", "h//4*(w//4)", "16"]

@@ -224,6 +224,7 @@ def test_a_product_with_a_factor_that_has_no_value_somewhere_is_not_proved() -> 
         ("min(4*(h//4), 4*(w//4)) > 8", "min(h, w) > 8"),
         ("8*(h//4) % 16 == 0", "2*h % 16 == 0"),
         ("h//4 != 1", "h//4 != 1"),
+        ("4*(h//4)*(w//4) == n", "h//2*(w//2) == n"),
         ("3*(h//8) == n", "3*(h//8) == n"),
         ("2*(n//2) == n", "2*(n//2) == n"),
     ],

@@ -21,6 +21,7 @@ from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, c
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.inputs import Declared
+from anyshape.intercept.quick_tracing import term_of
 from anyshape.records.captured import Captured, Region
 
 if TYPE_CHECKING:
@@ -176,5 +177,5 @@ def _size(value: Any, region: Region) -> Expr | None:
     import torch
 
     if isinstance(value, torch.SymInt):
-        return expression_of(value.node.expr, region.symbols)
+        return expression_of(term_of(value), region.symbols)
     return Number(value) if type(value) is int else None

@@ -19,6 +19,7 @@ from anyshape.domain.intervals import INT64, Limits
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 from anyshape.findings import Source
+from anyshape.intercept.quick_tracing import term_of
 from anyshape.leaves.own_operators import FUNCTIONS, number, whole
 from anyshape.modules.user_code import source_of_stack_text
 
@@ -114,7 +115,7 @@ def element_counts(program: ExportedProgram, symbols: Mapping[str, Expr]) -> Ite
         for value in values if isinstance(values, (tuple, list)) else (values,):
             if not isinstance(value, torch.Tensor) or not any(isinstance(size, torch.SymInt) for size in value.shape):
                 continue
-            sizes = tuple(size.node.expr if isinstance(size, torch.SymInt) else size for size in value.shape)
+            sizes = tuple(term_of(size) if isinstance(size, torch.SymInt) else size for size in value.shape)
             if sizes not in seen:
                 seen.add(sizes)
                 yield from _count(sizes, symbols)
@@ -197,7 +198,7 @@ class _Reader:
 def _leaf(value: Any, symbols: Mapping[str, Expr]) -> Step:
     if isinstance(value, (int, float)):
         return _number(value)
-    expr = expression_of(value.node.expr, symbols)
+    expr = expression_of(term_of(value), symbols)
     if expr is None:
         return Step("any", is_float=type(value).__name__ == "SymFloat")
     return Step("size", expr=expr, terms=polynomial_of(expr))

@@ -30,6 +30,7 @@ from anyshape.domain import (
     simplify,
 )
 from anyshape.domain.solver_questions import simplify_within
+from anyshape.intercept.quick_tracing import term_of
 from anyshape.intercept.real_numbers import OPEN_FLOAT32
 from anyshape.records.captured import OutputTensor
 
@@ -247,5 +248,5 @@ def outputs_of(
 def _size(size: Any, symbols: Mapping[str, Expr], domain: Domain) -> Expr | None:
     if isinstance(size, int):
         return Number(size)
-    found = expression_of(size.node.expr, symbols)
+    found = expression_of(term_of(size), symbols)
     return None if found is None else simplify_within(found, domain)

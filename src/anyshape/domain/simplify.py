@@ -6,14 +6,14 @@ original wherever the original has one; a division by zero may vanish together w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from math import gcd
 from typing import cast
 
-from anyshape.domain.condition import Compare, Condition, dims_of, holds
+from anyshape.domain.condition import Compare, Condition, dims_of, holds, substitute
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref, apply
-from anyshape.domain.polynomial import Polynomial
+from anyshape.domain.polynomial import Monomial, Polynomial
 
 
 def simplify(expr: Expr) -> Expr:
@@ -53,6 +53,38 @@ def without_remainders(expr: Expr) -> Expr:
     if expr.symbol == "%":
         return args[0] - args[1] * (args[0] // args[1])
     return Op(expr.symbol, args)
+
+
+def in_steps(expr: Expr, steps: Mapping[str, int]) -> Expr:
+    """Each dim counted in its steps, which may divide evenly: (32*k + 4)//8  ->  4*k  ->  h//8."""
+    if not steps:
+        return expr
+    counted = polynomial_of(substitute(expr, {name: step * Ref(name) for name, step in steps.items()}))
+    if any(not isinstance(atom, Ref) for monomial in counted.terms for atom in monomial):
+        return expr
+    total: Expr = Number(0)
+    for monomial, factor in counted.terms.items():
+        product = _in_sizes(monomial, factor, steps)
+        if _is_division(product) and sum(isinstance(atom, Ref) and atom.name in steps for atom in monomial) > 1:
+            return expr  # h//4*(w//4) says more than h*(w//16)
+        total = total + product
+    return simplify(total)
+
+
+def _is_division(expr: Expr) -> bool:
+    return isinstance(expr, Op) and (expr.symbol == "//" or any(map(_is_division, expr.args)))
+
+
+def _in_sizes(monomial: Monomial, factor: int, steps: Mapping[str, int]) -> Expr:
+    """factor*k with h == step*k  ->  factor/s * (h//(step/s)), s what factor and step share."""
+    product: Expr = Number(1)
+    for atom in monomial:
+        assert isinstance(atom, Ref)
+        step = steps.get(atom.name, 1)
+        shared = gcd(factor, step)
+        factor //= shared
+        product = product * (atom if step == shared else Op("//", (atom, Number(step // shared))))
+    return Number(factor) * product
 
 
 def is_identity(condition: Condition) -> bool:

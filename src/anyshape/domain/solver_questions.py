@@ -13,15 +13,16 @@ The result has the value of the expression at every size of the domain. Elsewher
 
 from __future__ import annotations
 
-from math import gcd
+from collections.abc import Mapping
+from functools import reduce
+from operator import mul
 from typing import Literal
 
 from anyshape.domain.bound import Decision, Range, Truth, Undecided, wrong_point
 from anyshape.domain.condition import Compare, Condition, dims_of, negate, substitute
 from anyshape.domain.dims import Domain, Point, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Op, Ref, evaluate, format_expr
-from anyshape.domain.polynomial import Monomial
-from anyshape.domain.simplify import equal_factors, is_identity, open_divisors, polynomial_of, simplify
+from anyshape.domain.simplify import equal_factors, in_steps, is_identity, open_divisors, polynomial_of, simplify
 from anyshape.domain.solve import Session
 from anyshape.findings import InternalError
 
@@ -237,10 +238,26 @@ def divide_multiples(condition: Condition, domain: Domain) -> Condition:
 def _rewrite(expr: Expr, domain: Domain, *, asks: bool = True) -> Expr:
     if not isinstance(expr, Op):
         return expr
+    steps = {name: domain.dim(name).multiple for name in dims_of(expr) if domain.dim(name).multiple > 1}
+    if (even := _in_equal_steps(expr, steps)) is not None:
+        return even
     expr = Op(expr.symbol, tuple(_rewrite(arg, domain, asks=asks) for arg in expr.args))
     if asks and expr.symbol in ("min", "max"):
         expr = _without_beaten(expr, domain)
-    return min((expr, _in_steps(expr, domain)), key=_length)
+    return min((expr, in_steps(expr, steps)), key=_length)
+
+
+def _in_equal_steps(expr: Op, steps: Mapping[str, int]) -> Expr | None:
+    """16*(h//16)*(w//16)  ->  h//4*(w//4), where both are multiples of 16; None for what is no such product."""
+    if expr.symbol != "*" or len(steps) < 2 or len(set(steps.values())) > 1:
+        return None
+    counted = polynomial_of(substitute(expr, {name: step * Ref(name) for name, step in steps.items()})).terms
+    monomial, factor = next(iter(counted.items())) if len(counted) == 1 else ((), 0)
+    step, root = max(steps.values()), round(max(0, factor) ** (1 / len(steps)))
+    is_whole = root ** len(steps) == factor and 1 < root < step and step % root == 0
+    if not is_whole or sorted(map(str, monomial)) != sorted(steps):
+        return None
+    return reduce(mul, [atom // (step // root) for atom in monomial])
 
 
 def _length(expr: Expr) -> tuple[int, int]:
@@ -250,39 +267,6 @@ def _length(expr: Expr) -> tuple[int, int]:
 
 def _operations(expr: Expr) -> int:
     return 1 + sum(map(_operations, expr.args)) if isinstance(expr, Op) else 0
-
-
-def _in_steps(expr: Expr, domain: Domain) -> Expr:
-    """Each dim counted in its steps, which may divide evenly: (32*k + 4)//8  ->  4*k  ->  h//8."""
-    steps = {name: domain.dim(name).multiple for name in dims_of(expr) if domain.dim(name).multiple > 1}
-    if not steps:
-        return expr
-    counted = polynomial_of(substitute(expr, {name: step * Ref(name) for name, step in steps.items()}))
-    if any(not isinstance(atom, Ref) for monomial in counted.terms for atom in monomial):
-        return expr
-    total: Expr = Number(0)
-    for monomial, factor in counted.terms.items():
-        product = _in_sizes(monomial, factor, steps)
-        if _is_division(product) and sum(isinstance(atom, Ref) and atom.name in steps for atom in monomial) > 1:
-            return expr  # h//4*(w//4) says more than h*(w//16)
-        total = total + product
-    return simplify(total)
-
-
-def _is_division(expr: Expr) -> bool:
-    return isinstance(expr, Op) and (expr.symbol == "//" or any(map(_is_division, expr.args)))
-
-
-def _in_sizes(monomial: Monomial, factor: int, steps: dict[str, int]) -> Expr:
-    """factor*k with h == step*k  ->  factor/s * (h//(step/s)), s what factor and step share."""
-    product: Expr = Number(1)
-    for atom in monomial:
-        assert isinstance(atom, Ref)
-        step = steps.get(atom.name, 1)
-        shared = gcd(factor, step)
-        factor //= shared
-        product = product * (atom if step == shared else Op("//", (atom, Number(step // shared))))
-    return Number(factor) * product
 
 
 def _without_beaten(expr: Op, domain: Domain) -> Expr:

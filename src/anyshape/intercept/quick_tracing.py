@@ -259,6 +259,14 @@ def part_of(size: Any) -> tuple[str, int] | None:
     return _parts.get(node.shape_env, {}).get(getattr(node._expr, "name", ""))
 
 
+def term_of(size: Any) -> Any:
+    """The sympy term of an open size: its own symbol where that is a multiple of another one, so that it is read as an axis."""
+    part = part_of(size)
+    symbols = {symbol.name: symbol for symbol in size.node.expr.free_symbols} if part is not None else {}
+    is_multiple = part is not None and part[0] in symbols and size.node.expr == part[1] * symbols[part[0]]
+    return size.node._expr if is_multiple else size.node.expr
+
+
 @contextmanager
 def multiples_known() -> Iterator[None]:
     """Enter around torch.export: it finds the new symbols when it writes its guards."""
