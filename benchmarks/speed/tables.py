@@ -93,7 +93,7 @@ def _memory(models: dict[str, Any]) -> list[str]:
         alone, verified = row.get("unverified", {}), row.get("anyshape", {})
         weights = verified.get("weights_mb", 0.0)
         if weights >= _LARGE_MB and "peak_mb" in alone and "peak_mb" in verified:
-            beyond = (alone["peak_mb"] - alone["before_mb"]) / weights
+            beyond = max(0.0, (alone["peak_mb"] - alone["before_mb"]) / weights)
             lines.append(
                 f"Peak memory of {name}, as a multiple of its weights ({weights / 1000:.1f} GB): without comparisons "
                 f"{beyond:.2f} more than before the export, with the model loaded; verified "
