@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Commands that tests start load hundreds of files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps fuzz compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -49,6 +49,9 @@ features: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/features/run.py $(FEATURES)
 
 # Digests of the files that are written: a change that only moves or renames code leaves them as stored. With STORE=--store, stores them.
+fuzz: $(STAMP)
+	$(BIN)/python benchmarks/fuzz/run.py --jobs 2 $(FUZZ)
+
 digests: $(STAMP)
 	$(BIN)/python -W ignore benchmarks/digests/run.py --corpus $(CORPUS) $(STORE)
 
