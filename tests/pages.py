@@ -127,10 +127,16 @@ def _showing_warnings(stream: io.StringIO) -> Iterator[None]:
 
 
 def run_command_line() -> int:
+    """The status of a command that runs in this process.
+
+    A command forks before it loads anything. Here, a fork would have libraries with threads of their own, such as the one that
+    draws charts, in which a second chart waits forever.
+    """
     from anyshape.cli.main import main
 
     try:
-        main()
+        with mock.patch.dict(os.environ, {"ANYSHAPE_ISOLATE": "0"}):
+            main()
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0

@@ -76,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _read_version()
     if name in _HOMES:
-        from anyshape.intercept.turns import no_collections  # needed here alone: `import anyshape` loads no room
+        from anyshape.processes.preload import no_collections  # needed here alone: `import anyshape` loads no room
 
         with no_collections():
             return getattr(import_module(_HOMES[name]), name)

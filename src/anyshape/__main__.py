@@ -3,8 +3,13 @@
 import os
 import sys
 
-if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - pathlib may be one of them
-    sys.path.append(sys.path.pop(0))  # a file in the working folder must not replace a module of Python's (`queue.py`)
+try:  # not contextlib: it may be one of the files
+    if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - pathlib may be one of them
+        sys.path.append(
+            sys.path.pop(0)
+        )  # a file in the working folder must not replace a module of Python's (`queue.py`)
+except OSError:  # the working folder is gone
+    pass
 
 from anyshape.cli.main import main
 

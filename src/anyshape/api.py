@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.contract import strip_nodes, write_contract
 from anyshape.domain.bounded_values import lowest_text
-from anyshape.exporting import PageReporter, pipeline, write_refusal
+from anyshape.exporting import PageReporter, pipeline, preload, write_refusal
 from anyshape.exporting.context import Options
 from anyshape.exporting.ladder import STRATEGIES
 from anyshape.exporting.targets import ONNXRUNTIME
@@ -27,13 +27,14 @@ from anyshape.findings import (
 )
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
-from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
 from anyshape.modules.registered import collect_translations
-from anyshape.records.export import Export
+from anyshape.processes.isolated import in_own_process
+from anyshape.records.export import Export, without_programs
 from anyshape.records.runs import strip_export
 from anyshape.report.progress_line import shows_progress, telling
-from anyshape.saving import check_writable, save_model
+from anyshape.saving import check_writable, command_files, save_model
+from anyshape.saving.outputs import MODEL
 from anyshape.translate.opsets import DEFAULT_OPSET, OLDEST_ENFORCING_OPSET, check_opset, sizes_not_enforced
 from anyshape.verify import VerifyOptions
 
@@ -58,7 +59,7 @@ _EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."
 
 @warns_where_narrowed
 @shows_progress
-@handlers_go_through()
+@in_own_process(prepare=without_programs, preload=preload)
 @taking_turns(model_at=0)
 def export(
     model: Model,
@@ -74,6 +75,7 @@ def export(
     translations: Mapping[Any, Callable[..., Any]] | None = None,
     optimize: bool = True,
     external_data: bool | None = None,
+    overwrite: bool = False,
     enforce: Literal["graph", "load"] = "graph",
     enforce_values: bool = False,
     target: Literal["onnxruntime"] | None = None,
@@ -94,6 +96,7 @@ def export(
     seed: int = 0,
     values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | None = None,
+    isolate: bool | None = None,
 ) -> Export:
     """Convert a model to ONNX, right at every size of its domain; raise PromiseBroken where that cannot be.
 
@@ -112,6 +115,7 @@ def export(
     `accept_narrower=True` accepts a smaller domain than declared: the contract has it, and every narrowing
     is a warning. `translations` maps torch operators to functions that write them with onnxscript, for this call alone;
     `anyshape.translation` says it once. `external_data` None puts weights into a second file above 2 GB only.
+    A file at `path` that is no ONNX file is replaced with `overwrite=True` alone.
     `strip_source=True` leaves lines of your code out of the file and of the result. `time_limit` is in seconds, for the
     whole export. `progress` is called with a stage, how much of it is done and of how much; None shows a bar where a person
     watches (a terminal, a notebook), True plain lines elsewhere, too, and False nothing.
@@ -145,7 +149,8 @@ def export(
             check_choice(option, value, choices)
     check_numbers(seed, time_limit=time_limit, budget=budget, rtol=rtol, atol=atol)
     if path is not None:
-        check_writable(Path(path))
+        with command_files(overwrite=overwrite):
+            check_writable(Path(path), MODEL)
     declared = declare(
         module,
         inputs,
@@ -195,7 +200,8 @@ def export(
         write_repair(result)
     if path is None:
         return result
-    save_model(result.model, Path(path), external_data=external_data)
+    with command_files(overwrite=overwrite):
+        save_model(result.model, Path(path), external_data=external_data)
     return replace(result, path=Path(path))
 
 

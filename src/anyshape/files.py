@@ -20,20 +20,23 @@ from anyshape.checking import check
 from anyshape.checking.freezing import freeze_model
 from anyshape.checking.repairing import Repair, Repaired
 from anyshape.contract import KEY, REPAIRED_KEY, read_model
-from anyshape.contract.file_messages import missing_data
-from anyshape.findings import UsageError
+from anyshape.contract.read_file import foreign_errors, graph_of
+from anyshape.contract.safe_file import check_to_edit, sort_graphs
+from anyshape.contract.safe_tensors import unsafe
+from anyshape.findings import UsageError, check_numbers
+from anyshape.findings.arguments import read_list, read_path, read_sizes, read_words
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
-from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
+from anyshape.processes.isolated import in_own_process
 from anyshape.records.contract import Contract
 from anyshape.repair.declared_words import DeclaredAxes, read_declared, split_declaration
 from anyshape.repair.known_shapes import Axes, axes_text, name_of
-from anyshape.repair.safe_model import check_proto, sort_graphs
 from anyshape.report.file_comparison import FilesCompared
 from anyshape.report.progress_line import shows_progress, telling
 from anyshape.runtime.session import check_providers
-from anyshape.saving import check_writable, save_model
+from anyshape.saving import check_writable, command_files, save_model
+from anyshape.saving.outputs import MODEL
 from anyshape.verify import VerifyOptions
 
 if TYPE_CHECKING:
@@ -100,6 +103,7 @@ class FrozenFile:
         return "\n".join(lines)
 
 
+@in_own_process()
 def fix(
     path: str | PathLike[str],
     output: str | PathLike[str],
@@ -110,7 +114,10 @@ def fix(
     inputs: Any = None,
     where: Sequence[str] = (),
     external_data: bool | None = None,
+    time_limit: float = 600.0,
+    overwrite: bool = False,
     progress: Callable[[str, int, int], None] | bool | None = None,
+    isolate: bool | None = None,
 ) -> FixedFile:
     """Make a static ONNX file dynamic, or raise PromiseBroken that names the node in the way; nothing is written then.
 
@@ -118,46 +125,55 @@ def fix(
     `["input: batch 3 h w"]`. Constants that hold sizes are replaced where one reading fits. `read` answers the question of
     an AS502: `{"node": "[batch, 8*seq]"}`. The file is confirmed by the original: at its own sizes, and in pieces along dims
     on which the model acts independently. With `model` and `inputs` (as in `anyshape.export`) it is also compared with the
-    model over the sizes of its domain.
+    model over the sizes of its domain. `output` is another file; one that is no ONNX file is replaced with `overwrite` alone.
     """
-    source, target = Path(path), Path(output)
-    check_writable(target)
-    loaded = open_checked(source)
-    declared = read_declared(loaded.graph, _as_words(dynamic))
-    repair = Repair(loaded, source, declared, _as_words(read))
-    repaired = repair.find()
-    evidence = repaired.evidence
-    with repair.edited(repaired.reading) as edited:
-        if model is not None:
-            evidence = (*evidence, _compared(edited, model, inputs, where, progress))
-        result = _result(target, declared, repaired, evidence)
-        edited.metadata_props.pop(KEY, None)
-        edited.metadata_props[REPAIRED_KEY] = json.dumps(result.as_plain())
-        save_model(edited, target, external_data=external_data)
+    source, target = read_path("path", path), read_path("output", output)
+    words, answers = _as_words("dynamic", dynamic), _as_words("read", read)
+    with command_files(source, overwrite=overwrite):
+        check_writable(target, MODEL)
+        loaded = open_checked(source)
+        declared = read_declared(loaded.graph, words)
+        repair = Repair(loaded, source, declared, answers)
+        repaired = repair.find()
+        evidence = repaired.evidence
+        with repair.edited(repaired.reading) as edited:
+            if model is not None:
+                evidence = (*evidence, _compared(edited, model, inputs, where, progress))
+            result = _result(target, declared, repaired, evidence)
+            edited.metadata_props.pop(KEY, None)
+            edited.metadata_props[REPAIRED_KEY] = json.dumps(result.as_plain())
+            save_model(edited, target, external_data=external_data)
     return result
 
 
+@in_own_process()
 def freeze(
     path: str | PathLike[str],
     output: str | PathLike[str],
     sizes: Mapping[str, int],
     *,
     external_data: bool | None = None,
+    time_limit: float = 600.0,
+    isolate: bool | None = None,
+    overwrite: bool = False,
 ) -> FrozenFile:
     """Make dims of a file static, fold what follows, and renew its contract: `freeze("m.onnx", "one.onnx", {"batch": 1})`.
 
-    Raises UsageError for sizes outside the file's contract, DeclarationError for dims that it does not have.
+    `output` is another file; one that is no ONNX file is replaced with `overwrite` alone. Raises UsageError for sizes outside
+    the file's contract, DeclarationError for dims that it does not have.
     """
-    source, target = Path(path), Path(output)
-    check_writable(target)
-    model = open_checked(source)
-    frozen = freeze_model(model, source, sizes)
-    save_model(model, target, external_data=external_data)
+    source, target = read_path("path", path), read_path("output", output)
+    at = read_sizes("sizes", sizes)
+    with command_files(source, overwrite=overwrite):
+        check_writable(target, MODEL)
+        model = open_checked(source)
+        frozen = freeze_model(model, source, at)
+        save_model(model, target, external_data=external_data)
     return FrozenFile(path=target, contract=frozen.contract, has_contract=frozen.has_contract, folded=frozen.folded)
 
 
 @shows_progress
-@handlers_go_through()
+@in_own_process()
 @taking_turns(model_at=2)
 def compare(
     path: str | PathLike[str],
@@ -179,6 +195,7 @@ def compare(
     threads: int = 1,
     providers: Sequence[str] | None = None,
     progress: Callable[[str, int, int], None] | bool | None = None,
+    isolate: bool | None = None,
 ) -> FilesCompared:
     """Compare two files of one model over the same sizes: each with the model as `anyshape.check` does, and with each other.
 
@@ -190,6 +207,9 @@ def compare(
     from anyshape.checking import BenchOptions
     from anyshape.checking.two_files import ComparingOptions, compare_files, with_page
 
+    paths = read_path("path", path), read_path("other", other)
+    at = None if sizes is None else read_sizes("sizes", sizes)
+    check_numbers(seed, rtol=rtol, atol=atol, budget=budget, time_limit=time_limit, seconds=seconds)
     module = as_module(model)
     rules = [where] if isinstance(where, str) else where
     declared = declare(module, inputs, dynamic=dynamic, where=rules, values=values)
@@ -197,13 +217,13 @@ def compare(
     options = ComparingOptions(
         verify=VerifyOptions(rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on),
         bench=BenchOptions(
-            sizes=[sizes] if sizes else (), count=measure, providers=on, threads=threads, seconds=seconds, seed=seed
+            sizes=[at] if at else (), count=measure, providers=on, threads=threads, seconds=seconds, seed=seed
         )
         if measure
         else None,
-        sizes=sizes,
+        sizes=at,
     )
-    compared = compare_files((Path(path), Path(other)), module, declared, options, telling(progress))
+    compared = compare_files(paths, module, declared, options, telling(progress))
     return with_page(compared, declared, type(module).__name__, seed)
 
 
@@ -211,25 +231,23 @@ def open_checked(path: Path) -> ir.Model:
     """The model in a file of unknown origin. Raises UsageError where it is not safe to work with."""
     import onnx_ir as ir
 
-    proto = read_model(path)
-    check_proto(proto, path)
-    model = ir.from_proto(proto)
+    name = str(path)
+    proto = read_model(path, needs_weights=True)
+    check_to_edit(proto, name)
+    model = graph_of(proto, name)
     folder = path.resolve().parent
-    missing = []
     for graph in model.graphs():
         for value in graph.initializers.values():
             tensor = value.const_value
             if isinstance(tensor, ir.ExternalTensor):
-                value.const_value = _located(tensor, folder)
-                missing += [] if (folder / tensor.location).is_file() else [str(tensor.location)]
-    if missing:
-        raise UsageError(missing_data(str(path), sorted(set(missing))))
+                value.const_value = _located(tensor, folder, name)
     _read_small(model)
     if model.functions:
         from onnx_ir.passes.common import InlinePass
 
-        model = InlinePass()(model).model
-    sort_graphs(model, path)
+        with foreign_errors(name, "its functions cannot be written out."):
+            model = InlinePass()(model).model
+    sort_graphs(model, name)
     return model
 
 
@@ -244,9 +262,12 @@ def _read_small(model: ir.Model) -> None:
                 value.const_value = ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name)
 
 
-def _located(tensor: ir.ExternalTensor, folder: Path) -> ir.ExternalTensor:
+def _located(tensor: ir.ExternalTensor, folder: Path, model: str) -> ir.ExternalTensor:
     import onnx_ir as ir
 
+    if (folder / tensor.location).stat().st_nlink > 1:  # onnx-ir does not read it
+        what = f"its weights lie in {str(tensor.location)!r}, which has more than one name."
+        raise UsageError(unsafe(model, what, "a hard link may lead to a file of another folder: copy it."))
     shape = ir.Shape(tensor.shape.numpy())
     name = tensor.name or ""
     return ir.ExternalTensor(
@@ -254,10 +275,11 @@ def _located(tensor: ir.ExternalTensor, folder: Path) -> ir.ExternalTensor:
     )
 
 
-def _as_words(given: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+def _as_words(name: str, given: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+    example = f"{name}={{'x': 'batch 3'}}"
     if isinstance(given, Mapping):
-        return dict(given)
-    return split_declaration([given] if isinstance(given, str) else given)
+        return read_words(name, given, example)
+    return split_declaration([given] if isinstance(given, str) else read_list(name, given, (str,), example))
 
 
 def _result(target: Path, declared: DeclaredAxes, repaired: Repaired, evidence: tuple[str, ...]) -> FixedFile:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
 
 import anyshape
+from anyshape.cli.main import app
+from anyshape.contract import write_contract
+from anyshape.contract.graph_rules import contract_of_foreign
+from anyshape.findings import Finding
 
 LOUD = """
-import atexit, os, sys, warnings
+import os, sys, warnings
 import torch
 print("printed at import")
 sys.__stdout__.write("written past sys.stdout\\n")
 os.write(1, b"written to the handle\\n")
-atexit.register(print, "printed at the end")
 class Net(torch.nn.Module):
     def forward(self, x):
         print("printed in forward")
@@ -59,7 +65,7 @@ def test_prints_of_the_model_go_to_stderr(folder: Path) -> None:
     done = run("export", "loud.py", "-o", "loud.onnx", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["kept"] is True
-    for printed in ("at import", "in forward", "by model()", "by inputs()", "at the end"):
+    for printed in ("at import", "in forward", "by model()", "by inputs()"):
         assert f"printed {printed}" in done.stderr
     assert "written past sys.stdout" in done.stderr and "written to the handle" in done.stderr
 
@@ -113,3 +119,34 @@ def test_explain_takes_names(folder: Path) -> None:
     assert run("explain", "Wrong_Dtype", cwd=folder).stdout.count("\n# AS") == 1  # two findings have that name
     wrong = run("explain", "size-baked", cwd=folder)
     assert wrong.returncode == 2 and "did you mean AS102 size-baked-in?" in wrong.stderr
+
+
+def test_names_from_a_file_are_printed_without_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = "x\x1b]0;owned\x07\x9b31m\u202e\nkept: other.onnx"
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    )
+    proto.graph.input[0].name = proto.graph.node[0].input[0] = hostile
+    proto.graph.output[0].name = proto.graph.node[0].output[0] = hostile[::-1]
+    onnx.save(proto, tmp_path / "m.onnx")
+    promised = contract_of_foreign(proto)
+    signed = replace(promised, versions={hostile: hostile}, status="broken")
+    finding = Finding(code="AS301", name="wrong-shape", what=hostile, why=hostile)
+    write_contract(proto, replace(signed, findings=(finding,)))
+    onnx.save(proto, tmp_path / "signed.onnx")
+    for name in ("m.onnx", "signed.onnx"):
+        for more in ([], ["--json"]):
+            app(["inspect", str(tmp_path / name), *more], standalone_mode=False)
+            printed = capsys.readouterr().out
+            assert [each for each in printed if each != "\n" and unicodedata.category(each) in ("Cc", "Cf")] == []
+            assert "owned" in printed
+            assert not any(line.startswith("kept: other.onnx") for line in printed.splitlines())
+
+
+def test_what_a_parser_refuses_is_printed_without_control_characters(folder: Path) -> None:
+    done = run("inspect", "a\x1b[31m.onnx", "b\x1b[31m", cwd=folder)
+    assert done.returncode == 2 and "\x1b" not in done.stderr
+    done = run("inspect", "a\x1b[31m.onnx", cwd=folder)
+    assert done.returncode == 2 and "\x1b" not in done.stderr

@@ -33,6 +33,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     (tmp_path / "right.py").write_text(MODEL.format("x.shape[0]"))
     (tmp_path / "baked.py").write_text(MODEL.format("3"))
     monkeypatch.chdir(tmp_path)
+    # What draws charts has threads of its own once it was used: it hangs in a process forked from that of the tests.
+    monkeypatch.setenv("ANYSHAPE_ISOLATE", "0")
 
     def run(*arguments: str) -> None:
         monkeypatch.setattr(sys, "argv", ["anyshape", *arguments])

@@ -18,6 +18,7 @@ from anyshape.loading import broken_calls as say
 from anyshape.loading.call_checks import CallChecker
 from anyshape.records.contract import Contract, Rule, TensorPromise, contract_as_plain
 from anyshape.saving import atomic as saving
+from anyshape.saving import outputs
 
 
 def tensor(name: str, dtype: str, *axes: str) -> TensorPromise:
@@ -234,7 +235,7 @@ AS412 broken-contract: 'm.onnx' does not keep its promise, and says so in its co
   Or:     anyshape.load(..., allow_broken=True)      its answers may be wrong""",
     ),
     "AS413": (
-        say.not_an_array(X, "list"),
+        say.not_an_array(X, "a list"),
         """\
 AS413 not-an-array: input 'x' is a list, not an array.
   Why:    expected x: float32[batch].
@@ -374,6 +375,26 @@ AS053 disk-full: 'm.onnx' cannot be written: the disk is full.
         """\
 AS054 cannot-write: 'm.onnx' cannot be written.
   Why:    the system says: Input/output error. Nothing was written, and what was there before is as it was.""",
+    ),
+    "AS070": (
+        outputs.output_is_read("m.py"),
+        """\
+AS070 output-is-input: 'm.py' cannot be written: this command reads it.
+  Why:    what it is made from would be gone.
+  Fix:    name another file.""",
+    ),
+    "AS071": (
+        outputs.two_outputs("o.onnx", "--output", "--report"),
+        """\
+AS071 output-twice: 'o.onnx' cannot be written twice: --output and --report name one file.
+  Fix:    name another file with --report.""",
+    ),
+    "AS072": (
+        outputs.other_kind("m.png", outputs.MODEL),
+        """\
+AS072 output-in-use: 'm.png' cannot be written: the file there is not an ONNX file.
+  Why:    it may be all there is of something else.
+  Fix:    name another file, or remove that one; --overwrite (in Python overwrite=True) replaces it.""",
     ),
     "AS055": (
         saving.too_large("m.onnx", 2**31),

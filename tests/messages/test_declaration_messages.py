@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.export import Dim
 
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Inputs, declare
@@ -63,6 +64,14 @@ def flag(n: int) -> tuple[Any, ...]:
 
 def annotated(n: range(1, limit)) -> torch.Tensor:  # type: ignore  # noqa: F821
     return R(n)
+
+
+def fixed(batch: int = 3, seq: int = 5) -> torch.Tensor:
+    return R(batch, 5)
+
+
+def counted(n: int = 3, past: int = 2) -> torch.Tensor:
+    return torch.arange(past, past + n)
 
 
 ROWS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -564,6 +573,42 @@ AS014 inconsistent-sizes: axis 1 of input 'x' is declared as 8, and is 9 in exam
 AS014 inconsistent-sizes: the value of input 'k' is declared as n + 2, and is 3 in the example.
   Why:    no sizes make n + 2 equal to 3 where n = 2.
   Fix:    correct the expression, or give inputs that follow it.""",
+    ),
+    "a parameter that decides nothing": (
+        lambda: declare(Two(), fixed, where=["1 <= seq <= 64"]),
+        """\
+AS068 reaches-no-axis: parameter 'seq' of the function of sizes decides no axis and no value.
+  Where:  test_declaration_messages.py:LINE, in fixed:   return R(batch, 5)
+  Why:    axis 1 of input 'x' has its size, 5, and is fixed in the function.
+  Fix:    make axis 1 of 'x' from 'seq', or remove the parameter, and its rules: seq >= 1, seq <= 64.""",
+    ),
+    "a rule about a parameter that decides values only": (
+        lambda: declare(Two(), counted, where=["past + n <= 16"]),
+        """\
+AS068 reaches-no-axis: the rule past + n <= 16 bounds sizes through 'past', which no axis follows.
+  Why:    it decides values of the inputs alone, so that neither the contract nor the file can check the rule.
+  Fix:    write the rule for sizes, such as where=['n <= 64'], or make an axis from 'past'.""",
+    ),
+    "a range of a dim that only an output has": (
+        lambda: declare(Two(), X, dynamic={"x": {0: "b"}, "y": {0: Dim("rows", max=8)}}, output_names=["y"]),
+        """\
+AS068 reaches-no-axis: dim 'rows' has a range, and is no axis of an input.
+  Why:    declared is rows in 1..8; the dims of the inputs are b.
+  Fix:    use 'rows' for an axis of an input, or give it no range.""",
+    ),
+    "axes of an input that is None": (
+        lambda: declare(Two(), (X, None), dynamic={"x": "b s 8", "mask": "b s"}),
+        """\
+AS068 reaches-no-axis: input 'mask' has no tensors in the example, and axes are declared for it.
+  Why:    declared is 'b s'; it is None, or an empty container.
+  Fix:    give an example in which 'mask' has tensors, or declare nothing for it.""",
+    ),
+    "two Dims of one name": (
+        lambda: declare(Two(), (X, M), dynamic={"x": {0: Dim("b", max=64)}, "mask": {0: Dim("b", max=8)}}),
+        """\
+AS007 dim-declared-twice: dim 'b' is declared twice.
+  Why:    it is b in 1..64, and b in 1..8.
+  Fix:    use one Dim for all of its axes, or give the second a name of its own.""",
     ),
 }
 

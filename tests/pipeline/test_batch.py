@@ -47,7 +47,7 @@ def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables = ['[defaults]\nverify = "quick"\nmemory_limit = "1GB"\n']
     for name, text in MODELS.items():
         (tmp_path / f"{name}.py").write_text(NOTE.format(name=name) + text)
-        limit = "4s" if name == "hanging" else "100s"
+        limit = "15s" if name == "hanging" else "100s"
         tables.append(f'[[model]]\nsource = "{name}.py"\ntime_limit = "{limit}"\n')
     path = tmp_path / "models.toml"
     path.write_text("\n".join(tables))

@@ -112,6 +112,44 @@ def test_load_inspect_and_check_say_that_a_file_was_changed(folder: Path) -> Non
     assert status == 0 and shown.startswith("kept: m.onnx") and "AS420" in shown
 
 
+def change_contract(**changes: object) -> None:
+    file = onnx.load("m.onnx")
+    plain = json.loads(file.metadata_props[0].value)
+    onnx.helper.set_model_props(file, {"anyshape.contract": json.dumps({**plain, **changes})})
+    onnx.save(file, "m.onnx")
+
+
+@pytest.mark.parametrize("key", ["dims", "tested"])
+def test_a_contract_that_was_edited_is_called_changed_until_it_is_signed_again(folder: Path, key: str) -> None:
+    plain = json.loads(onnx.load("m.onnx").metadata_props[0].value)
+    edited = {
+        "dims": [{**plain["dims"][0], "max": 64}],
+        "tested": {**plain["tested"], "capture_proved": not plain["tested"]["capture_proved"]},
+    }[key]
+    change_contract(**{key: edited})
+    with pytest.warns(FileChanged, match="AS420 file-changed: the contract of 'm.onnx' was changed"):
+        anyshape.load("m.onnx")
+    status, shown = run("inspect", "m.onnx")
+    assert status == 0 and shown.startswith("kept, changed since: m.onnx") and "AS420" in shown
+    if key == "tested":
+        assert "AS420" in run("check", "m.onnx", "-m", "model.py", "-q")[1]
+        status, shown = run("check", "m.onnx", "-m", "model.py", "-q", "--sign")
+        assert status == 0 and "signed" in shown
+        assert "AS420" not in run("inspect", "m.onnx")[1]
+
+
+def test_a_contract_that_is_formatted_anew_is_the_same(folder: Path) -> None:
+    change_contract()
+    assert "AS420" not in run("inspect", "m.onnx")[1]
+
+
+def test_a_contract_without_a_digest_of_itself_is_not_called_changed(folder: Path) -> None:
+    digest = json.loads(onnx.load("m.onnx").metadata_props[0].value)["digest"]
+    change_contract(digest={key: text for key, text in digest.items() if key != "contract"}, strategy="another")
+    assert "contract" in digest
+    assert "AS420" not in run("inspect", "m.onnx")[1]
+
+
 def test_changed_weights_are_noticed_by_check(folder: Path) -> None:
     change_weights(by=1.0000001)
     status, shown = run("check", "m.onnx", "-m", "model.py", "-q")

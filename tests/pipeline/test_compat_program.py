@@ -40,7 +40,7 @@ def test_a_program_is_called_saved_and_given_other_weights(tmp_path) -> None:
     program.apply_weights({"scale": torch.full((4,), 3.0)})
     assert torch.allclose(program(x, mask=mask)[0], 3 * first, atol=1e-5)
     program.save(tmp_path / "m.onnx", external_data=True)
-    assert (tmp_path / "m.onnx.data").exists()
+    assert [each.name for each in tmp_path.iterdir()] == ["m.onnx"]  # no weight is large enough for a second file
     onnx.checker.check_model(tmp_path / "m.onnx")
     program.release()
     program.initialize_inference_session()

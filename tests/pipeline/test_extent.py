@@ -114,7 +114,11 @@ def test_every_size_that_was_proposed_is_compared_refused_or_left_out_with_a_rea
 
     monkeypatch.setattr(attempts, "plan_comparisons", watched)
     result = anyshape.export(
-        Counted(), lambda n=3, m=4: torch.randn(n, m), where=["n <= 40000", "m <= 40000"], strategy="generalized"
+        Counted(),
+        lambda n=3, m=4: torch.randn(n, m),
+        where=["n <= 40000", "m <= 40000"],
+        strategy="generalized",
+        isolate=False,
     )
     plan = plans[-1]
     proposed = [*plan.sizes, *plan.once, *(each.sizes for each in plan.left_out)]

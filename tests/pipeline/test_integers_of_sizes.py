@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import anyshape
+from anyshape.domain import holds
 
 Number = Callable[[int], int]
 
@@ -191,3 +192,29 @@ def test_a_quotient_without_a_rest_ends_no_range() -> None:
     result = anyshape.export(ShiftedWindows(), lambda b=2, h=2, w=3: torch.randn(b, 4 * h, 4 * w, 3))
     assert result.findings == ()
     assert result.contract.rules == ()
+
+
+def sign(n: int) -> int:
+    return int((-1) ** n)
+
+
+def test_a_power_of_minus_one_is_right_at_all_sizes() -> None:
+    result = export(sign)
+    assert result.contract.tested.capture_proved
+    assert not [finding for finding in result.findings if finding.code == "AS137"]
+
+
+def power_of_a_sum(n: int) -> int:
+    return int((n + 5) ** 7 % 11)
+
+
+def test_a_rule_about_a_power_has_the_parentheses_of_python_and_keeps_the_example() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        export(power_of_a_sum, where=["1 <= n <= 2000"], strategy="symbolic")
+    assert "(n + 5)**7" in broken.value.finding.what
+
+
+def test_a_rule_never_excludes_the_example() -> None:
+    model = Scaled(lambda n: int((n - 3) ** (n % 2 + 1) % 5))
+    result = anyshape.export(model, lambda n=5: torch.ones(n))
+    assert all(holds(rule.condition, {"n": 5}) for rule in result.contract.rules)

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
 import anyshape
+from anyshape.processes.preload import load_libraries
 
 
 class EndlessWhileExported(torch.nn.Module):
@@ -65,6 +68,52 @@ def test_a_model_that_never_ends_ends_the_export_with_what_was_found() -> None:
     assert time.monotonic() - began < 60
 
 
+class Sleeps(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        time.sleep(1000)
+        return x
+
+
+class CountsInC(torch.nn.Module):
+    """One call that no signal handler of Python interrupts."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + sum(range(10**15))
+
+
+class Exits(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        os._exit(0)
+
+
+@pytest.mark.parametrize("model", [Sleeps(), CountsInC()], ids=["sleeps", "in C"])
+def test_a_call_that_nothing_interrupts_is_ended_and_leaves_no_process(model: torch.nn.Module) -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(model, lambda n=3: torch.ones(n), time_limit=3)
+    assert broken.value.finding.code == "AS140"
+    assert broken.value.finding.what.endswith("did not end within 3 s.")
+    assert children_of(os.getpid()) == []
+
+
+def test_inputs_that_are_never_made_are_ended() -> None:
+    def inputs(n: int = 3) -> torch.Tensor:
+        time.sleep(1000)
+        return torch.ones(n)
+
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(torch.nn.Identity(), inputs, time_limit=3)
+    finding = broken.value.finding
+    assert (finding.code, finding.what) == ("AS140", "it did not end within 3 s.")
+    assert finding.where is not None and finding.where.text == "time.sleep(1000)"
+    assert children_of(os.getpid()) == []
+
+
+def test_a_model_that_ends_the_process_ends_that_of_the_export() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(Exits(), lambda n=3: torch.ones(n))
+    assert broken.value.finding.code == "AS062" and "os._exit(0)" in broken.value.finding.what
+
+
 def test_the_users_own_alarm_goes_through_unchanged() -> None:
     class Mine(Exception):
         pass
@@ -72,14 +121,14 @@ def test_the_users_own_alarm_goes_through_unchanged() -> None:
     def ring(number: int, frame: object) -> None:
         raise Mine("too slow for me")
 
-    # All that is imported on first use is there: an alarm in the midst of an import leaves half a module behind.
-    anyshape.export(torch.nn.Identity(), lambda n=3: torch.ones(n), budget=1)
+    load_libraries()  # an alarm in the midst of an import leaves half a module behind
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:
         with pytest.raises(Mine, match="too slow for me"):
             anyshape.export(Slow(), lambda n=3: torch.ones(n))
         assert signal.getsignal(signal.SIGALRM) is ring
+        assert children_of(os.getpid()) == []
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -126,6 +175,26 @@ def test_ctrl_c_leaves_no_file_and_no_process(stage: str, tmp_path: Path) -> Non
         process.wait()
         process.stdin.close()
         process.stdout.close()
+
+
+def test_a_caller_that_is_killed_leaves_no_process() -> None:
+    with subprocess.Popen([sys.executable, "-c", _SCRIPT], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if line.startswith("comparing"))
+        below = [each.pid for each in psutil.Process(process.pid).children(recursive=True)]
+        process.kill()
+    assert below and is_soon(lambda: not any(map(is_running, below)))
+
+
+def is_soon(condition: Callable[[], bool]) -> bool:
+    return any(condition() or time.sleep(0.01) for _ in range(1000))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def children_of(pid: int) -> list[str]:

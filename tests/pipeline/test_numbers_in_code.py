@@ -11,7 +11,7 @@ from torch import nn
 import anyshape
 from anyshape.explore import sizes_at_numbers
 from anyshape.inputs import declare
-from anyshape.modules.user_code import numbers_in_code
+from anyshape.modules.numbers_in_code import numbers_in_code
 
 LIMIT = 300
 

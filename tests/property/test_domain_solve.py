@@ -133,8 +133,8 @@ def test_a_range_is_that_of_all_values(domain: Domain, expr: Expr) -> None:
 def test_brute_force_takes_over_when_the_solver_has_no_time(domain: Domain, expr: Expr) -> None:
     points = brute_force(domain)
     values = values_of(expr, points)
-    assert smallest_point(domain, timeout_ms=0) == (points[0] if points else None)
-    assert range_of(domain, expr, timeout_ms=0) == (Range(min(values), max(values)) if values else None)
+    assert smallest_point(domain, steps=0) == (points[0] if points else None)
+    assert range_of(domain, expr, steps=0) == (Range(min(values), max(values)) if values else None)
 
 
 @quick(40)
@@ -168,8 +168,8 @@ def test_the_solver_divides_as_python_does(left: int, right: int, symbol: str) -
 def test_without_time_a_large_domain_stays_unknown() -> None:
     a, b = Ref("a"), Ref("b")
     domain = Domain((Dim("a", 2), Dim("b", 2)), (Compare("==", a * b, Number(1_000_003)),))
-    assert is_empty(domain, timeout_ms=1) is Truth.UNKNOWN
-    assert decide(domain, Compare("<", a, b), timeout_ms=1).status == "unknown"
-    assert range_of(domain, a, timeout_ms=1) == Range(Truth.UNKNOWN, Truth.UNKNOWN)
+    assert is_empty(domain, steps=1) is Truth.UNKNOWN
+    assert decide(domain, Compare("<", a, b), steps=1).status == "unknown"
+    assert range_of(domain, a, steps=1) == Range(Truth.UNKNOWN, Truth.UNKNOWN)
     with pytest.raises(Undecided, match="AS008"):
-        find_point(domain, timeout_ms=1)
+        find_point(domain, steps=1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +20,7 @@ from anyshape.batch.keeping import judge
 from anyshape.batch.model_files import digests_of, files_to_watch, is_unchanged, key_of, pack, returned
 from anyshape.batch.model_process import Ended
 from anyshape.batch.output_folder import OutputFolder, Stored, opened
-from anyshape.batch.process_tree import ProcessTable, find_tree, identity_of, is_gone, kill_tree, list_processes
+from anyshape.batch.process_tree import ProcessTable, find_tree, identity_of, kill_tree, list_processes
 from anyshape.batch.rows import Row, as_markdown, as_text, count_outcomes, rows_as_records
 from anyshape.findings import UsageError
 
@@ -184,11 +186,24 @@ def test_psutil_finds_the_same_tree(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [each.pid for each in find_tree(child.pid, list_processes())] == [child.pid]
         assert ProcessTable().resident(child.pid) > 10**6
         identity = identity_of(child.pid)
-        assert identity is not None and not is_gone(identity)
+        assert identity is not None and identity_of(child.pid) == identity
     finally:
         kill_tree(child.pid)
         child.wait()
-    assert is_gone(identity) and ProcessTable().resident(child.pid) == 0
+    assert identity_of(child.pid) is None and ProcessTable().resident(child.pid) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system shares no such numbers")
+def test_memory_that_a_process_shares_with_its_fork_counts_once() -> None:
+    code = "import os, time; held = bytearray(b'x') * 200_000_000; os.fork(); print(1, flush=True); time.sleep(1000)"
+    child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None and child.stdout.read(4) == b"1\n1\n"
+        assert len(find_tree(child.pid, list_processes())) == 2
+        assert 200_000_000 <= ProcessTable().resident(child.pid) < 300_000_000
+    finally:
+        kill_tree(child.pid)
+        child.communicate()
 
 
 def test_rows_are_records_a_table_and_a_page() -> None:
@@ -200,3 +215,70 @@ def test_rows_are_records_a_table_and_a_page() -> None:
     assert len(as_text([ROW, FAILED]).splitlines()) == 3
     page = as_markdown([ROW, FAILED], 2)
     assert "| bad\\|one | hung |" in page and "X x: why.\n  Fix" in page
+
+
+KILLED = """
+import sys, time
+from anyshape.batch.ray_cluster import run_share
+def wait(call, share):
+    print("waiting", flush=True)
+    time.sleep(100)
+run_share(wait, None, (0, 1), {})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_the_folder_of_a_worker_goes_when_it_was_killed_and_stays_while_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    from anyshape.batch.ray_cluster import sweep
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None and worker.stdout.readline() == "waiting\n"
+        (folder,) = tmp_path.glob(".anyshape-*.tmp")
+        assert folder.stat().st_mode & 0o077 == 0
+        sweep()
+        assert folder.is_dir()
+        worker.kill()
+        worker.wait(timeout=60)
+    assert folder.is_dir()
+    sweep()
+    assert not folder.exists()
+
+
+def answer_as_http(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(b"HTTP/1.1 400 Bad Request")
+
+
+def refuse_one(server: socket.socket) -> None:
+    """Answer one connection as a server of HTTP/1.1 does."""
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(b"HTTP/1.1 400 Bad Request")
+        connection.recv(100)
+
+
+@pytest.mark.parametrize("kind", ["refuses", "is silent", "is no Ray"])
+def test_an_address_without_ray_is_a_usage_error_before_ray_tries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    from anyshape.batch import ray_connection
+
+    def init(**_: object) -> None:
+        raise AssertionError("Ray was called")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray_connection, "_ANSWER_S", 0.2)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if kind != "refuses":
+            server.listen()
+        if kind == "is no Ray":
+            threading.Thread(target=refuse_one, args=(server,), daemon=True).start()
+        with pytest.raises(UsageError) as caught, ray_connection.connected(f"127.0.0.1:{server.getsockname()[1]}"):
+            pass
+    assert caught.value.finding.code == "AS546" and "there is no Ray cluster" in caught.value.finding.what

@@ -135,7 +135,7 @@ def test_a_manifest_may_set_every_option_of_export() -> None:
 
     command = typer.main.get_command(app).commands["export"]  # type: ignore[attr-defined]
     options = {max(each.opts, key=len)[2:].replace("-", "_") for each in command.params if each.opts[0].startswith("-")}
-    of_one_run = {"output", "write_diff", "report", "json", "verbose", "quiet", "time_limit", "ray"}
+    of_one_run = {"output", "overwrite", "write_diff", "report", "json", "verbose", "quiet", "time_limit", "ray"}
     assert options - set(EXPORT_OPTIONS) - of_one_run == set()
 
 

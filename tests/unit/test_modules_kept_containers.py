@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.modules.reach import NOTHING, WRITTEN, KeptContainers
+from anyshape.modules.kept_containers import KeptContainers
+from anyshape.modules.reach import NOTHING, REWRITTEN, WRITTEN
 from anyshape.modules.state import ModuleState
 
 OLD = [1]
@@ -34,16 +35,16 @@ def test_nothing_is_written_where_nothing_changed() -> None:
 
 
 CHANGES: list[tuple[int, Callable[[Any], Any], frozenset[Any]]] = [
-    (0, lambda each: each.update(a=list(OLD)), frozenset({"a"})),
-    (0, lambda each: each.update(z=1), frozenset({"<new>"})),
-    (0, lambda each: each.pop("b"), frozenset({"b"})),
-    (0, lambda each: each.update(training=True), frozenset({"<new>"})),
+    (0, lambda each: each.update(a=list(OLD)), frozenset({("a", True)})),
+    (0, lambda each: each.update(z=1), frozenset({("<new>", True)})),
+    (0, lambda each: each.pop("b"), frozenset({("b", True)})),
+    (0, lambda each: each.update(training=True), frozenset({("<new>", True)})),
     (1, lambda each: each.reverse(), WRITTEN),
     (1, lambda each: each.append(1), WRITTEN),
     (2, lambda each: each.add(9), WRITTEN),
     (3, lambda each: each.popleft(), WRITTEN),
-    (4, lambda each: each.update(c=8), frozenset({"c"})),
-    (5, lambda each: each.update(new=1), frozenset({"<new>"})),
+    (4, lambda each: each.update(c=8), frozenset({("c", True)})),
+    (5, lambda each: each.update(new=1), frozenset({("<new>", True)})),
     (6, lambda each: each.append(1), WRITTEN),
 ]
 
@@ -76,3 +77,23 @@ def test_a_tensor_is_written_if_its_bits_are_others(dtype: torch.dtype) -> None:
     module.values[1] = -0.0
     assert state.restore()
     assert not torch.signbit(torch.view_as_real(module.values) if dtype.is_complex else module.values).any()
+
+
+def test_a_write_of_an_equal_value_is_a_write_and_is_told_apart() -> None:
+    values = [torch.zeros(2), 1000.5]
+    named = {"a": torch.ones(2), "b": torch.ones(2)}
+    kept = kept_of([values, named])
+    values[0] = torch.zeros(2)
+    named.update(a=torch.ones(2), b=torch.zeros(2))
+    assert kept.restore() == [REWRITTEN, frozenset({("a", False), ("b", True)})]
+
+
+def test_a_tensor_into_which_its_own_values_are_written_is_written() -> None:
+    module = torch.nn.Module()
+    module.register_buffer("values", torch.ones(3))
+    state = ModuleState(module)
+    module.values.copy_(torch.ones(3))
+    assert [key for _, key in state.restore()] == [(None, False)]
+    module.values.mul_(2)
+    assert [key for _, key in state.restore()] == [(None, True)]
+    assert not state.restore()

@@ -1,13 +1,14 @@
-"""A search through a module's code is made once in an export, and again where there is something new to find."""
+"""A search through a module's code is made once in the process of an export, and again where there is something new to find."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from tests.own_process import in_own_process
 from torch import nn
 
-from anyshape.modules import kept_search, searches_kept
+from anyshape.modules import kept_search
 
 SPACE: dict[str, Any] = {}
 
@@ -24,36 +25,30 @@ class Counted:
         return list(SPACE)
 
 
-def test_a_search_is_made_once_in_an_export() -> None:
+@in_own_process
+def test_a_search_is_made_once_in_the_process_of_an_export() -> None:
     search, module = Counted(), nn.Linear(2, 2)
-    with searches_kept():
-        assert search.find(module) is search.find(module)
+    assert search.find(module) is search.find(module)
     assert search.count == 1
 
 
+@in_own_process
 def test_a_new_name_or_attribute_is_found() -> None:
     search, module = Counted(), nn.Linear(2, 2)
-    with searches_kept():
-        search.find(module)
-        SPACE["later"] = 1
-        try:
-            assert search.find(module) == ["later"]
-        finally:
-            SPACE.clear()
-        search.find(module)
-        module.helper = torch.relu
-        search.find(module)
-        module.register_forward_hook(lambda *_: None)
-        search.find(module)
+    search.find(module)
+    SPACE["later"] = 1
+    assert search.find(module) == ["later"]
+    SPACE.clear()
+    search.find(module)
+    module.helper = torch.relu
+    search.find(module)
+    module.register_forward_hook(lambda *_: None)
+    search.find(module)
     assert search.count == 5
 
 
-def test_nothing_is_kept_outside_of_an_export() -> None:
+def test_nothing_is_kept_in_the_callers_process() -> None:
     search, module = Counted(), nn.Linear(2, 2)
     search.find(module)
     search.find(module)
-    with searches_kept():
-        search.find(module)
-    with searches_kept():
-        search.find(module)
-    assert search.count == 4
+    assert search.count == 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
 import pytest
+from tests.own_process import in_own_process
 
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
 
@@ -16,13 +18,19 @@ def spin() -> None:
         sum(range(100))
 
 
+@in_own_process
 def test_a_loop_without_an_end_is_ended() -> None:
-    began = monotonic()
     with pytest.raises(OutOfTime), TimeLimit(0.3):
         spin()
-    assert monotonic() - began < 10
 
 
+@in_own_process
+def test_a_call_that_waits_is_ended() -> None:
+    with pytest.raises(OutOfTime), TimeLimit(0.3):
+        sleep(1000)
+
+
+@in_own_process
 def test_what_catches_every_exception_does_not_keep_it() -> None:
     with pytest.raises(OutOfTime), TimeLimit(0.3):
         while True:
@@ -30,6 +38,7 @@ def test_what_catches_every_exception_does_not_keep_it() -> None:
                 spin()
 
 
+@in_own_process
 def test_it_is_raised_again_where_something_swallows_it() -> None:
     caught = 0
     with pytest.raises(OutOfTime), TimeLimit(0.2):
@@ -49,6 +58,7 @@ def wait(seconds: float) -> None:
         sum(range(50))
 
 
+@in_own_process
 def test_putting_back_is_never_interrupted() -> None:
     begun, finished = [], []
 
@@ -68,6 +78,7 @@ def test_putting_back_is_never_interrupted() -> None:
     assert len(begun) == len(finished) >= 1
 
 
+@in_own_process
 def test_a_part_ends_by_itself_and_leaves_the_rest() -> None:
     with TimeLimit(60) as limit:
         with pytest.raises(OutOfTime), limit.part(0.005):
@@ -77,6 +88,7 @@ def test_a_part_ends_by_itself_and_leaves_the_rest() -> None:
             assert 20 < seconds <= 30
 
 
+@in_own_process
 def test_waiting_uses_no_cpu_time_of_a_part() -> None:
     with TimeLimit(60) as limit:
         with limit.part(0.005, of_cpu=True):
@@ -93,6 +105,7 @@ def test_a_part_of_cpu_time_leaves_some_of_the_real_time() -> None:
         assert 790 < limit._deadlines[-1] - monotonic() <= 800
 
 
+@in_own_process
 def test_nothing_is_raised_after_the_end() -> None:
     for _ in range(20):
         try:
@@ -103,18 +116,39 @@ def test_nothing_is_raised_after_the_end() -> None:
         except OutOfTime:
             pass
         sum(range(1000))
-    assert threading.active_count() < 20
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
-def test_it_works_in_other_threads() -> None:
+@in_own_process
+def test_a_limit_inside_a_limit_puts_its_alarm_back() -> None:
+    with pytest.raises(OutOfTime), TimeLimit(0.5):
+        with suppress(OutOfTime), TimeLimit(0.1):
+            spin()
+        with TimeLimit(1000):
+            pass
+        spin()
+
+
+def test_in_the_callers_process_the_time_is_looked_at_and_nothing_interrupts() -> None:
+    handler, threads = signal.getsignal(signal.SIGALRM), threading.active_count()
+    with TimeLimit(0.05) as limit:
+        assert (signal.getsignal(signal.SIGALRM), threading.active_count()) == (handler, threads)
+        wait(0.1)
+        with pytest.raises(OutOfTime):
+            limit.check()
+
+
+@in_own_process
+def test_in_another_thread_the_time_is_looked_at() -> None:
     ended = []
 
     def limited() -> None:
-        try:
-            with TimeLimit(0.2):
-                spin()
-        except OutOfTime:
-            ended.append(True)
+        with TimeLimit(0.05) as limit:
+            wait(0.1)
+            try:
+                limit.check()
+            except OutOfTime:
+                ended.append(True)
 
     thread = threading.Thread(target=limited)
     thread.start()
@@ -122,10 +156,10 @@ def test_it_works_in_other_threads() -> None:
     assert ended == [True]
 
 
+@in_own_process
 def test_without_a_limit_nothing_is_watched() -> None:
-    before = threading.active_count()
     with TimeLimit() as limit:
-        assert threading.active_count() == before
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
         with limit.part(0.5):
             limit.check()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.onnx._internal.exporter import _registration
 
-from anyshape.intercept.turns import quiet_libraries
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.translate.legacy import OperatorLibrary, load_library
 
 RELU = torch.ops.aten.relu.default

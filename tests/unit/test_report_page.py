@@ -16,7 +16,7 @@ from contract_builder import contract
 
 from anyshape.domain import Dim, Domain, Ref, parse_condition
 from anyshape.findings import Finding, PromiseBroken, Severity, Source, UsageError
-from anyshape.findings.finding import Remedy
+from anyshape.findings.finding import Remedy, shown, shown_lines
 from anyshape.records.contract import TensorPromise
 from anyshape.records.runs import Run, StageTime
 from anyshape.records.verdict import (
@@ -31,15 +31,7 @@ from anyshape.records.verdict import (
 )
 from anyshape.report.page import check_report_packages, render_many, render_page, render_summary
 from anyshape.report.page.graph_map import map_graph
-from anyshape.report.page.page_facts import (
-    PageFacts,
-    excerpt_of,
-    facts_of_check,
-    facts_of_refusal,
-    fix_as_diff,
-    shown,
-    shown_lines,
-)
+from anyshape.report.page.page_facts import PageFacts, excerpt_of, facts_of_check, facts_of_refusal, fix_as_diff
 from anyshape.report.page.size_cells import Pair, map_errors, map_regions, pairs_of
 
 HOSTILE = (

@@ -17,7 +17,7 @@ from anyshape.capture.rerolled import capture_rerolled
 from anyshape.capture.rerolled.growth import check_growth
 from anyshape.explore import sizes_at_numbers
 from anyshape.inputs import declare
-from anyshape.modules.user_code import numbers_in_code
+from anyshape.modules.numbers_in_code import numbers_in_code
 
 _LENGTHS = (1, 2, 3, 8, 9, 10, 19, 20, 21, 33, 34, 35, 70)
 

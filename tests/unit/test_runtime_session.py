@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import onnx
 import pytest
 
 from anyshape.runtime import RuntimeFailed, RuntimeRejected, Session, TensorInfo
+from anyshape.runtime.process import child_environment
+from anyshape.runtime.session import import_onnxruntime
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 
@@ -95,3 +100,46 @@ def test_an_output_that_is_no_tensor_is_not_passed_off_as_one() -> None:
     sequence = model("g (float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }")
     with pytest.raises(RuntimeFailed, match="not a tensor"):
         Session(sequence).run({"x": np.ones(2, np.float32)})
+
+
+SESSIONS = """
+import sys
+from pathlib import Path
+import numpy as np
+from anyshape.runtime.child import TimingRequest, optimize_file, time_calls
+from anyshape.runtime import ChildRunner
+from anyshape.runtime.session import CPU, Session
+path, feeds = sys.argv[1], {"x": np.ones(3, np.float32)}
+if sys.argv[2] == "here":
+    Session(path).run(feeds)
+else:
+    with ChildRunner(path) as runner:
+        runner.run(feeds)
+    time_calls(TimingRequest(path=path, feeds=feeds, providers=(CPU,), seconds=0.01))
+    optimize_file(Path(path), Path(path).with_name("optimized.onnx"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folders are named otherwise")
+@pytest.mark.parametrize("where", ["here", "child"])
+def test_a_session_leaves_nothing_in_the_users_folders(tmp_path: Path, where: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    places = {name: tmp_path / name for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME")}
+    for place in places.values():
+        place.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environment |= {name: str(place) for name, place in places.items()}
+    command = [sys.executable, "-c", SESSIONS, str(tmp_path / "m.onnx"), where]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    left = [each for place in places.values() for each in place.rglob("*")]
+    assert [each for each in left if not each.name.startswith("torchinductor_")] == []  # importing torch makes that
+
+
+def test_telemetry_that_the_user_wants_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
+    import_onnxruntime()
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == child_environment()["ORT_DISABLE_TELEMETRY"] == "0"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +50,13 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def pair(folder: Path) -> Path:
+    """The file with weights beside m.onnx, and nothing else."""
+    model, data = sorted(folder.iterdir())
+    assert model.name == "m.onnx" and re.fullmatch(r"m\.onnx\.[0-9a-f]{12}\.data", data.name)
+    return data
+
+
 def test_a_small_model_is_one_file(tmp_path: Path) -> None:
     save_model(made(), tmp_path / "m.onnx")
     assert list(content(tmp_path)) == ["m.onnx"]
@@ -55,8 +66,7 @@ def test_a_small_model_is_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [{"limit": 1000}, {"external_data": True}], ids=str)
 def test_a_large_model_has_its_weights_next_to_it(tmp_path: Path, how: dict[str, Any]) -> None:
     save_model(made(), tmp_path / "m.onnx", **how)
-    assert sorted(content(tmp_path)) == ["m.onnx", "m.onnx.data"]
-    assert (tmp_path / "m.onnx.data").stat().st_size == 2 * ROWS * 4
+    assert pair(tmp_path).stat().st_size == 2 * ROWS * 4
     assert run(tmp_path / "m.onnx") == 2.0
 
 
@@ -72,7 +82,7 @@ def test_both_files_can_be_moved_together(tmp_path: Path) -> None:
     assert run(tmp_path / "there" / "m.onnx") == 2.0
     proto = onnx.load(str(tmp_path / "there" / "m.onnx"), load_external_data=False)
     locations = [entry.value for entry in proto.graph.initializer[0].external_data if entry.key == "location"]
-    assert locations == ["m.onnx.data"]
+    assert locations == [pair(tmp_path / "there").name]
 
 
 @pytest.mark.parametrize("external", [False, True])
@@ -171,7 +181,7 @@ def weights_in_branches() -> onnx.ModelProto:
 def test_weights_of_a_branch_go_along(tmp_path: Path) -> None:
     proto = weights_in_branches()
     save_model(proto, tmp_path / "m.onnx", external_data=True)
-    assert (tmp_path / "m.onnx.data").stat().st_size == 2 * ROWS * 4
+    assert pair(tmp_path).stat().st_size == 2 * ROWS * 4
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     assert session.run(None, {"c": np.array(True)})[0][0] == -1.0
 
@@ -234,7 +244,7 @@ ERRORS = [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("is_old", [True, False], ids=["over an old pair", "new"])
-@pytest.mark.parametrize("step", range(1, 9))
+@pytest.mark.parametrize("step", range(1, 8))
 def test_a_pair_that_fails_at_any_step_leaves_the_old_pair_or_nothing(
     tmp_path: Path, error: BaseException, is_old: bool, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,32 +270,67 @@ def test_a_pair_that_fails_at_any_step_leaves_the_old_pair_or_nothing(
         save_model(made(), path, external_data=True)
     except (UsageError, KeyboardInterrupt):
         monkeypatch.undo()
-        assert content(tmp_path) == before or run(path) == 2.0
-        assert set(content(tmp_path)) in (set(before), {"m.onnx", "m.onnx.data"})
-        assert run(path) in (2.0, 6.0) if path.exists() else not is_old
+        if content(tmp_path) != before:
+            pair(tmp_path)
+            assert run(path) == 2.0
     else:
         monkeypatch.undo()
+        pair(tmp_path)
         assert run(path) == 2.0
 
 
-def test_a_pair_that_fails_before_the_model_takes_its_place_leaves_the_old_one_in_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np, onnx, onnx_ir as ir
+from anyshape.saving import save_model
+sys.path.insert(0, {tests!r})
+from test_saving_models import made
+left = int(sys.argv[1])
+def replace(self, target, real=Path.replace):
+    global left
+    if left == 0:
+        import os, signal
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return real(self, target)
+Path.replace = replace
+save_model(made(), {path!r}, external_data=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("renames", [0, 1], ids=["before the weights", "between weights and model"])
+def test_a_writer_that_is_killed_leaves_the_old_pair_in_force_and_the_next_one_clears_up(
+    tmp_path: Path, renames: int
 ) -> None:
     path = tmp_path / "m.onnx"
     save_model(made(fill=5.0), path, external_data=True)
-    before = content(tmp_path)
-    real = saving.replace
-
-    def fail_on_model(source: Path, target: Path) -> None:
-        if target == path:
-            raise OSError(errno.EIO, "Input/output error")
-        real(source, target)
-
-    monkeypatch.setattr(saving, "replace", fail_on_model)
-    with pytest.raises(UsageError):
-        save_model(made(), path, external_data=True)
-    assert content(tmp_path) == before
+    script = KILLED.format(tests=str(Path(__file__).parent), path=str(path))
+    ended = subprocess.run([sys.executable, "-c", script, str(renames)], capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert run(path) == 6.0
+    assert len(list(tmp_path.iterdir())) > 2
+    save_model(made(fill=7.0), path, external_data=True)
+    pair(tmp_path)
+    assert run(path) == 8.0
+
+
+def test_weights_of_a_replaced_model_stay_while_another_model_uses_them(tmp_path: Path) -> None:
+    save_model(made(fill=5.0), tmp_path / "m.onnx", external_data=True)
+    shutil.copy(tmp_path / "m.onnx", tmp_path / "copy.onnx")
+    save_model(made(), tmp_path / "m.onnx", external_data=True)
+    assert run(tmp_path / "copy.onnx") == 6.0
+    save_model(made(), tmp_path / "copy.onnx", external_data=False)
+    save_model(made(), tmp_path / "m.onnx", external_data=False)
+    assert run(tmp_path / "copy.onnx") == run(tmp_path / "m.onnx") == 2.0
+
+
+def test_weights_of_a_replaced_model_go_where_the_new_one_holds_its_own(tmp_path: Path) -> None:
+    save_model(made(fill=5.0), tmp_path / "m.onnx", external_data=True)
+    (tmp_path / "m.onnx.data").write_bytes(b"of somebody else")
+    save_model(made(), tmp_path / "m.onnx", external_data=False)
+    assert sorted(content(tmp_path)) == ["m.onnx", "m.onnx.data"]
 
 
 def test_a_model_that_protobuf_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

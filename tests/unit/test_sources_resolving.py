@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from anyshape import sources
 from anyshape.findings import UsageError
+from anyshape.sources.hugging_face.loaded_models import write_companions
 from anyshape.sources.model_file import is_model_file
 from anyshape.sources.source import SourceOptions
 
@@ -138,3 +140,35 @@ def test_where_one_model_is_refused_none_is_written(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"(?s)AS102.*about second\.onnx, file 2 of 2"):
         sources.export(two_parts(Baked()), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def companions(folder: Path, target: Path) -> list[str]:
+    """The names of the files that are copied from a model's folder."""
+    target.mkdir()
+    options = sources.SourceOptions()
+    write_companions(SimpleNamespace(folder=folder, options=options, model=None), target)  # type: ignore[arg-type]
+    return sorted(each.name for each in target.iterdir())
+
+
+def test_a_link_that_leads_out_of_the_folder_of_a_model_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "tokenizer.json").symlink_to("config.json")
+    assert companions(folder, tmp_path / "inside") == ["config.json", "tokenizer.json"]
+    (folder / "vocab.txt").symlink_to("../secret")
+    with pytest.raises(UsageError) as caught:
+        companions(folder, tmp_path / "outside")
+    assert caught.value.finding.code == "AS531"
+    assert not (tmp_path / "outside" / "vocab.txt").exists()
+
+
+def test_links_of_the_hubs_cache_lead_to_its_own_files(tmp_path: Path) -> None:
+    folder = tmp_path / "models--org--name" / "snapshots" / "abc"
+    blobs = tmp_path / "models--org--name" / "blobs"
+    for each in (folder, blobs):
+        each.mkdir(parents=True)
+    (blobs / "1").write_text("{}", encoding="utf-8")
+    (folder / "config.json").symlink_to("../../blobs/1")
+    assert companions(folder, tmp_path / "out") == ["config.json"]

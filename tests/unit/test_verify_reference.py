@@ -16,7 +16,7 @@ from torch import nn
 
 from anyshape.findings import UsageError
 from anyshape.modules import state
-from anyshape.modules.slots import is_same, tensor_bytes
+from anyshape.modules.same_values import is_same, tensor_bytes
 from anyshape.verify.reference import Answer, Reference, Refused
 from anyshape.verify.tensors import as_float64, cloned, fingerprint, map_tensors, to_array, total_elements
 

@@ -13,7 +13,8 @@ Files, in the order in which data flows:
     model_files    whether a result still holds, and files that go to another machine
     model_process  run models on this machine: start and watch the process of each
     ray_pool       run models on a Ray cluster
-    ray_cluster    the connection to a Ray cluster, and what a worker does
+    ray_cluster    what a worker of a Ray cluster does
+    ray_connection the connection to a Ray cluster
     process_tree   what the process of a model does; its processes, their memory, their end
     keeping        how the process of a model ended -> its row, and its folder in its place
     rows           the result of one model; tables and the page of a batch
@@ -40,7 +41,7 @@ __all__ = ["Batch", "Row", "export_many", "rows_as_records"]
 
 
 class Watcher(Protocol):
-    """Who is told of the progress of a batch."""
+    """Shows the progress of a batch: `export_many` calls its methods."""
 
     def begin(self, total: int, done: int) -> None: ...
     def work(self, worker: int, running: Running | None) -> None: ...

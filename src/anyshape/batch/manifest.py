@@ -68,6 +68,8 @@ def read_manifest(path: Path, given: Mapping[str, Any] | None = None) -> Manifes
         raise UsageError(_unreadable(path, f"it cannot be read: {error}.")) from error
     try:
         return _read(tomllib.loads(text), path, _checked(given or {}))
+    except RecursionError as error:
+        raise UsageError(_unreadable(path, "its values are nested too deep.")) from error
     except tomllib.TOMLDecodeError as error:
         line = _LINE.search(str(error))
         raise UsageError(_unreadable(path, f"{error}.", int(line[1]) if line else None)) from error

@@ -20,8 +20,10 @@ from anyshape.batch.model_files import file_digest
 from anyshape.batch.process_tree import kill_if_still
 from anyshape.batch.rows import Row, row_from_plain
 from anyshape.findings import Finding, UsageError
-from anyshape.saving import write_atomically
+from anyshape.saving import check_writable, write_atomically
 from anyshape.saving.atomic import reporting
+from anyshape.saving.outputs import ROWS
+from anyshape.saving.outputs import SUMMARY as SUMMARY_KIND
 
 ROW, RESULTS, SUMMARY, _WORK, _LOCK = "row.json", "results.jsonl", "summary.md", ".work", "lock"
 _FORMAT = 1
@@ -79,7 +81,9 @@ class OutputFolder:
         folder.rename(target)
 
     def check_places(self, jobs: Iterable[Job]) -> None:
-        """Raise UsageError if something that is no result of a batch has the name of a model's folder."""
+        """Raise UsageError if something that is no result of a batch has the name of a result."""
+        check_writable(self.path / RESULTS, ROWS)
+        check_writable(self.path / SUMMARY, SUMMARY_KIND)
         for job in jobs:
             place = self.path / job.name
             is_free = not place.exists() or (place.is_dir() and ((place / ROW).is_file() or not any(place.iterdir())))
@@ -89,7 +93,7 @@ class OutputFolder:
     def write_rows(self, rows: Iterable[Row]) -> None:
         """results.jsonl with these rows and no others."""
         lines = b"".join(map(_as_line, rows))
-        write_atomically(self.path / RESULTS, lambda stream: stream.write(lines))
+        write_atomically(self.path / RESULTS, lambda stream: stream.write(lines), ROWS)
 
     def add_row(self, row: Row) -> None:
         """One more line in results.jsonl."""
@@ -98,7 +102,7 @@ class OutputFolder:
 
     def write_summary(self, text: str) -> None:
         """summary.md."""
-        write_atomically(self.path / SUMMARY, lambda stream: stream.write(text.encode()))
+        write_atomically(self.path / SUMMARY, lambda stream: stream.write(text.encode()), SUMMARY_KIND)
 
     def tidy(self) -> None:
         """End processes that a killed batch left, give finished folders their place, and remove the rest of .work."""

@@ -26,6 +26,8 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
+from anyshape.processes import become_own_process
+
 _PROC = Path("/proc")
 _ROUNDS = 20
 _PAUSE_S = 0.05
@@ -127,16 +129,29 @@ class ProcessTable:
         self._lock = threading.Lock()
         self._read_at = 0.0
         self._processes: dict[int, Process] = {}
+        self._shared: dict[int, int] = {}  # by the root of a tree: bytes that a sum over its processes counts too often
 
     def resident(self, root: int) -> int:
-        """Bytes of memory that the tree of `root` holds; pages that two processes share count twice."""
+        """Bytes of memory that the tree of `root` holds; pages that a process shares with its forks count once."""
         with self._lock:
             if root not in self._processes or monotonic() - self._read_at > _MAX_AGE_S:
                 self._processes = list_processes()
                 self._read_at = monotonic()
-            members = find_tree(root, self._processes)
-        now = (_read_process(each.pid) for each in members)
-        return sum(each.resident for each in now if each is not None)
+                self._shared.clear()
+            now = [each for member in find_tree(root, self._processes) if (each := _read_process(member.pid))]
+            total = sum(each.resident for each in now)
+            if root not in self._shared:
+                self._shared[root] = total - sum(map(_share_of_memory, now)) if len(now) > 1 else 0
+            return max(total - self._shared[root], *(each.resident for each in now), 0)
+
+
+def _share_of_memory(process: Process) -> int:
+    """Bytes that a process holds, with its share of the pages that others hold as well; all of these where it is unknown."""
+    try:
+        lines = (_PROC / str(process.pid) / "smaps_rollup").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    except (OSError, ValueError, StopIteration):
+        return process.resident
 
 
 def find_tree(root: int, processes: Mapping[int, Process]) -> list[Process]:
@@ -183,12 +198,6 @@ def identity_of(pid: int) -> str | None:
     return None if found is None or found.is_dead else f"{pid} {found.started} {_numbering()}"
 
 
-def is_gone(identity: str) -> bool:
-    """Whether the process with this identity has ended; False for one of a container that numbers them otherwise."""
-    pid, _, rest = identity.partition(" ")
-    return pid.isdigit() and rest.endswith(_numbering()) and identity_of(int(pid)) != identity
-
-
 def _numbering() -> str:
     """A name of the container whose numbers of processes are ours."""
     try:
@@ -213,6 +222,7 @@ def main(spec: Mapping[str, Any]) -> None:
     note_files(spec["noted"], spec["folder"])
     sys.path.append(str(Path.cwd()))  # last: a file there does not replace a module of Python's
     sys.argv = ["anyshape", *spec["arguments"]]
+    become_own_process()
     runpy.run_module("anyshape", run_name="__main__", alter_sys=True)
 
 

@@ -1,16 +1,14 @@
-"""A Ray cluster: the connection to it, what a worker does for one model, and one piece of work spread in shares."""
+"""What a worker of a Ray cluster does for one model, and one piece of work spread in shares."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-import shutil
-import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,55 +16,15 @@ from typing import Any
 from anyshape.batch.jobs import Job, share_of_memory
 from anyshape.batch.model_files import Travelling, versions
 from anyshape.batch.model_process import Ended, Surroundings, run_model
-from anyshape.batch.process_tree import ProcessTable, identity_of, is_gone
+from anyshape.batch.process_tree import ProcessTable
+from anyshape.batch.ray_connection import connected, first_line, no_cluster
 from anyshape.findings import Finding, UsageError
+from anyshape.saving.leftovers import remove_leftovers, temporary_folder
 
 _SWEEP_S = 30.0
 _FIRST, _PER_BYTE = 2 << 30, 4
 CHUNK = 64 << 20
-_PREFIX, _OWNER = "anyshape-batch-", ".owner"
 _RETRIES = 3
-
-
-@contextlib.contextmanager
-def connected(address: str) -> Generator[Any]:
-    """Ray, connected to the cluster; a connection that was there before stays."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.util.scheduling_strategies
-    except ImportError as error:
-        what = "--ray needs Ray, which is not installed here."
-        raise UsageError(no_cluster(what, fix="pip install anyshape[ray]")) from error
-    if address.startswith("ray://"):
-        what = f"{address!r} is the address of a Ray client, over which no files can be streamed."
-        raise UsageError(no_cluster(what, fix="run the command on a node of the cluster: --ray, or --ray HOST:6379"))
-    if ray.is_initialized():
-        yield ray
-        return
-    try:
-        with _keeping_handlers():
-            ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        what = f"there is no Ray cluster at {address!r}."
-        raise UsageError(no_cluster(what, first_line(error), "ray start --head, or --ray local")) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-@contextlib.contextmanager
-def _keeping_handlers() -> Generator[None]:
-    """Ray gives SIGTERM a handler of its own; ours ends the work in order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def alive_nodes(ray: Any) -> list[dict[str, Any]]:
@@ -93,20 +51,9 @@ def check_worker(error: Exception) -> None:
         raise UsageError(no_cluster(what, first_line(error), "pip install anyshape   on every node")) from error
 
 
-def first_line(error: BaseException) -> str:
-    """The kind of an error and the first line of its message; of what a task raised, not of Ray's report about it."""
-    cause = getattr(error, "cause", None) or error
-    lines = str(cause).strip().splitlines()
-    return ": ".join([type(cause).__name__, *lines[:1]])
-
-
 def memory_to_reserve(data_bytes: int) -> int:
     """Bytes for torch and a small model, and for copies of weights of this size."""
     return _FIRST + _PER_BYTE * data_bytes
-
-
-def no_cluster(what: str, why: str = "", fix: str = "") -> Finding:
-    return Finding(code="AS546", name="ray-cluster", what=what, why=why, fix=fix, is_fix_untried=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +74,7 @@ Item = tuple[str, Header | bytes]
 def run_on_worker(job: Job, files: Mapping[str, Sequence[Any]]) -> Iterator[Item]:
     """Export a model whose files are pieces in the object store. Nothing is sent before its process has ended."""
     token = secrets.token_hex(8)
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    try:
-        (root / _OWNER).write_text(identity_of(os.getpid()) or "", encoding="utf-8")
+    with _own_folder() as root:
         place, folder = root / "source", root / "work"
         place.mkdir()
         folder.mkdir()
@@ -156,23 +101,25 @@ def run_on_worker(job: Job, files: Mapping[str, Sequence[Any]]) -> Iterator[Item
         )
         for path in written.values():
             yield from ((token, piece) for piece in read_pieces(path))
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def run_share(
     function: Callable[..., Any], call: Any, share: tuple[int, int], files: Mapping[str, Sequence[Any]]
 ) -> Any:
     """What `function(call, share)` returns in a folder with these files; its process runs no other task."""
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    try:
-        (root / _OWNER).write_text(identity_of(os.getpid()) or "", encoding="utf-8")
-        _unpack(files, root / "source")
-        os.chdir(root / "source")
-        return function(call, share)
-    finally:
-        os.chdir(tempfile.gettempdir())
-        shutil.rmtree(root, ignore_errors=True)
+    with _own_folder() as root:
+        try:
+            (root / "source").mkdir()
+            _unpack(files, root / "source")
+            os.chdir(root / "source")
+            return function(call, share)
+        finally:
+            os.chdir(tempfile.gettempdir())
+
+
+def _own_folder() -> contextlib.AbstractContextManager[Path]:
+    """A folder of this worker alone. Should the worker be killed, the next one on this machine removes it, or `sweep`."""
+    return temporary_folder(Path(tempfile.gettempdir()), mode=0o700)
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:
@@ -195,13 +142,18 @@ def _unpack(files: Mapping[str, Sequence[Any]], place: Path) -> None:
 
 def sweep() -> None:
     """Remove folders of workers on this machine that were killed."""
-    for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        try:
-            owner = (root / _OWNER).read_text(encoding="utf-8")
-        except OSError:  # made this moment, or somebody else's
-            continue
-        if is_gone(owner):
-            shutil.rmtree(root, ignore_errors=True)
+    remove_leftovers(Path(tempfile.gettempdir()))
+
+
+def end_tasks(ray: Any, tasks: Sequence[Any]) -> None:
+    """Cancel these tasks, wait until their workers have ended, and remove what killed workers left on their machines."""
+    for task in tasks:
+        with contextlib.suppress(ray.exceptions.RayError, TypeError, ValueError):
+            ray.cancel(task, force=True)
+    if tasks:
+        with contextlib.suppress(ray.exceptions.RayError, TypeError, ValueError):
+            ray.wait(list(tasks), num_returns=len(tasks), timeout=_SWEEP_S)
+    sweep_nodes(ray)
 
 
 def spread(
@@ -226,8 +178,6 @@ def spread(
         except ray.exceptions.RayError as error:
             check_worker(error)
             raise UsageError(_lost(first_line(error))) from error
-        finally:
-            sweep_nodes(ray)
 
 
 def _run(
@@ -245,11 +195,14 @@ def _run(
     task = ray.remote(num_cpus=1, memory=memory, max_retries=_RETRIES, max_calls=1)(run_share)
     tasks = [task.remote(function, call, (place, count), files) for place in range(count)]
     waiting = list(tasks)
-    while waiting:
-        tell(count - len(waiting), count)
-        done, waiting = ray.wait(waiting, num_returns=1)
-        ray.get(done)  # a share that failed ends the work at once
-    return list(ray.get(tasks))
+    try:
+        while waiting:
+            tell(count - len(waiting), count)
+            done, waiting = ray.wait(waiting, num_returns=1)
+            ray.get(done)  # a share that failed ends the work at once
+        return list(ray.get(tasks))
+    finally:
+        end_tasks(ray, waiting)
 
 
 def _lost(why: str) -> Finding:

@@ -6,7 +6,6 @@ the new attempt; pieces of two attempts are no file, so the model is then submit
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -22,14 +21,12 @@ from anyshape.batch.ray_cluster import (
     Header,
     alive_nodes,
     check_worker,
-    connected,
-    first_line,
+    end_tasks,
     memory_to_reserve,
-    no_cluster,
     read_pieces,
     run_on_worker,
-    sweep_nodes,
 )
+from anyshape.batch.ray_connection import connected, first_line, no_cluster
 from anyshape.findings import UsageError
 
 _RETRIES = 3
@@ -150,12 +147,8 @@ class _Cluster:
 
     def clear_up(self) -> None:
         """Cancel what runs, and remove what killed workers left on their machines."""
-        ray = self._ray
-        for stream in self._running:
-            with contextlib.suppress(ray.exceptions.RayError, TypeError, ValueError):
-                ray.cancel(stream, force=True)
+        end_tasks(self._ray, list(self._running))
         self._running.clear()
-        sweep_nodes(ray)
 
 
 def _check_versions(header: Header, here: dict[str, str]) -> None:

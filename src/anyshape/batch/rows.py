@@ -11,6 +11,7 @@ from typing import Any
 from anyshape.report import format_bytes
 from anyshape.report.page import render_many
 from anyshape.saving import write_atomically
+from anyshape.saving.outputs import PAGE
 
 KEPT, BROKEN, UNVERIFIED, REFUSED, FAULT = "kept", "broken", "unverified", "refused", "fault"
 CRASHED, HUNG, OUT_OF_MEMORY, LOST = "crashed", "hung", "out of memory", "lost"
@@ -159,4 +160,4 @@ def write_rows_page(path: Path, title: str, rows: Sequence[Row], total: int, *, 
         for record in rows_as_records(rows)
     ]
     page = render_many(title, shown, total=total, command=command)
-    write_atomically(path, lambda stream: stream.write(page.encode()))
+    write_atomically(path, lambda stream: stream.write(page.encode()), PAGE)

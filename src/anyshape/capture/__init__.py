@@ -6,6 +6,8 @@ Files, in the order in which data flows:
     trace_sizes        choose the sizes to trace at
     torch_export       torch.export with symbols for sizes, by the rules of later torch, below autograd where needed
     symbolic           the rung that calls torch.export with symbolic sizes
+    noted_lines        lines on which a size becomes a text, or a float of sizes is rounded
+    rounded_floats     sizes at which a rounded float of sizes becomes another number
     guards             every condition that torch recorded -> Guard, in the user's dims, proved or not by z3
     sympy_terms        torch's sympy expressions -> ours
     failing_sizes      which guards fail at few sizes only; sizes at which a condition fails that is no expression of ours

@@ -18,8 +18,10 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
+
+import numpy as np
 
 from anyshape.domain import (
     AnyOf,
@@ -37,6 +39,7 @@ from anyshape.domain import (
     find_point,
     negate,
 )
+from anyshape.intercept.real_numbers import OPEN_FLOAT32
 from anyshape.records.captured import Guard, fails_at_few, hides_no_branch
 
 _NOT_SMALL = 3  # torch treats sizes of 0 and 1, and the first that are not, in ways of their own
@@ -61,7 +64,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Max": max,
     "Min": min,
     "OpaqueUnaryFn_sqrt": math.sqrt,
+    "OpaqueUnaryFn_log": math.log,
     "OpaqueUnaryFn_log2": math.log2,
+    "OpaqueUnaryFn_log10": math.log10,
+    "OpaqueUnaryFn_exp": math.exp,
+    "FloatPow": math.pow,
+    OPEN_FLOAT32.term_name: lambda number: float(np.float32(number)),
 }
 """torch's functions of sympy, as Python computes them."""
 
@@ -159,11 +167,8 @@ def _fails(term: Any, exprs: Mapping[Any, Expr], sizes: Sizes) -> bool:
 
 def _compiled(term: Any, exprs: Mapping[Any, Expr], domain: Domain) -> Callable[[Sizes], bool] | None:
     """`_fails` as a compiled Python function, a hundred times as fast; None where the two differ at the first sizes."""
-    import sympy
-
-    try:
-        function = sympy.lambdify(list(exprs), term, modules=[_FUNCTIONS, "math"])
-    except Exception:  # sympy prints not every function
+    function = compiled_term(term, exprs)
+    if function is None:
         return None
 
     def fails(sizes: Sizes) -> bool:
@@ -176,13 +181,31 @@ def _compiled(term: Any, exprs: Mapping[Any, Expr], domain: Domain) -> Callable[
         return None
 
 
+def compiled_term(term: Any, exprs: Mapping[Any, Expr]) -> Callable[..., Any] | None:
+    """A Python function of the values of these symbols; None where sympy does not print a function of the term.
+
+    sympy prints 15 digits of a float, so the floats are arguments.
+    """
+    import sympy
+
+    floats = {number: sympy.Dummy() for number in term.atoms(sympy.Float)}
+    numbers = list(map(float, floats))
+    try:
+        function = sympy.lambdify([*exprs, *floats.values()], term.xreplace(floats), modules=[_FUNCTIONS, "math"])
+    except Exception:
+        return None
+    return lambda *values: function(*values, *numbers)
+
+
 def _points(domain: Domain, span: int) -> Iterator[Sizes]:
     """One dim after the other through its first sizes, all others at rest."""
+    return chain.from_iterable(points_along(domain, span))
+
+
+def points_along(domain: Domain, span: int) -> Iterator[Iterator[Sizes]]:
+    """For each dim its first sizes, all others at rest."""
     rest = find_point(domain)
-    if not isinstance(rest, Mapping):
-        return
-    for dim in domain.dims:
-        for size in range(dim.smallest, dim.smallest + span):
-            sizes = {**rest, dim.name: size}
-            if domain.contains(sizes):
-                yield sizes
+    if isinstance(rest, Mapping):
+        for dim in domain.dims:
+            sizes = range(dim.smallest, dim.smallest + span)
+            yield filter(domain.contains, [{**rest, dim.name: size} for size in sizes])

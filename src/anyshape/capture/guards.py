@@ -25,6 +25,7 @@ from anyshape.modules.user_code import (
     is_users,
     make_source,
     only_passes_on,
+    runs_users_code,
     source_of_running_code,
     source_of_stack_text,
 )
@@ -79,7 +80,7 @@ def _asked_by_user() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (frame.f_code.co_filename in between or only_passes_on(frame)):
         frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
+    return frame is not None and runs_users_code(frame)
 
 
 def _source_of_current_node() -> Any:

@@ -131,10 +131,13 @@ def _quotient(numerator: Ends, divisor: Ends) -> Ends:
 
 
 def _power(base: Ends, exponent: Ends) -> Ends:
-    """x ** y of numbers that are not negative, or to a whole power."""
+    """x ** y of numbers that are not negative, or to whole powers: a negative one has either sign where the power varies."""
     low, high = base
-    if exponent[0] < 0 or (low < 0 and exponent[0] != exponent[1]):
+    if exponent[0] < 0:
         return -math.inf, math.inf
+    if low < 0 and exponent[0] != exponent[1]:
+        _, most = _power((0, max(abs(low), abs(high))), exponent)
+        return -most, most
     if max(abs(low), abs(high)) > 1 and exponent[1] * math.log2(max(abs(low), abs(high))) > _MOST_SHIFTED:
         return (0 if low >= 0 else -math.inf), math.inf
     ends = [end**power for end in (low, high) for power in exponent]

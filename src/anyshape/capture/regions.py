@@ -132,9 +132,12 @@ def _has_assertions(region: Region) -> bool:
 def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion], domain: Domain) -> Captured:
     """The first region's program for the whole domain, its guards decided there; comparisons show whether it is right.
 
-    The conditions of the other parts are kept as guards, so that the file is compared on both sides of each.
+    The conditions of the other parts are kept as guards, so that the file is compared on both sides of each; so are those that
+    cannot be written in the user's dims, and the notes of all parts.
     """
-    alone = replace(first.regions[0], condition=TRUE)
+    kept = [part for part in parts if isinstance(part, Region)]
+    notes = tuple(dict.fromkeys(note for part in (first.regions[0], *kept) for note in part.notes))
+    alone = replace(first.regions[0], condition=TRUE, notes=notes)
     elsewhere: list[Guard] = []
     for at, part in enumerate(parts[1:], 1):
         before = [part.condition for part in parts[:at]]
@@ -143,6 +146,7 @@ def one_program_for_all(first: Captured, parts: Sequence[Region | RaisingRegion]
             continue
         guards = [(guard, guard.condition) for guard in _separating(part, frozenset()) if guard.condition is not None]
         elsewhere += [replace(guard, condition=any_of([*before, condition])) for guard, condition in guards]
+        elsewhere += [guard for guard in part.guards if guard.condition is None and guard not in alone.guards]
     region = _redecided(replace(alone, guards=(*alone.guards, *elsewhere)), domain)
     return replace(first, regions=(region,))
 

@@ -92,7 +92,9 @@ class Step:
             inner = self.args[0].text.removesuffix(_IN_SINGLE)
             return f"{inner}{_IN_SINGLE}" if self.kind == "float32" else inner
         inside = [arg.text.removesuffix(_IN_SINGLE) for arg in self.args] or [f"{self.value:g}"]
-        return f"{inside[0]}**{inside[1]}" if self.kind == "pow" else f"{self.kind}({', '.join(inside)})"
+        if self.kind != "pow":
+            return f"{self.kind}({', '.join(inside)})"
+        return "**".join(text if text.isidentifier() or text.isdigit() else f"({text})" for text in inside)
 
 
 def steps_of(program: ExportedProgram, symbols: Mapping[str, Expr]) -> tuple[Step, ...]:

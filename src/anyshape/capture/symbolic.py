@@ -3,14 +3,12 @@
 Every open axis is Dim.AUTO, so that torch never raises on what it learns of the sizes: it records it, and the domain
 decides. Sizes 0 and 1 are not set apart (`backed_size_oblivious`): `if x.shape[0] == 1` is a guard like any other.
 
-Lines of the user's code that turn a symbolic size into a text (`if str(x.shape[0]) in self.names`, which is "s77") are noted,
-since what they do with it leaves no condition behind; texts that are only printed, logged or raised are not.
+What leaves no condition behind is noted (`noted_lines`).
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +23,8 @@ from anyshape.capture.guards import (
     user_lines,
 )
 from anyshape.capture.layout_conditions import LayoutConditions, layout_conditions_apart
+from anyshape.capture.noted_lines import noted_texts, notes_of
+from anyshape.capture.rounded_floats import sizes_at_steps
 from anyshape.capture.sympy_terms import outputs_of
 from anyshape.capture.torch_export import (
     DERIVATIVES,
@@ -38,21 +38,18 @@ from anyshape.capture.torch_export import (
     symbolic_sizes,
 )
 from anyshape.domain import Compare, Condition, Expr, Number, Ref
-from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
-from anyshape.intercept.patching import Patch, patched
 from anyshape.intercept.quick_tracing import (
+    multiple_of,
     multiples_known,
-    part_of,
     replace_by_multiple,
     results_kept_when_repeated,
     sizes_computed_once,
 )
 from anyshape.intercept.real_numbers import floor_divisions_of_python
-from anyshape.intercept.size_tensors import small_constants_known
-from anyshape.intercept.turns import quiet_libraries
+from anyshape.intercept.size_tensors import Rounding, small_constants_known
 from anyshape.intercept.value_checks import recorded_checks
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
@@ -60,9 +57,8 @@ from anyshape.leaves.lifted import control_flow_kept
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.raised_errors import reads_values
 from anyshape.modules.state import kept
-from anyshape.modules.unfollowed_uses import is_only_told
-from anyshape.modules.user_code import is_users, make_source
-from anyshape.records.captured import OF_TEXT, Captured, Guard, Region
+from anyshape.processes.quiet import quiet_libraries
+from anyshape.records.captured import Captured, Guard, Note, Region
 
 if TYPE_CHECKING:
     import torch
@@ -71,19 +67,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A capture that ended with an error, and the guards that it met on its way there."""
+    """A capture that ended with an error, and the guards and notes that it met on its way there."""
 
     error: Exception
     guards: tuple[Guard, ...] = ()
     module: torch.nn.Module | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
 class Traced:
     """A program that torch.export made of a module, and the paths of its outputs.
 
-    Decomposing changes `program` in place. `decomposed` is the result; None before. `texts` are the lines of the user's code
-    that turn a size into a text.
+    Decomposing changes `program` in place. `decomposed` is the result; None before.
     """
 
     module: torch.nn.Module
@@ -92,7 +88,7 @@ class Traced:
     layout: LayoutConditions
     asserted: frozenset[str] = frozenset()
     decomposed: ExportedProgram | None = None
-    texts: tuple[Source, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 Traces = dict[tuple[tuple[str, int], ...], Traced | Stopped]
@@ -171,15 +167,19 @@ def _trace(
             stops.append(Stopped(error, _guards_until_error(flat.seen.leaves, declared), module))
             raise
 
-    try:
-        with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
-            program = run_open(module, export, texts)
+    roundings: list[Rounding] = []
+    with _capturing(module, layout), floor_divisions_of_python(), noted_texts() as texts:
+        try:
+            program = run_open(module, export, roundings)
             layout.note_writes(program)
             asserted = asserted_numbers(program)
-            return Traced(module, program, flat.seen.paths, layout, asserted, texts=tuple(texts))
-    except Exception as error:
-        alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
-        return Stopped(error, next(alike, Stopped(error)).guards, module)
+            symbols, _ = _symbols(input_values(program), declared)
+            notes = tuple(notes_of(texts, roundings, symbols, trace_sizes))
+            return Traced(module, program, flat.seen.paths, layout, asserted, notes=notes)
+        except Exception as error:
+            alike = (stop for stop in stops if str(stop.error) == str(error))  # the first run left more sizes open
+            notes = tuple(notes_of(texts, roundings, {}, trace_sizes))
+            return Stopped(error, next(alike, Stopped(error)).guards, module, notes)
 
 
 def read_capture(
@@ -193,8 +193,16 @@ def read_capture(
         also = traced.layout.which_matter(traced.program, environment)
         asserted = traced.asserted | asserted_numbers(traced.program)  # decomposing may give them other symbols
         guards = (*guards, *collect_guards(environment, symbols, declared.domain, also, asserted))
-    guards = (*guards, *(Guard(None, OF_TEXT, source, by_user=True) for source in traced.texts))
-    region = Region(decomposed, symbols, guards, dict(trace_sizes))
+    within = tuple(guard.condition for guard in guards if guard.condition is not None and guard.status != "proved")
+    notes = tuple(replace(note, within=within) for note in traced.notes)
+    region = Region(
+        decomposed,
+        symbols,
+        guards,
+        dict(trace_sizes),
+        notes=notes,
+        steps=sizes_at_steps(decomposed, symbols, declared.domain),
+    )
     return Captured("symbolic", (region,), outputs_of(traced.program, traced.paths, symbols, declared.domain))
 
 
@@ -267,34 +275,10 @@ def _symbols(values: Sequence[Any], declared: Declared) -> tuple[dict[str, Expr]
                 continue
             if symbol is not None:
                 symbols[symbol] = expression
-                if (part := part_of(size)) is not None:
-                    name, multiple = part
-                    symbols[name] = expression // multiple
+                if (known := multiple_of(size)) is not None:
+                    part, multiple = known
+                    symbols[part.name] = expression // multiple
                     pinned.append(Compare("==", expression % multiple, Number(0)))
             elif isinstance(size, int):
                 pinned.append(Compare("==", expression, Number(size)))
     return symbols, pinned
-
-
-@contextmanager
-def noted_texts() -> Iterator[list[Source]]:
-    """Within this, lines of the user's code that turn a size into a text are added to the list that it gives."""
-    from torch import SymBool, SymFloat, SymInt
-
-    noted: list[Source] = []
-    with patched([_noting(kind, noted) for kind in (SymInt, SymFloat, SymBool)]):
-        yield noted
-
-
-def _noting(kind: type, noted: list[Source]) -> Patch:
-    own: Callable[[Any], str] = vars(kind)["__repr__"]
-
-    def noting(size: Any) -> str:
-        frame = sys._getframe(1)
-        file, line = frame.f_code.co_filename, frame.f_lineno
-        if is_users(file) and not is_only_told(file, line):
-            source = make_source(file, line, frame.f_code.co_qualname)
-            noted.extend([source] if source not in noted else [])
-        return own(size)
-
-    return kind, "__repr__", noting

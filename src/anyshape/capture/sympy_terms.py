@@ -45,7 +45,7 @@ _COMPARISONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
-_ROUNDINGS = ("CeilToInt", "FloorToInt", "TruncToInt", "RoundToInt")
+ROUNDINGS = ("CeilToInt", "FloorToInt", "TruncToInt", "RoundToInt")
 _LARGEST_DENOMINATOR = 2**20  # with it, numerators that float64 has exactly go up to 2**33: more than any size
 _DIVISIONS = {"FloorDiv": "//", "CleanDiv": "//", "Mod": "%", "PythonMod": "%"}
 
@@ -78,9 +78,9 @@ def _expression(term: Any, symbols: Mapping[str, Expr]) -> Expr:
             raise _Untranslatable(term.name)
         return symbols[term.name]
     name = type(term).__name__
-    if name in _ROUNDINGS and _is_root(term.args[0]):
+    if name in ROUNDINGS and is_root(term.args[0]):
         return _rounded_root(name, _expression(_integer(_single(term.args[0]).args[0]), symbols))
-    if name in _ROUNDINGS:
+    if name in ROUNDINGS:
         return _rounded(name, *_ratio(term.args[0], symbols))
     if term.is_Pow and term.exp.is_Integer and int(term.exp) > 0:
         base = _expression(term.base, symbols)
@@ -152,7 +152,7 @@ def _single(term: Any) -> Any:
     return term.args[0] if type(term).__name__ == OPEN_FLOAT32.term_name else term
 
 
-def _is_root(term: Any) -> bool:
+def is_root(term: Any) -> bool:
     """Whether a term is the root of an integer; `size_steps` ends ranges where its rounded value might be another one."""
     root = _single(term)
     return type(root).__name__ == "OpaqueUnaryFn_sqrt" and bool(_integer(root.args[0]).is_integer)

@@ -20,24 +20,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from anyshape.checking.compare_file import Checked, check_engine, check_file, compare_file
 from anyshape.checking.contract_inputs import AnswersOutside
-from anyshape.contract import find_contract, match_file
+from anyshape.contract import find_contract, match_file, open_model
 from anyshape.contract.build import describe_run
-from anyshape.contract.digest import FileChanged, open_model
+from anyshape.contract.digest import FileChanged
 from anyshape.domain import Sizes
 from anyshape.explore import costing
 from anyshape.exporting import write_page
 from anyshape.exporting.context import Tell
 from anyshape.findings import Finding, PromiseBroken, check_numbers, warn_caller
+from anyshape.findings.arguments import read_path, read_sizes, read_threads
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.intercept.turns import taking_turns
-from anyshape.modules.call_limits import handlers_go_through
 from anyshape.modules.callables import as_module
+from anyshape.processes.isolated import in_own_process
 from anyshape.records.contract import Contract
 from anyshape.records.runs import Benched, BenchRow, Reportable, Reporter, Run
 from anyshape.records.verdict import Verdict
@@ -63,7 +65,7 @@ _EAGER_CALLS = 3
 
 
 @shows_progress
-@handlers_go_through()
+@in_own_process()
 @taking_turns(model_at=1)
 def check(
     path: str | PathLike[str],
@@ -85,6 +87,7 @@ def check(
     seed: int = 0,
     values: Mapping[str, str] | Literal["given"] | None = None,
     progress: Progress | bool | None = None,
+    isolate: bool | None = None,
 ) -> FileVerdict:
     """Compare an ONNX file of any exporter with the model over the domain; raise PromiseBroken where they differ.
 
@@ -94,24 +97,26 @@ def check(
     runs the file: one that is not onnxruntime is also run outside the contract, and where it answers, that is a warning.
     The result is a verdict; its `report("out.html")`, like that of PromiseBroken, writes a page.
     """
+    source = read_path("path", path)
+    at = None if sizes is None else read_sizes("sizes", sizes)
     module = as_module(model)
-    check_numbers(seed, budget=budget, rtol=rtol, atol=atol)
+    check_numbers(seed, budget=budget, time_limit=time_limit, rtol=rtol, atol=atol)
     rules = [where] if isinstance(where, str) else where
     declared = declare(module, inputs, dynamic=dynamic, where=rules, names=names, values=values)
-    on = check_engine(Path(path), runtime, providers, sign=sign)
+    on = check_engine(source, runtime, providers, sign=sign)
     options = VerifyOptions(
         rtol=rtol, atol=atol, budget_s=budget, clock_s=time_limit, seed=seed, providers=on, runtime=runtime
     )
 
     def compare(over: Declared) -> tuple[Verdict, tuple[Finding, ...]]:
-        return compare_file(Path(path), module, over, options, sizes, telling(progress), operators=operators)
+        return compare_file(source, module, over, options, at, telling(progress), operators=operators)
 
-    checked = check_file(Path(path), declared, sizes, compare, sign=sign, runtime=runtime)
-    reporter = check_reporter(Path(path), declared, type(module).__name__, seed)
-    result = check_result(Path(path), checked, reporter)
+    checked = check_file(source, declared, at, compare, sign=sign, runtime=runtime)
+    reporter = check_reporter(source, declared, type(module).__name__, seed)
+    result = check_result(source, checked, reporter)
     if checked.errors:
         broken = PromiseBroken(*checked.errors)
-        broken.write_report = lambda _, page: reporter.write(result, page)
+        broken.write_report = partial(_write_page, reporter, result)
         raise broken
     if checked.change is not None:
         warn_caller(FileChanged(str(checked.change)))
@@ -141,6 +146,10 @@ class CheckReporter:
         return facts_of_check(
             str(result.path), self.contract, self.run, result, result.findings, model, command=command, bench=bench
         )
+
+
+def _write_page(reporter: CheckReporter, result: FileVerdict, broken: PromiseBroken, page: Path) -> None:
+    reporter.write(result, page)
 
 
 def check_reporter(path: Path, declared: Declared, model: str, seed: int) -> CheckReporter:
@@ -183,6 +192,9 @@ class BenchOptions:
     threads: int = 1
     seconds: float = 1.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        read_threads(self.threads)
 
 
 def bench_file(path: Path, module: torch.nn.Module, declared: Declared, options: BenchOptions, tell: Tell) -> Benched:

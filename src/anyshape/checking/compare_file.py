@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyshape.checking.contract_inputs import diagnose_outside
-from anyshape.contract import find_contract, match_file, read_model, write_contract
+from anyshape.contract import find_contract, match_file, open_model, read_model, write_contract
 from anyshape.contract.build import renew_contract
-from anyshape.contract.digest import find_change, open_model
+from anyshape.contract.digest import find_change
 from anyshape.contract.file_messages import cannot_sign, other_dims, other_names, outside_contract, providers_elsewhere
 from anyshape.diagnose.comparison_notes import diagnose_clock, diagnose_unpromised
 from anyshape.diagnose.differences import diagnose_differences
@@ -23,12 +23,13 @@ from anyshape.findings.finding import quoted
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.inputs.making import promised_values
 from anyshape.loading import needed_operators
-from anyshape.modules.user_code import numbers_in_code
+from anyshape.modules.numbers_in_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.verdict import Verdict
 from anyshape.runtime.runtimes import ONNXRUNTIME, check_runtime
 from anyshape.runtime.session import check_providers
 from anyshape.saving import model_bytes, write_atomically
+from anyshape.saving.outputs import MODEL
 from anyshape.verify import Reference, VerifyOptions, VerifyRequest, verify
 from anyshape.verify.plan import SharedPlan
 from anyshape.verify.request import Cost, SizePlan, plan_check, request_for
@@ -59,7 +60,7 @@ def compare_file(
     constant = make_constant(module, declared, ways_of(promised, options))
     module, declared, options = constant.module, constant.declared, constant.options.verify
     matched = match_file(path, declared)
-    with Reference(module, flatten_outputs) as reference:
+    with Reference(module, flatten_outputs, apart=True) as reference:
         request = replace(
             request_for(path, matched.outputs, declared, reference),
             feeds=lambda inputs: matched.rename(declared.feeds(inputs)),
@@ -194,4 +195,4 @@ def _sign(path: Path, contract: Contract, verdict: Verdict) -> None:
             raise UsageError(other_names(str(path), names, [tensor.name for tensor in promised]))
     write_contract(model, renew_contract(contract, verdict, open_model(path)))
     data = model_bytes(model)
-    write_atomically(path, lambda stream: stream.write(data))
+    write_atomically(path, lambda stream: stream.write(data), MODEL, is_edit=True)

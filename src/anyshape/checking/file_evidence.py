@@ -6,6 +6,7 @@ these rows in groups of its own size. Rows that are missing in the last group ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,14 +16,20 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.domain import Ref, Sizes, dims_of, evaluate
+from anyshape.contract.safe_tensors import unsafe
+from anyshape.domain import Ref, Sizes, dims_of, evaluate, format_sizes
+from anyshape.findings import UsageError
 from anyshape.repair.known_shapes import Axes, multiple_of, places_of_group
-from anyshape.runtime import ChildRunner, RunError
+from anyshape.runtime import ChildRunner, RunError, RuntimeFailed
+from anyshape.runtime.process import physical_memory
+from anyshape.saving import save_to_run
 from anyshape.verify.compare import OutputTolerance, compare_outputs
 
 Array = np.ndarray[Any, Any]
 _THROUGH = ("Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Slice")
 _FEW = 2
+_DRAWN = 8  # bytes of an element that is drawn, before it gets its type
+_SHARE = 4  # of the memory: inputs and outputs are held by two processes
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,12 @@ class FilePair:
     seed: int = 0
 
     def feeds(self, sizes: Sizes, seed: int = 0) -> dict[str, Array]:
+        """Random inputs. Raises RuntimeFailed where they are too large to be made."""
         random = np.random.default_rng((self.seed, seed))
         shapes = {name: [evaluate(axis, sizes) for axis in axes] for name, axes in self.inputs.items()}
+        size = sum(math.prod(shape) * max(self.kinds[name].dtype.itemsize, _DRAWN) for name, shape in shapes.items())
+        if size > (physical_memory()) // _SHARE:
+            raise RuntimeFailed(f"its inputs need {size / 2**30:.0f} GiB at {format_sizes(sizes)}", memory=True)
         return {name: self.kinds[name].draw(shape, random) for name, shape in shapes.items()}
 
     def difference_at_own_sizes(self) -> str | None:
@@ -107,8 +118,8 @@ class FilePair:
             if all(sizes[name] == size for name, size in self.sizes.items() if name != dim)
             else self.repaired
         )
-        feeds = self.feeds(sizes, seed=count)
         try:
+            feeds = self.feeds(sizes, seed=count)
             pieces = [reference.run(self._piece(feeds, dim, index, sizes)) for index in range(groups)]
             actual = self.repaired.run(feeds)
         except RunError as error:
@@ -166,6 +177,15 @@ def _is_elsewhere(axes: Axes, dim: str, sizes: Sizes) -> bool:
     """Whether a dim of size 1 went into another axis of an output, which has an axis of size 1."""
     sizes_in_file = [evaluate(axis, sizes) for axis in axes]
     return any(dim in dims_of(axis) for axis in axes) and Ref(dim) not in axes and 1 in sizes_in_file
+
+
+def write_to_run(model: ir.Model, target: Path, name: str) -> None:
+    """Write a temporary file that is only run. Raises UsageError where the graph of the file `name` cannot be written again."""
+    try:
+        save_to_run(model, target)
+    except ir.serde.SerdeError as error:
+        why = str(error.__cause__ or error).partition("\n")[0]
+        raise UsageError(unsafe(name, "its graph cannot be written again.", why)) from error
 
 
 def broken_form(path: Path) -> str:

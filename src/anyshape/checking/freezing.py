@@ -14,19 +14,18 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.checking.file_evidence import FilePair, kinds_of
-from anyshape.contract import find_contract, write_contract
+from anyshape.checking.file_evidence import FilePair, kinds_of, write_to_run
+from anyshape.contract import check_names, find_contract, write_contract
 from anyshape.contract.digest import digest_model
 from anyshape.contract.file_messages import outside_contract, runtime_rejects
 from anyshape.contract.graph_rules import contract_of_foreign
 from anyshape.domain import Domain, Expr, Number, dims_of, format_sizes, simplify, smallest_point, substitute
 from anyshape.findings import PromiseBroken, UsageError
-from anyshape.intercept.turns import quiet_libraries
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.contract import Contract, StatePromise, TensorPromise, Tested
 from anyshape.repair.repair_findings import repair_differs
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.child_messages import dtype_called
-from anyshape.saving import save_to_run
 
 _TRIED = ((1, 1), (2, 3), (7, 11), (32, 64))
 _FOLDED_INPUT, _FOLDED_OUTPUT = 64 * 1024, 64 * 1024 * 1024
@@ -45,14 +44,21 @@ class Frozen:
 def freeze_model(model: ir.Model, path: Path, sizes: Mapping[str, int]) -> Frozen:
     """Freeze the model in place. Raises UsageError for sizes outside its contract, PromiseBroken where outputs differ."""
     own = find_contract(path)
+    if own is not None:
+        check_names(own, model, str(path))
     contract = own if own is not None else contract_of_foreign(model)
     _check_sizes(contract, sizes, path, is_own=own is not None)
     frozen = _frozen_contract(contract, sizes)
     before = sum(1 for graph in model.graphs() for _ in graph)
     kinds = kinds_of(model.graph)
-    _declare(model, frozen)
-    _fold(model)
-    _compare(model, path, frozen, sizes, kinds)
+    with ChildRunner(path) as original:
+        try:
+            original.load()  # only what the runtime takes is folded
+        except RunError as error:
+            raise UsageError(runtime_rejects(str(path), str(error))) from error
+        _declare(model, frozen)
+        _fold(model)
+        _compare(model, path, original, frozen, sizes, kinds)
     if own is not None:
         frozen = replace(frozen, digest=digest_model(model))
         write_contract(model, frozen)
@@ -149,7 +155,12 @@ def _fold(model: ir.Model) -> None:
 
 
 def _compare(
-    model: ir.Model, path: Path, frozen: Contract, sizes: Mapping[str, int], kinds: Mapping[str, object]
+    model: ir.Model,
+    path: Path,
+    original: ChildRunner,
+    frozen: Contract,
+    sizes: Mapping[str, int],
+    kinds: Mapping[str, object],
 ) -> None:
     """Raise PromiseBroken where the frozen file answers otherwise than the original, at sizes at which that answers."""
     inputs = {each.name: tuple(axis for axis in each.axes if axis is not None) for each in frozen.inputs}
@@ -157,8 +168,8 @@ def _compare(
     why = ""
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         target = Path(folder) / "frozen.onnx"
-        save_to_run(model, target)
-        with ChildRunner(path) as original, ChildRunner(target) as runner:
+        write_to_run(model, target, str(path))
+        with ChildRunner(target) as runner:
             for tried in _points(frozen.domain):
                 pair = FilePair(original, runner, kinds, inputs, outputs, tried)  # type: ignore[arg-type]
                 try:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from anyshape.checking.file_evidence import FilePair, broken_form, kinds_of
+from anyshape.checking.file_evidence import FilePair, broken_form, kinds_of, write_to_run
 from anyshape.contract.file_messages import runtime_rejects
 from anyshape.findings import Finding, PromiseBroken, UsageError
 from anyshape.repair import RULES, SearchEnded, find_reading, next_decisions
@@ -36,7 +36,6 @@ from anyshape.repair.repair_findings import (
 )
 from anyshape.repair.written_sizes import with_edits
 from anyshape.runtime import ChildRunner, RunError
-from anyshape.saving import save_to_run
 
 _TOO_SMALL = 2
 _MOST_TRIED = 24
@@ -73,15 +72,22 @@ class Repair:
 
     def find(self) -> Repaired:
         """The only reading. Raises PromiseBroken where there is none, or more than one."""
-        first = self._complete({})
-        fixed = self._chosen_readings(first)
         with ChildRunner(self._path, time_limit_s=_RUN_LIMIT_S) as original:
+            self._check_loads(original)
+            fixed = self._chosen_readings(self._complete({}))
             repaired = self._confirmed(original, fixed)
             self._check_small(original, repaired)
             self._check_others(original, repaired, fixed)
             self._check_numbers(repaired)
             self._check_runs(original, repaired.reading)
         return repaired
+
+    def _check_loads(self, original: ChildRunner) -> None:
+        """Raise UsageError where the runtime does not take the original: only what it takes is followed."""
+        try:
+            original.load()
+        except RunError as error:
+            raise UsageError(runtime_rejects(str(self._path), str(error))) from error
 
     def _complete(self, fixed: Mapping[str, int]) -> Reading:
         try:
@@ -174,7 +180,7 @@ class Repair:
         with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
             path = Path(folder) / "repaired.onnx"
             with self.edited(reading):
-                save_to_run(self._model, path)
+                write_to_run(self._model, path, str(self._path))
             self._check_form(path)
             with ChildRunner(path, time_limit_s=_RUN_LIMIT_S) as runner:
                 yield FilePair(

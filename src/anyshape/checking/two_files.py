@@ -29,6 +29,7 @@ from anyshape.report.page.comparison_page import render_comparison, render_compa
 from anyshape.runtime import ChildRunner, RunError
 from anyshape.runtime.child_messages import Array
 from anyshape.saving import write_atomically
+from anyshape.saving.outputs import PAGE
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.compare import Comparison, OutputTolerance, compare_in_full
 from anyshape.verify.noise import MEASURED_SIZES, NoiseFloor, Yardstick
@@ -66,7 +67,9 @@ def compare_files(
     """Whether each of the files is right, whether they agree, and what they cost. `spelled` is how the user named the model."""
     began = time.monotonic()
     for path in paths:
-        read_model(path)  # raises for a file that is missing or broken, before minutes are spent on the other one
+        read_model(
+            path, needs_weights=True
+        )  # raises for a file that is missing or broken, before minutes are spent on the other one
     first, second = (_check(path, module, declared, options, tell, spelled) for path in paths)
     sizes = list({tuple(each.items()): each for each in (*first.verdict.tried, *second.verdict.tried)}.values())
     failed = [failure.sizes for checked in (first, second) for failure in checked.verdict.failures]
@@ -269,7 +272,7 @@ class ComparisonReporter:
         if bench is not None:
             raise TypeError("report() of a comparison takes no bench: both files are measured by compare(measure=4)")
         page = render_comparison(result, command=command).encode("utf-8")
-        write_atomically(path, lambda stream: stream.write(page))
+        write_atomically(path, lambda stream: stream.write(page), PAGE)
 
     def summarize(self, result: FilesCompared) -> str | None:
         """The two files side by side as HTML."""

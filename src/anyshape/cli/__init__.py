@@ -1,12 +1,13 @@
 """The command line.
 
-This file: what commands have in common: options with their help, arguments that need reading, and what goes to stdout and
-stderr.
+This file: what commands have in common: options with their help, and arguments that need reading.
 
 Model files print when they are imported and when they are called; `--json` must stay JSON all the same.
 
 Files, in the order in which data flows:
 
+    system_errors   what the system refuses
+    outcome         what goes to stdout and stderr, and the files of a command
     main            the entry point: commands, errors -> exit status
     export_command  export
     batch_command   batch, and its progress
@@ -17,24 +18,19 @@ Files, in the order in which data flows:
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import io
-import json
 import logging
-import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from anyshape.cli.outcome import Outcome as Outcome
 from anyshape.domain import format_sizes
-from anyshape.findings import AnyshapeError, Finding, UsageError
+from anyshape.findings import Finding, UsageError
 from anyshape.report.progress_line import ProgressLine as ProgressLine
 
 if TYPE_CHECKING:
@@ -84,15 +80,23 @@ Atol = Annotated[float | None, typer.Option(help="Absolute tolerance in place of
 Report = Annotated[
     Path | None, typer.Option(help="Write the result, or the refusal, as one HTML page: out.html.", show_default=False)
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files of another kind than what is written in their place, too.")
+]
 Measure = Annotated[
     bool, typer.Option("--measure", help="Measure latency and memory at five sizes, for the maps of --report.")
 ]
 
 
+TimeLimit = Annotated[str, typer.Option("--time-limit", help="Time for the whole command, such as 60s or 10m.")]
+
+
+_SIZE = re.compile(r"\s*[0-9]{1,18}\s*")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _ADDRESS = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
 LIBRARIES = 2
+TIME_LIMIT = "10m"  # of a command without such an option
 
 
 def parse_seconds(text: str, option: str = "--budget") -> float:
@@ -107,14 +111,37 @@ def parse_seconds(text: str, option: str = "--budget") -> float:
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
+def is_size(text: str) -> bool:
+    """Whether the text is a whole number of at most 64 bits; other digits than 0 to 9 are none."""
+    return _SIZE.fullmatch(text) is not None
+
+
 def read_sizes(text: str, what: str, fix: str) -> dict[str, int]:
     """`batch=8,seq=128`. `what` and `fix` are the words about a part that is no size, `{part!r}` in them the part."""
     found: dict[str, int] = {}
     for part in text.split(","):
         name, equals, size = part.partition("=")
-        if not equals or not size.strip().isdigit():
+        if not equals or not is_size(size):
             raise UsageError(Finding(code="AS036", name="argument", what=what.format(part=part), fix=fix))
         found[name.strip()] = int(size)
+    return found
+
+
+def sizes_of(text: str, option: str) -> dict[str, int]:
+    """The sizes in the text of an option."""
+    return read_sizes(text, f"{option} has {{part!r}}, which is no size.", f"{option} batch=8,seq=128")
+
+
+def read_ranges(text: str) -> dict[str, tuple[int, int]]:
+    """`past=0..511,seq=1`."""
+    found = {}
+    for part in text.split(","):
+        name, _equals, ends = part.partition("=")
+        low, dots, high = ends.partition("..")
+        if not is_size(low) or (dots and not is_size(high)):
+            what, fix = f"--profile has {part!r}, which is no size.", "--profile past=0..511,seq=1"
+            raise UsageError(Finding(code="AS036", name="argument", what=what, fix=fix))
+        found[name.strip()] = (int(low), int(high) if dots else int(low))
     return found
 
 
@@ -167,8 +194,10 @@ class WithRayAddress(TyperCommand):
 
 def with_ray_address(args: list[str]) -> list[str]:
     """`--ray` that no address follows -> `--ray=auto`."""
-    pairs = zip(args, [*args[1:], ""], strict=True)
-    return [f"{each}=auto" if each == "--ray" and not _ADDRESS.fullmatch(after) else each for each, after in pairs]
+    return [
+        f"{each}=auto" if each == "--ray" and not _ADDRESS.fullmatch(after) else each
+        for each, after in pairwise([*args, ""])
+    ]
 
 
 Verbose = Annotated[
@@ -193,86 +222,3 @@ def show_details(verbose: int) -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-
-
-class Interrupted(Exception):
-    """Ctrl-C, as an error of ours: each version of typer does something else with Python's own."""
-
-
-Printed = str | Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command prints on stdout, and how it ends: an exit status, or an error that is raised afterwards."""
-
-    printed: Printed | None = None
-    status: int = 0
-    error: AnyshapeError | None = None
-
-
-def with_outcome(command: Callable[..., Outcome]) -> Callable[..., None]:
-    """The command as typer calls it: prints of the user's code go to stderr, its own outcome to stdout."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                outcome = command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            raise Interrupted from error
-        except SystemExit as error:
-            raise UsageError(_model_exits(error)) from error
-        if outcome.printed is not None:
-            show(outcome.printed)
-        if outcome.error is not None:
-            raise outcome.error
-        if outcome.status:
-            raise typer.Exit(outcome.status)
-
-    return run
-
-
-def show(printed: Printed) -> None:
-    """Write a result to stdout: a text as it is, anything else as JSON."""
-    text = printed if isinstance(printed, str) else json.dumps(printed, indent=2, allow_nan=False)
-    try:
-        sys.stdout.write(text.rstrip() + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader (`| head`) has gone: nothing is left to write to
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def keep_stdout_for_results() -> bool:
-    """Give sys.stdout a handle of its own, and send everything else that writes to handle 1 to stderr.
-
-    For a process of our own only: C++ code and child processes write to the handle, past Python. Where sys.stdout is not
-    the process's (a test, a notebook) nothing is done, and False comes back.
-    """
-    stdout = sys.__stdout__
-    if stdout is None or sys.stdout is not stdout:
-        return False
-    with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
-        if stdout.fileno() != 1:
-            return False
-        stdout.flush()
-        own = os.dup(1)
-        os.dup2(2, 1)
-        sys.stdout = os.fdopen(own, "w", encoding=stdout.encoding, errors="backslashreplace")
-        if isinstance(sys.stderr, io.TextIOWrapper):
-            sys.stderr.reconfigure(errors="backslashreplace")
-        return True
-    return False
-
-
-def _model_exits(error: SystemExit) -> Finding:
-    code = "" if error.code is None else repr(error.code)
-    return Finding(
-        code="AS062",
-        name="model-exits",
-        what=f"the model's own code ended the process: sys.exit({code}).",
-        why="a model file is imported, and its functions are called: nothing in them may end the process.",
-        fix='if __name__ == "__main__":      around what is only for running the file by itself',
-        is_fix_untried=True,
-    )

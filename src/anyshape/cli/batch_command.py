@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyshape.cli import Outcome, Quiet, RayAddress
+from anyshape.cli import Outcome, Overwrite, Quiet, RayAddress
 from anyshape.findings import Finding, UsageError
+from anyshape.findings.finding import shown
 from anyshape.report import format_bytes
 
 if TYPE_CHECKING:
@@ -57,6 +55,7 @@ def batch(
     report: Annotated[
         Path | None, typer.Option(help="Write the rows as one HTML page: out.html.", show_default=False)
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
     quiet: Quiet = False,
 ) -> Outcome:
@@ -81,6 +80,7 @@ def batch(
     """
     from anyshape.batch import make_pool, run_batch
     from anyshape.cli.late_options import check_report, write_batch
+    from anyshape.saving.outputs import PAGE, check_replaceable, command_files
 
     given = {"time_limit": time_limit, "memory_limit": memory_limit}
     manifest = _read(models, {key: value for key, value in given.items() if value is not None}, option)
@@ -90,8 +90,11 @@ def batch(
             Finding(code="AS036", name="argument", what="the folder for the results is missing.", fix="-o exported")
         )
     check_report(report)
+    if report is not None:
+        with command_files(*(job.source for job in manifest.jobs)):
+            check_replaceable(report, PAGE)
     try:
-        with _ending_by_signals(), BatchProgress(quiet=quiet) as progress:
+        with BatchProgress(quiet=quiet) as progress:
             pool = make_pool(jobs or manifest.workers or 1, ray)
             done = run_batch(manifest.jobs, folder, pool, retry_failed=retry_failed, watcher=progress)
     except KeyboardInterrupt:
@@ -127,29 +130,6 @@ def _read_option(text: str) -> tuple[str, Any]:
         return name.strip().replace("-", "_"), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return name.strip().replace("-", "_"), value
-
-
-@contextlib.contextmanager
-def _ending_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a batch as Ctrl-C does; a second signal does not disturb the clearing up after the first."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    # Whoever ignores SIGHUP (nohup) goes on without a terminal.
-    numbers = [each for each in numbers if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN]
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class BatchProgress:
@@ -190,6 +170,7 @@ class BatchProgress:
     def _say(self, text: str) -> None:
         if self._quiet:
             return
+        text = shown(text)
         if self._live is not None:
             self._live.console.print(text, highlight=False, markup=False)
         else:

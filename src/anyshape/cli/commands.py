@@ -22,6 +22,7 @@ from anyshape.cli import (
     Measure,
     ModelSource,
     Outcome,
+    Overwrite,
     ProgressLine,
     Provider,
     Quiet,
@@ -117,6 +118,7 @@ def check(
     values: Values = None,
     report: Report = None,
     measure: Measure = False,
+    overwrite: Overwrite = False,
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
@@ -253,7 +255,7 @@ def _name(page: str) -> str:
 
 def _nearest(code: str, name: str, pages: Mapping[str, str]) -> str:
     """The code whose number is nearest; without digits, the name that is spelt most alike, with its code."""
-    digits = "".join(char for char in code if char.isdecimal())
+    digits = "".join(char for char in code if char.isdecimal())[:9]
     if digits:
         return min(pages, key=lambda each: abs(int(each[2:]) - int(digits)))
     names = {_name(text): each for each, text in sorted(pages.items(), reverse=True)}

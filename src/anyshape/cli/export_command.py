@@ -17,6 +17,7 @@ from anyshape.cli import (
     ConfigOnly,
     OneFile,
     Outcome,
+    Overwrite,
     ProgressLine,
     Quiet,
     RayForComparisons,
@@ -105,6 +106,7 @@ def export(
         typer.Option("--write-diff", help="Write the edits of --repair as a diff for `git apply`.", show_default=False),
     ] = None,
     report: Report = None,
+    overwrite: Overwrite = False,
     task: Task = None,
     config_only: ConfigOnly = False,
     one_file: OneFile = False,
@@ -138,11 +140,8 @@ def export(
     from anyshape.cli.late_options import ShareCall, check_report, exporting_on_ray, write_result, write_results
     from anyshape.report import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
-    from anyshape.saving import check_writable
 
     show_details(verbose)
-    if write_diff is not None:
-        check_writable(write_diff)
     check_report(report)
     try:
         with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():
@@ -208,10 +207,11 @@ def export(
 
 def _write_diffs(path: Path, files: Sequence[Export]) -> None:
     from anyshape.saving import write_atomically
+    from anyshape.saving.outputs import DIFF
 
     diffs = dict.fromkeys(each.repair.diff for each in files if each.repair is not None)
     if diffs:
-        write_atomically(path, lambda stream: stream.write("".join(diffs).encode()))
+        write_atomically(path, lambda stream: stream.write("".join(diffs).encode()), DIFF)
     else:
         typer.echo(f"No edit was needed: {path} is not written.", err=True)
 

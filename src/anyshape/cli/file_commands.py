@@ -13,6 +13,7 @@ from anyshape.cli import (
     ConfigOnly,
     ModelSource,
     Outcome,
+    Overwrite,
     ProgressLine,
     Provider,
     Quiet,
@@ -26,9 +27,10 @@ from anyshape.cli import (
     load_part_showing,
     parse_seconds,
     parse_sizes,
+    read_ranges,
     read_sizes,
+    sizes_of,
 )
-from anyshape.findings import Finding, UsageError
 
 __is_entrance__ = True
 
@@ -52,6 +54,7 @@ def compare(
     seed: Seed = 0,
     values: Values = None,
     report: Report = None,
+    overwrite: Overwrite = False,
     task: Task = None,
     config_only: ConfigOnly = False,
     trust_remote_code: TrustRemoteCode = False,
@@ -109,6 +112,7 @@ def bench(
     threads: Annotated[int, typer.Option(help="Threads of file and model; 0 leaves it to the libraries.")] = 1,
     seconds: Annotated[str, typer.Option(help="Time of the calls at one size, such as 1s.")] = "1s",
     plot: Annotated[Path | None, typer.Option(help="Write a chart: FILE.svg, or FILE.html with memory, too.")] = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     task: Task = None,
     config_only: ConfigOnly = False,
@@ -128,6 +132,7 @@ def bench(
     from anyshape.report.benches import bench_as_plain, describe_bench, plot_bench
     from anyshape.runtime.session import check_providers
     from anyshape.saving import write_atomically
+    from anyshape.saving.outputs import CHART
     from anyshape.sources import SourceOptions
 
     on, spent = check_providers(provider or None), parse_seconds(seconds, "--seconds")
@@ -141,7 +146,7 @@ def bench(
         benched = bench_file(file, module, declared, options, progress)
     if plot is not None:
         chart = plot_bench(benched, as_page=plot.suffix == ".html").encode()
-        write_atomically(plot, lambda stream: stream.write(chart))
+        write_atomically(plot, lambda stream: stream.write(chart), CHART)
     status = 1 if any(row.error for row in benched.rows) else 0
     return Outcome(bench_as_plain(benched) if as_json else describe_bench(benched), status)
 
@@ -168,6 +173,7 @@ def fix(
         str | None,
         typer.Option("--model", "-m", help="FILE.py or another source, as for export: compare with the model, too."),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> Outcome:
@@ -200,6 +206,7 @@ def freeze(
     file: Annotated[Path, typer.Argument(help="An ONNX file with dynamic dims.", show_default=False)],
     sizes: Annotated[list[str], typer.Argument(help="batch=1 seq=128", show_default=False)],
     output: Output,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> Outcome:
@@ -243,7 +250,7 @@ def deploy(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> Outcome:
-    """Write a folder that serves a file, from its contract alone.
+    """Write what a server needs to run an ONNX file, from its contract alone.
 
     anyshape deploy m.onnx --to tensorrt -o engine --at batch=8,seq=128 --max seq=512
 
@@ -270,8 +277,8 @@ def deploy(
             file,
             to,
             output,
-            at=[_sizes_of(text, "--at") for text in at],
-            max_sizes={name: size for text in largest for name, size in _sizes_of(text, "--max").items()},
+            at=[sizes_of(text, "--at") for text in at],
+            max_sizes={name: size for text in largest for name, size in sizes_of(text, "--max").items()},
             profiles=[read_ranges(text) for text in profile],
             model=given,
             ort_web=ort_web,
@@ -281,20 +288,3 @@ def deploy(
         return Outcome(str(result))
     about = {"target": result.target, "folder": str(result.folder), "files": list(result.files)}
     return Outcome({**about, **result.facts, "findings": findings_as_plain(result.findings)})
-
-
-def _sizes_of(text: str, option: str) -> dict[str, int]:
-    return read_sizes(text, f"{option} has {{part!r}}, which is no size.", f"{option} batch=8,seq=128")
-
-
-def read_ranges(text: str) -> dict[str, tuple[int, int]]:
-    """`past=0..511,seq=1`."""
-    found = {}
-    for part in text.split(","):
-        name, _equals, ends = part.partition("=")
-        low, dots, high = ends.partition("..")
-        if not low.strip().isdigit() or (dots and not high.strip().isdigit()):
-            what, fix = f"--profile has {part!r}, which is no size.", "--profile past=0..511,seq=1"
-            raise UsageError(Finding(code="AS036", name="argument", what=what, fix=fix))
-        found[name.strip()] = (int(low), int(high) if dots else int(low))
-    return found

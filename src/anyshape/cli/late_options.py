@@ -40,15 +40,13 @@ _WRITING = "writing the report"
 
 
 def check_report(path: Path | None, *, measure: bool = False) -> None:
-    """Find out before the work that the page cannot be made, or not be written there. Raises UsageError."""
+    """Find out before the work that the page cannot be made. Raises UsageError."""
     from anyshape.report.page import check_report_packages
-    from anyshape.saving import check_writable
 
     if measure and path is None:
         raise typer.BadParameter("--measure is for the page of --report: add --report out.html")
     if path is not None:
         check_report_packages()
-        check_writable(path)
 
 
 def command_line() -> str:
@@ -213,13 +211,15 @@ def _spread(address: str, call: ShareCall, request: VerifyRequest, tell: TellSha
     from anyshape.batch.jobs import Job
     from anyshape.batch.model_files import pack
     from anyshape.batch.ray_cluster import spread
+    from anyshape.deploying.deployment import weights_beside
     from anyshape.verify.plan import share_plan
     from anyshape.verify.tally import join_verdicts
 
     plan = None if request.options.is_random else share_plan(request)
     if plan is None or not plan.trials:
         return None
-    files = [each for each in (call.file, f"{call.file}.data", call.weights) if each and Path(each).is_file()]
+    weights = [str(Path(call.file).resolve().parent / each) for each in weights_beside(Path(call.file))]
+    files = [each for each in (call.file, *weights, call.weights) if each and Path(each).is_file()]
     travelling = pack(Job(source=call.model, files=tuple(files)))
     there = replace(
         call,

@@ -18,12 +18,22 @@ from typing import IO, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from anyshape.cli import Interrupted, WithRayAddress, keep_stdout_for_results, show, with_outcome
+from anyshape.cli import WithRayAddress
 from anyshape.cli.batch_command import batch
 from anyshape.cli.commands import axes, check, explain, inspect
 from anyshape.cli.export_command import export
 from anyshape.cli.file_commands import bench, compare, deploy, fix, freeze
-from anyshape.findings import AnyshapeError, Finding, InternalError
+from anyshape.cli.outcome import (
+    Interrupted,
+    ending_by_signals,
+    keep_stdout_for_results,
+    open_closed_handles,
+    show,
+    with_outcome,
+)
+from anyshape.cli.system_errors import StdoutRefused, stdout_refused
+from anyshape.findings import AnyshapeError, Finding, InternalError, UsageError
+from anyshape.findings.finding import shown_lines, text_of_error
 from anyshape.report import findings_as_plain, tell_github
 
 
@@ -37,7 +47,7 @@ class Ending:
 
     def report(self, *, as_json: bool) -> int:
         """Write the words to stderr, and JSON to stdout if that was asked for; the status comes back."""
-        sys.stderr.write(self.words.rstrip() + "\n")
+        sys.stderr.write(shown_lines(self.words.rstrip()) + "\n")
         if as_json:
             message = str(self.findings[0]) if self.findings else self.words
             error = message.strip().partition("\n")[0]
@@ -59,16 +69,21 @@ def end_by_arguments(message: str, shown: str) -> Ending:
 
 def end_by_our_fault(error: Exception) -> Ending:
     """An apology with the file to attach: never the user's fault."""
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="anyshape-report-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as report:
-        report.write("".join(traceback.format_exception(error)))
+    trace = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="anyshape-report-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as report:
+            report.write(trace)
+        fix = f"please report it, with this file attached: {Path(report.name)}"
+    except OSError:
+        fix = f"please report it, with this text:\n{trace}"
     finding = Finding(
         code="AS901",
         name="internal-error",
         what=f"sorry, this is a fault of anyshape's own: {type(error).__name__}.",
-        why=str(error).splitlines()[0] if str(error) else "",
-        fix=f"please report it, with this file attached: {Path(report.name)}",
+        why=(text_of_error(error).splitlines() or [""])[0],
+        fix=fix,
     )
     return end_by_error(InternalError(finding))
 
@@ -108,14 +123,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 128},
 )
 for command in (export, axes, batch, check, compare, bench, inspect, fix, freeze, deploy, explain):
-    app.command(cls=WithRayAddress)(with_outcome(command))
+    app.command(cls=WithRayAddress)(with_outcome(command, apart=command not in (batch, explain)))
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
         import anyshape
 
-        show(f"anyshape {anyshape.__version__}")
+        if (refused := show(f"anyshape {anyshape.__version__}")) is not None:
+            raise UsageError(stdout_refused(refused, ()))
         raise typer.Exit
 
 
@@ -130,6 +146,7 @@ def options(
 
 def main() -> None:
     """Run the command line and end the process with its status."""
+    open_closed_handles()
     is_own = keep_stdout_for_results()
     status = _run(as_json="--json" in sys.argv[1:])
     if is_own:
@@ -139,7 +156,8 @@ def main() -> None:
 
 def _run(*, as_json: bool) -> int:
     try:
-        status = app(standalone_mode=False)
+        with ending_by_signals():
+            status = app(standalone_mode=False)
         return status if isinstance(status, int) else 0
     except Exception as error:
         return _ending_of(error).report(as_json=as_json)
@@ -147,13 +165,20 @@ def _run(*, as_json: bool) -> int:
 
 def _ending_of(error: Exception) -> Ending:
     if isinstance(error, Interrupted):
-        return Ending("interrupted: nothing was written.", 130)
+        return Ending(_say_interrupted(error), 130)
     if isinstance(error, AnyshapeError):
         tell_github(" ".join(sys.argv[1:3]), error.findings, os.environ, sys.stderr)
         return end_by_error(error)
     if isinstance(error, _ParserError):
         return end_by_arguments(error.format_message(), _text_of_parser(error))
+    if isinstance(error, StdoutRefused):
+        return end_by_error(UsageError(stdout_refused(error, ())))
     return end_by_our_fault(error)  # an exception that no code expects is a fault of ours
+
+
+def _say_interrupted(error: Interrupted) -> str:
+    written = ", ".join(repr(str(path)) for path in error.written)
+    return f"interrupted: {f'{written} was written before' if written else 'nothing was written'}."
 
 
 def _text_of_parser(error: _ParserError) -> str:

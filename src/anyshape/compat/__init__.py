@@ -91,6 +91,10 @@ def export(
         do_constant_folding=(do_constant_folding, True, "constants are always folded, as in torch since 2.6"),
         autograd_inlining=(autograd_inlining, True, "autograd functions are always inlined"),
     )
+    if dynamic_shapes is not None and dynamic_axes is not None:
+        raise UsageError(
+            not_honoured("dynamic_axes", dynamic_axes, "dynamic_shapes is given too, and torch reads that alone.")
+        )
     given = Inputs(*_split(args, kwargs))
     dynamic = name_labels(dynamic_axes) if dynamic_shapes is None and dynamic_axes is not None else dynamic_shapes
     where: tuple[str, ...] = ()
@@ -114,6 +118,7 @@ def export(
         optimize=optimize,
         external_data=None if external_data else False,
         progress=times.tell,
+        isolate=False if dump_exported_program else None,  # captured programs stay in the process that made them
     )
     if opset < OLDEST_ENFORCING_OPSET:  # users of torch.onnx.export do not read findings
         warnings.warn(str(sizes_not_enforced(opset)), NotHonoured, stacklevel=2)

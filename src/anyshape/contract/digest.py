@@ -11,25 +11,24 @@ their own: the digest of the graph needs no second file.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from anyshape.contract.read_file import name_of, open_model, read_metadata_of
 from anyshape.findings import Finding, Severity
 from anyshape.findings.finding import quoted
 from anyshape.graphs import bytes_of
-from anyshape.records.contract import Contract, Digest
+from anyshape.records.contract import KEY, OWN_DIGEST, Contract, Digest, digest_contract
 
 if TYPE_CHECKING:
     Source = str | PathLike[str] | bytes
 
 _WEIGHT_BYTES = 1024
-_IN_MEMORY = "the model in memory"
 
 
 def digest_model(model: ir.Model) -> Digest:
@@ -152,16 +151,16 @@ class FileChanged(UserWarning):
 
 
 def find_change(source: Source, contract: Contract, *, weights: bool = False) -> Finding | None:
-    """AS420 where the graph of a file (with `weights`: or a weight) is not what was verified; None where it is.
+    """AS420 where the contract or the graph of a file (with `weights`: or a weight) is not what was verified; None where it is.
 
     None also for a contract without a digest (anyshape 0.1.0 wrote none), and where a second file with weights is
     missing: other findings are about that.
     """
     if contract.digest is None:
         return None
-    from anyshape.contract.digest import digest_graph, digest_weights
-
-    name = _IN_MEMORY if isinstance(source, bytes) else fspath(source)
+    name = name_of(source)
+    if not _is_own_contract(read_metadata_of(source)[KEY]):
+        return _contract_changed(name)
     model = open_model(source)
     try:
         if digest_graph(model) != contract.digest.graph:
@@ -173,14 +172,22 @@ def find_change(source: Source, contract: Contract, *, weights: bool = False) ->
     return None
 
 
-def open_model(source: Source) -> ir.Model:
-    """The model in a file or its bytes; weights in a second file are read when they are asked for."""
-    import onnx
-    import onnx_ir as ir
+def _is_own_contract(text: str) -> bool:
+    """Whether a contract is the one that was written with its digest; contracts of earlier versions have none of themselves."""
+    plain = json.loads(text)
+    own = plain["digest"].get(OWN_DIGEST)
+    return own is None or own == digest_contract(plain)
 
-    if isinstance(source, bytes):
-        return ir.from_proto(onnx.load_model(io.BytesIO(source), load_external_data=False))
-    return ir.load(fspath(source))
+
+def _contract_changed(name: str) -> Finding:
+    return Finding(
+        code="AS420",
+        name="file-changed",
+        severity=Severity.WARNING,
+        what=f"the contract of {name!r} was changed after it was verified.",
+        why="its digest is that of another contract: what it promises now was compared with no model.",
+        fix=f"anyshape check {quoted(name)} --model model.py --sign      compares it again, and renews its contract",
+    )
 
 
 def _changed(name: str, part: str) -> Finding:

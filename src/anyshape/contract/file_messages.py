@@ -58,6 +58,28 @@ def unreadable_file(path: str, error: OSError) -> Finding:
     )
 
 
+def no_source(kind: str) -> Finding:
+    """A value that is no path, and no bytes."""
+    return Finding(
+        code="AS036",
+        name="argument",
+        what=f"the ONNX file is given as {kind}.",
+        why="it is a path, or the bytes of a file.",
+        fix="'model.onnx'",
+    )
+
+
+def contract_of_another(path: str, kind: str, names: Sequence[str], promised: Sequence[str]) -> Finding:
+    """AS046: the contract is about other inputs or outputs than the graph has."""
+    return Finding(
+        code="AS046",
+        name="unreadable-contract",
+        what=f"the contract of {path!r} is about other {kind} than its graph has.",
+        why=f"the graph has {_some(list(names)) or 'none'}, and the contract {_some(list(promised)) or 'none'}.",
+        fix="export the model again: a tool renamed them, or the contract is that of another file.",
+    )
+
+
 def not_onnx(name: str) -> Finding:
     """The bytes are something else."""
     return Finding(

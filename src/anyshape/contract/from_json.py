@@ -6,6 +6,7 @@ Nothing is guessed: a key that is missing, or a value of the wrong kind, makes t
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from typing import Any, cast
 
@@ -30,6 +31,9 @@ Json = dict[str, Any]
 
 _STATUSES = ("kept", "broken", "unverified", "unknown")
 _KINDS = {"str": str, "int": int, "bool": bool}
+_BITS = 63
+_LONGEST = 60  # characters of a value in a message
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _ORIGINS = ("declared", "model", "found by trying", "compared")
 
 
@@ -80,8 +84,16 @@ def _contract(data: Json) -> Contract:
         target=_get(data, "target", str) if "target" in data else "",
         findings=tuple(_finding(item) for item in _list(data, "findings")),
         versions=_mapping(_get(data, "versions", dict), str, "versions"),
-        digest=_flat(Digest, _get(data, "digest", dict)) if "digest" in data else None,
+        digest=_digest(_get(data, "digest", dict)) if "digest" in data else None,
     )
+
+
+def _digest(data: Any) -> Digest:
+    digest: Digest = _flat(Digest, data)
+    for text in (digest.graph, digest.weights):
+        if not _DIGEST.fullmatch(text):
+            raise _UnreadableError(f"'digest' cannot be {shown(text)}")
+    return digest
 
 
 def _flat(kind: Any, data: Any) -> Any:
@@ -104,7 +116,7 @@ def _condition(text: Any, key: str) -> Condition:
 
 
 def _tensor(data: Any) -> TensorPromise:
-    any_rank = data.get("axes", ()) is None
+    any_rank = isinstance(data, dict) and data.get("axes", ()) is None
     axes = () if any_rank else tuple(_axis(axis) for axis in _list(data, "axes"))
     return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes, any_rank)
 
@@ -151,9 +163,11 @@ def _tested(data: Json) -> Tested:
 
 
 def _float(value: Any) -> float:
-    if type(value) in (int, float) or value in ("nan", "inf", "-inf"):
+    if isinstance(value, str) and value in ("nan", "inf", "-inf"):
         return float(value)
-    raise _UnreadableError(f"{value!r} is not a number")
+    if type(value) is float or (type(value) is int and value.bit_length() <= _BITS):
+        return float(value)
+    raise _UnreadableError(f"{shown(value)} is not a number")
 
 
 def _finding(data: Any) -> Finding:
@@ -175,7 +189,7 @@ class _UnreadableError(Exception):
 
 def _get(data: Any, key: str, kind: type | tuple[type, ...], none: bool = False) -> Any:
     if not isinstance(data, dict):
-        raise _UnreadableError(f"{data!r} stands where a table with {key!r} belongs")
+        raise _UnreadableError(f"{shown(data)} stands where a table with {key!r} belongs")
     if key not in data:
         raise _UnreadableError(f"{key!r} is missing")
     return data[key] if none and data[key] is None else _is(data[key], kind, key)
@@ -183,9 +197,10 @@ def _get(data: Any, key: str, kind: type | tuple[type, ...], none: bool = False)
 
 def _is(value: Any, kind: type | tuple[type, ...], key: str) -> Any:
     # True is an int in Python, and is none here.
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+    is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if is_kind and not (type(value) is int and value.bit_length() > _BITS):
         return value
-    raise _UnreadableError(f"{key!r} cannot be {value!r}")
+    raise _UnreadableError(f"{key!r} cannot be {shown(value)}")
 
 
 def _list(data: Any, key: str) -> list[Any]:
@@ -199,8 +214,14 @@ def _mapping(data: Any, kind: type, key: str) -> dict[str, Any]:
 def _one_of(data: Any, key: str, choices: tuple[str, ...]) -> str:
     value: str = _get(data, key, str)
     if value not in choices:
-        raise _UnreadableError(f"{key!r} cannot be {value!r}")
+        raise _UnreadableError(f"{key!r} cannot be {shown(value)}")
     return value
+
+
+def shown(value: Any) -> str:
+    """A value in a message, not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def unreadable_contract(why: str) -> Finding:

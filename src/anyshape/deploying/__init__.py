@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from anyshape.checking.compare_file import compare_file
-from anyshape.contract import find_contract
+from anyshape.contract import check_names, find_contract, read_model
 from anyshape.contract.digest import find_change
 from anyshape.contract.file_messages import no_contract, other_dims
 from anyshape.deploying.deploy_messages import broken_profile, cannot_take, option_elsewhere
@@ -37,7 +37,6 @@ from anyshape.deploying.deployment import (
     Target,
     Tell,
     check_folder,
-    weights_beside,
     whole_folder,
     write_json,
     write_mark,
@@ -48,13 +47,16 @@ from anyshape.deploying.triton_target import TRITON
 from anyshape.deploying.web_target import WEB
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, find_point, format_sizes
 from anyshape.findings import ContractBroken, Finding, PromiseBroken, Severity, UsageError, check_choice
+from anyshape.findings.arguments import read_list, read_path, read_sizes
 from anyshape.inputs import declare
 from anyshape.intercept.turns import exporting
 from anyshape.loading.broken_calls import broken_contract, unverified_contract
 from anyshape.modules.callables import as_module
+from anyshape.processes.isolated import in_own_process
 from anyshape.records.contract import Contract, contract_as_plain
 from anyshape.runtime.runtimes import OPENVINO as RUNTIME
 from anyshape.saving.atomic import reporting
+from anyshape.saving.outputs import command_files
 from anyshape.verify import VerifyOptions
 
 __is_entrance__ = True
@@ -62,6 +64,7 @@ __is_entrance__ = True
 TARGETS: tuple[Target, ...] = (TENSORRT, TRITON, OPENVINO, WEB)
 
 
+@in_own_process()
 def deploy(
     path: str | PathLike[str],
     to: str,
@@ -73,9 +76,11 @@ def deploy(
     model: Any = None,
     inputs: Any = None,
     ort_web: str | PathLike[str] | None = None,
+    time_limit: float = 600.0,
     progress: Tell | None = None,
+    isolate: bool | None = None,
 ) -> Deployment:
-    """Write a folder that serves a file: `deploy("m.onnx", "tensorrt", "out", at={"batch": 8, "seq": 128})`.
+    """Write what a server needs to run an ONNX file: `deploy("m.onnx", "tensorrt", "out", at={"batch": 8, "seq": 128})`.
 
     `to` is tensorrt, triton, openvino or web. Everything comes from the contract of the file. `at` has the usual sizes, once or
     several times, of all dims or of some; `max_sizes` gives dims an end that have none, or a lower one. `profiles` are ranges
@@ -86,14 +91,15 @@ def deploy(
     """
     check_choice("to", to, [target.name for target in TARGETS])
     target = next(each for each in TARGETS if each.name == to)
-    source, folder = Path(path), Path(output)
-    check_folder(folder)
+    source, folder = read_path("path", path), read_path("output", output)
+    with command_files(source, ort_web):
+        check_folder(folder)
     contract = _contract(source)
     options = DeployOptions(
-        at=(at,) if isinstance(at, Mapping) else tuple(at),
-        largest=dict(max_sizes or {}),
+        at=(read_sizes("at", at),) if isinstance(at, Mapping) else _each_sizes(at),
+        largest={} if max_sizes is None else read_sizes("max_sizes", max_sizes),
         profiles=tuple(profiles),
-        ort_web=None if ort_web is None else Path(ort_web),
+        ort_web=None if ort_web is None else read_path("ort_web", ort_web),
     )
     domain, tell = _cut(contract.domain, options), progress or _silent
     _check_taken(target, profiles=profiles, model=model, ort_web=ort_web)
@@ -106,9 +112,9 @@ def deploy(
         tell=tell,
         compare=None if given is None else comparison(source, domain, given, RUNTIME.name, tell),
     )
-    weights_beside(source)  # missing ones are found before anything is run
+    check_names(contract, read_model(source, needs_weights=True), str(source))  # before anything is run
     change = find_change(source, contract)
-    with reporting(folder), whole_folder(folder) as growing:
+    with command_files(source, ort_web), reporting(folder), whole_folder(folder) as growing:
         built = target.build(request, growing)
         findings = (*built.findings, *([change] if change else []))
         write_json(growing / "contract.json", _plain_contract(contract, findings))
@@ -116,6 +122,10 @@ def deploy(
     return Deployment(
         target=target.name, folder=folder, files=files, lines=built.lines, facts=built.facts, findings=findings
     )
+
+
+def _each_sizes(given: Sequence[Sizes]) -> tuple[Sizes, ...]:
+    return tuple(read_sizes("at", each) for each in read_list("at", given, (Mapping,), "at=[{'batch': 2}]"))
 
 
 def _contract(source: Path) -> Contract:

@@ -1,12 +1,12 @@
 """What every target is given and gives back, and the folder that it fills: written whole or not at all.
 
-out.tmp-1f3a, filled  ->  out    (what an earlier deployment left there is replaced, nothing else ever is)
+A folder beside it, filled  ->  out    (an earlier deployment there is replaced, nothing else ever is)
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from anyshape.contract import read_model
-from anyshape.contract.file_messages import missing_data
+from anyshape.contract import open_model
 from anyshape.deploying.deploy_messages import folder_not_empty
 from anyshape.domain import Domain, Sizes
 from anyshape.findings import Finding, UsageError
 from anyshape.records.contract import Contract
-from anyshape.repair.safe_model import check_proto
 from anyshape.saving.atomic import missing_folder, path_is_no_file, reporting
+from anyshape.saving.leftovers import temporary_folder
+from anyshape.saving.outputs import check_replaceable
 
 DimRanges = Mapping[str, tuple[int, int]]
 Tell = Callable[[str, int, int], None]
@@ -97,6 +97,8 @@ def check_folder(folder: Path) -> None:
     with reporting(folder):
         if folder.exists() and not folder.is_dir():
             raise UsageError(path_is_no_file(folder))
+        for name in ("", *_files_in(folder)):
+            check_replaceable(folder / name, None)
         foreign = _foreign_files(folder)
         if foreign:
             raise UsageError(folder_not_empty(folder, foreign[0]))
@@ -122,21 +124,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which gets the name of `folder` in the end, or is removed where an error goes through."""
     check_folder(folder)
     target = folder.resolve()
-    growing = target.parent / f".anyshape-{secrets.token_hex(8)}.tmp"
-    old = target.parent / f".anyshape-{secrets.token_hex(8)}.old"
-    try:
-        with reporting(folder):
-            growing.mkdir()
+    old = _replaced_name(target)
+    with reporting(folder), temporary_folder(target.parent) as growing:
+        if old.is_dir() and not target.exists():  # an earlier process was killed between its two renames
+            old.replace(target)
+        shutil.rmtree(old, ignore_errors=True)
         yield growing
-        with reporting(folder):
+        try:
             if target.is_dir():
                 target.replace(old)
             growing.replace(target)
-    finally:
-        if old.is_dir() and not target.exists():  # the second step did not happen
-            old.replace(target)
-        shutil.rmtree(growing, ignore_errors=True)
+        finally:
+            if not target.exists() and old.is_dir():  # the second step did not happen
+                old.replace(target)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _replaced_name(target: Path) -> Path:
+    """Where an earlier deployment lies between two renames. It may be all there is, so it is found by the target's name."""
+    return target.with_name(f".anyshape-{hashlib.sha256(target.name.encode()).hexdigest()[:16]}.old")
 
 
 def write_mark(folder: Path, facts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -166,15 +172,9 @@ def weights_beside(source: Path) -> list[str]:
     """The files with weights that a model mentions, relative to its folder. Raises UsageError for one outside, or missing."""
     import onnx_ir as ir
 
-    proto = read_model(source)
-    tensors = [value.const_value for graph in ir.from_proto(proto).graphs() for value in graph.initializers.values()]
-    locations = sorted({str(tensor.location) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
-    missing = [each for each in locations if not (source.resolve().parent / each).is_file()]
-    if missing:
-        raise UsageError(missing_data(str(source), missing))
-    if locations:
-        check_proto(proto, source)
-    return locations
+    graphs = open_model(source, needs_weights=True).graphs()
+    tensors = [value.const_value for graph in graphs for value in graph.initializers.values()]
+    return sorted({str(tensor.location) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
 
 
 def read_asset(name: str) -> str:

@@ -39,7 +39,7 @@ from anyshape.findings import InternalError, UsageError
 Shape = tuple[int, ...]
 Axes = Mapping[str, Sequence[Expr]]
 
-_TIMEOUT_MS = 10_000
+_STEPS = 50_000_000  # of the solver: ten seconds or so
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ProfileSearch:
         """The smallest sizes that no profile holds; None where the solver proves that there are none."""
         outside = tuple(self._is_outside(each) for each in profiles)
         try:
-            return smallest_point(self._domain, *outside, timeout_ms=_TIMEOUT_MS)
+            return smallest_point(self._domain, *outside, steps=_STEPS)
         except Undecided:
             return self._point(outside)
 
@@ -217,20 +217,20 @@ class ProfileSearch:
         return point
 
     def _range(self, expr: Expr, conditions: tuple[Condition, ...]) -> tuple[int, int]:
-        found = range_of(self._domain.with_relations(*conditions), expr, timeout_ms=_TIMEOUT_MS)
+        found = range_of(self._domain.with_relations(*conditions), expr, steps=_STEPS)
         if found is None or not isinstance(found.low, int) or not isinstance(found.high, int):
             raise UsageError(not_proved(all_of(conditions)))
         return found.low, found.high
 
     def _point(self, conditions: tuple[Condition, ...]) -> Sizes | None:
-        return find_point(self._domain, *conditions, timeout_ms=_TIMEOUT_MS)
+        return find_point(self._domain, *conditions, steps=_STEPS)
 
 
 def find_endless(domain: Domain, axes: Sequence[Expr]) -> list[str]:
     """The dims that let an axis grow without end."""
     endless: list[str] = []
     for axis in axes:
-        found = range_of(domain, axis, timeout_ms=_TIMEOUT_MS)
+        found = range_of(domain, axis, steps=_STEPS)
         if found is None or isinstance(found.high, int):
             continue
         endless += [name for name in dims_of(axis) if not isinstance(_top(domain, name), int)]
@@ -238,7 +238,7 @@ def find_endless(domain: Domain, axes: Sequence[Expr]) -> list[str]:
 
 
 def _top(domain: Domain, name: str) -> object:
-    found = range_of(domain, Ref(name), timeout_ms=_TIMEOUT_MS)
+    found = range_of(domain, Ref(name), steps=_STEPS)
     return Truth.UNKNOWN if found is None else found.high
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx_ir as ir
 
 from anyshape.checking.contract_inputs import bytes_at, make_inputs
 from anyshape.checking.file_evidence import kinds_of
-from anyshape.contract import read_model
+from anyshape.contract import open_model
 from anyshape.deploying.deployment import DeployRequest
 from anyshape.deploying.profiles import ProfileSearch
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, choose_sizes, dims_of, find_point, range_of
@@ -67,7 +66,7 @@ def boundary_sizes(request: DeployRequest, domain: Domain) -> dict[str, Sizes]:
 
 def table_rows(path: Path) -> dict[str, int]:
     """For each input of integers: how many rows the smallest table has that they pick from."""
-    graph = ir.from_proto(read_model(path)).graph
+    graph = open_model(path).graph
     return {name: kind.below for name, kind in kinds_of(graph).items()}
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import secrets
 import shutil
 import subprocess
 import tarfile
@@ -29,6 +28,7 @@ from anyshape.deploying.served_sizes import boundary_sizes, served_domain, table
 from anyshape.domain import All, AnyOf, Compare, Condition, Domain, Expr, Not, Number, Op, Ref, Sizes, format_condition
 from anyshape.findings import UsageError
 from anyshape.records.contract import Contract, TensorPromise
+from anyshape.saving.leftovers import temporary_folder
 
 _ASSETS = ("index.html", "page.js", "page.css")
 _DTYPES = (
@@ -205,9 +205,7 @@ def unpack(packed: Path, target: Path, digest: str = _DIGEST) -> None:
     if digest_of(packed) != digest:
         raise UsageError(no_ort_web(f"the package is not {_PACKAGE} {VERSION} as it was published."))
     target.parent.mkdir(parents=True, exist_ok=True)
-    growing = target.parent / f".{target.name}-{secrets.token_hex(4)}"
-    growing.mkdir()
-    try:
+    with temporary_folder(target.parent) as growing:
         with tarfile.open(packed) as archive:
             for name in FILES:
                 stream = archive.extractfile(f"package/dist/{name}")
@@ -218,8 +216,6 @@ def unpack(packed: Path, target: Path, digest: str = _DIGEST) -> None:
         if not _is_complete(target):  # another process may have been faster
             shutil.rmtree(target, ignore_errors=True)
             growing.replace(target)
-    finally:
-        shutil.rmtree(growing, ignore_errors=True)
 
 
 def digest_of(packed: Path) -> str:

@@ -27,9 +27,10 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from anyshape.diagnose import first_line
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, PromiseBroken, Reason, Severity, Source, nearest
-from anyshape.intercept.turns import LOG
+from anyshape.findings.finding import text_of_error
 from anyshape.modules.raised_errors import chain_of, reads_values
 from anyshape.modules.user_code import source_of_error, source_of_stack_text
+from anyshape.processes.quiet import LOG
 from anyshape.records.captured import Guard
 from anyshape.records.export import Untranslatable
 
@@ -107,7 +108,7 @@ def diagnose_translation_error(error: BaseException) -> Finding:
 
 
 def _source_in_text(chain: list[BaseException]) -> Source | None:
-    texts = [text for each in chain for text in (str(each), *getattr(each, "__notes__", ()))]
+    texts = [text for each in chain for text in (text_of_error(each), *getattr(each, "__notes__", ()))]
     return next((found for text in texts if (found := source_of_stack_text(text))), None)
 
 
@@ -189,7 +190,7 @@ def diagnose_untranslatable(found: Untranslatable, translations: Iterable[Any] =
 
 def find_missing_fake(error: BaseException) -> Finding | None:
     """The finding where torch.export stopped at an operator without a function for shapes; None elsewhere."""
-    match = next((found for each in chain_of(error) if (found := _NO_FAKE.search(str(each)))), None)
+    match = next((found for each in chain_of(error) if (found := _NO_FAKE.search(text_of_error(each)))), None)
     if match is None:
         return None
     operator = match["named"] or match["run"]

@@ -6,6 +6,7 @@ it is wrong for integers below those of the inputs    ->  a note, with the bound
 it answers otherwise for NaN in its inputs            ->  a note
 a declared end that is too far to compare             ->  AS131, an error; a warning with accept_narrower
 a dim without an upper end                            ->  AS132, a warning: the range ends at the largest compared size
+a part of the module is compiled                      ->  AS161, a warning with the line that names it
 the clock ended the comparisons                       ->  AS133, an error
 the file answers at sizes where the module raises     ->  AS309, with the module's own message and line
 """
@@ -17,11 +18,24 @@ from math import prod
 
 from anyshape.diagnose import first_line, replay_option, say_sizes
 from anyshape.domain.bounded_values import lowest_text
-from anyshape.findings import Finding, Reason, Remedy, Severity
+from anyshape.findings import Finding, Reason, Remedy, Severity, Source
 from anyshape.records.explored import End
 from anyshape.records.verdict import Failure, Mismatch, Refusal, Verdict
 
 _SHOWN = 3
+
+
+def not_watched(name: str, line: Source | None) -> Finding:
+    """A part of the module is compiled: what it does with sizes was not seen."""
+    return Finding(
+        code="AS161",
+        name="code-not-watched",
+        severity=Severity.WARNING,
+        what=f"what {name!r} decides by sizes was not watched: its code is compiled.",
+        where=line,
+        why="the capture is not called proved, and each size is compared as far as the contract reaches.",
+        fix=f"export with the Python code of {name!r} in its place, such as the module before torch.jit.script.",
+    )
 
 
 def diagnose_copy(verdict: Verdict) -> tuple[Finding, ...]:

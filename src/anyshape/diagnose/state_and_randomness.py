@@ -38,7 +38,7 @@ def diagnose_state(repeated: Repeated, choice: str | None) -> tuple[Finding, ...
             reason=Reason.STATE_KEPT,
             what=f"the model keeps state in {names}, so later calls answer otherwise than the first.",
             where=repeated.written,
-            why=f"at {say_sizes(repeated.sizes)} the answer after other calls is not a fresh model's; a file has no memory.",
+            why=_why_state(repeated),
             fix=f'state="outputs" makes state.{first} an input of the file and state.{first}.next an output.',
             remedy=Remedy(options=(("state", "outputs"),)),
             is_fix_untried=True,
@@ -46,6 +46,15 @@ def diagnose_state(repeated: Repeated, choice: str | None) -> tuple[Finding, ...
             sizes=repeated.sizes,
         ),
     )
+
+
+def _why_state(repeated: Repeated) -> str:
+    if repeated.is_foreseen:
+        return (
+            "forward writes it in each call and answers depend on it; no input that was tried changed it, but others do. "
+            "A file has no memory."
+        )
+    return f"at {say_sizes(repeated.sizes)} the answer after other calls is not a fresh model's; a file has no memory."
 
 
 def named_state(repeated: Repeated) -> str:

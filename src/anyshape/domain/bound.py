@@ -112,23 +112,23 @@ class Range(NamedTuple):
 
 
 class Undecided(AnyshapeError):
-    """The solver did not decide within its time."""
+    """The solver did not decide within its steps."""
 
-    def __init__(self, question: str, timeout_ms: int) -> None:
+    def __init__(self, question: str, steps: int) -> None:
         self.question = question
-        self.timeout_ms = timeout_ms
+        self.steps = steps
         super().__init__(
             Finding(
                 code="AS008",
                 name="undecided",
-                what="the solver could not decide within its time whether sizes exist.",
-                why=f"asked for {timeout_ms} ms: {question}",
+                what="the solver could not decide within its limit whether sizes exist.",
+                why=f"asked for {steps:,} steps: {question}",
                 fix="give the dims upper ends, or write products and divisions of dims in a simpler way.",
             )
         )
 
     def __reduce__(self) -> tuple[type[Undecided], tuple[str, int]]:
-        return type(self), (self.question, self.timeout_ms)
+        return type(self), (self.question, self.steps)
 
 
 def wrong_point(rules: Iterable[Condition], sizes: Mapping[str, int]) -> Finding:

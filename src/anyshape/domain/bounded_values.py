@@ -67,7 +67,10 @@ def parse_bounds(text: str, names: tuple[str, ...]) -> ValueBounds:
 
     Raises SyntaxError, ValueError or DeclarationError for what is no comparison of the input with limits.
     """
-    return ValueBounds(text, tuple(_bounds(ast.parse(text, mode="eval").body, (*names, OTHER))))
+    try:
+        return ValueBounds(text, tuple(_bounds(ast.parse(text, mode="eval").body, (*names, OTHER))))
+    except (RecursionError, MemoryError, OverflowError) as error:  # nested without end, or a number without end
+        raise ValueError("Python cannot read it") from error
 
 
 def _bounds(node: ast.expr, names: tuple[str, ...]) -> Iterator[Bound]:

@@ -89,12 +89,12 @@ def _end_in_memory(name: str, smallest: Mapping[str, int], counts: Iterable[Expr
 
 def _with_relations(domain: Domain, ends: dict[str, Interval]) -> dict[str, Interval]:
     """Ends that relations give to single dims: `past + seq <= 4096` ends both."""
-    from anyshape.domain.solve import EFFORT, PATIENCE_MS  # these load z3
+    from anyshape.domain.solve import EFFORT, PATIENCE  # these load z3
     from anyshape.domain.solver_questions import range_of
 
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
         try:
-            found = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT)
+            found = range_of(domain, Ref(name), steps=PATIENCE, each=EFFORT)
         except Undecided:
             continue
         high = found.high if found is not None else None

@@ -51,6 +51,8 @@ _INSTEAD: dict[type[ast.AST], str] = {
 }
 _EXPR_WORDS = "an expression is made of dims, whole numbers, + - * // %, min(...) and max(...)."
 _CONDITION_WORDS = "a condition compares expressions (< <= == != >= >), joined by and, or, not."
+_DEEPEST = 200  # an expression is walked recursively, with a few frames of Python for each level
+_BITS = 63
 _SHOWN = 20  # characters of a text in the first line, which has 100
 
 
@@ -74,6 +76,19 @@ class _Reader:
     words: str
 
     def tree(self) -> ast.expr:
+        """The parsed text. Raises DeclarationError for what Python cannot read, and for what has no end in sight."""
+        tree = self._parsed()
+        left: list[tuple[ast.AST, int]] = [(tree, 1)]
+        while left:
+            node, depth = left.pop()
+            if depth > _DEEPEST:
+                raise self._error(f"it is nested more than {_DEEPEST} deep", 0, len(self.text))
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > _BITS:
+                raise self._at(tree, f"a number in it has more than {_BITS} bits", "sizes are integers of 64 bits.")
+            left += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+        return tree
+
+    def _parsed(self) -> ast.expr:
         try:
             return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:

@@ -16,7 +16,7 @@ from anyshape.domain.bound import Truth, Undecided
 from anyshape.domain.condition import Compare, Condition, comparisons_in, dims_of, holds, negate
 from anyshape.domain.dims import Domain, Point, all_points, empty_domain, filled, is_small
 from anyshape.domain.expr import Number, Ref
-from anyshape.domain.solve import EFFORT, PATIENCE_MS, Budget, Completion
+from anyshape.domain.solve import EFFORT, PATIENCE, Budget, Completion
 from anyshape.domain.solver_questions import find_point, range_of, smallest_known_point, smallest_point
 from anyshape.domain.telling_points import Covering, Levels, levels_of, reach
 from anyshape.findings import DeclarationError
@@ -79,7 +79,7 @@ def _random_size(levels: Levels, random: Random) -> int:
 
 def _smallest(domain: Domain) -> Point:
     try:
-        point = smallest_point(domain, timeout_ms=PATIENCE_MS, effort=EFFORT)
+        point = smallest_point(domain, steps=PATIENCE, each=EFFORT)
     except Undecided:
         point = find_point(domain)
     if point is None:
@@ -90,7 +90,7 @@ def _smallest(domain: Domain) -> Point:
 def _tightened(domain: Domain) -> Domain:
     """The same domain with the ends that the relations give to single dims: `past + seq <= 4096` ends both."""
     for name in dict.fromkeys(name for relation in domain.relations for name in dims_of(relation)):
-        low, high = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT) or (None, None)
+        low, high = range_of(domain, Ref(name), steps=PATIENCE, each=EFFORT) or (None, None)
         if Truth.UNKNOWN in (low, high):
             return domain  # the other ends would take as long, and are not needed
         dim = domain.dim(name)
@@ -182,7 +182,7 @@ class _Chooser:
 
     def _smallest_at(self, *probes: Condition) -> Point | None:
         """The smallest point, which may lie beyond the sizes that are tried otherwise: `seq > 512` needs 513."""
-        point = smallest_known_point(self._domain, *probes, timeout_ms=PATIENCE_MS, effort=EFFORT)
+        point = smallest_known_point(self._domain, *probes, steps=PATIENCE, each=EFFORT)
         return point if point is not None and self._is_affordable(point) else None
 
     def _is_affordable(self, point: Point) -> bool:

@@ -12,7 +12,6 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from time import monotonic
 from typing import Any
 
 import z3
@@ -23,8 +22,6 @@ from anyshape.domain.dims import Domain, Point, fits
 from anyshape.domain.expr import ROOT, Expr, Number, Op, Ref
 from anyshape.findings import InternalError
 
-_STEPS_A_MS = 5000  # of z3 on a quiet machine: 3500 to 8000, by the kind of question
-_TIMES_SLOWER = 5  # so much longer a busy machine may take for the same steps
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -36,23 +33,25 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "-": operator.sub,
     "*": operator.mul,
 }
-EFFORT = 200_000  # a tenth of a second or so for one check: counted, not timed, so that the points do not depend on it
-PATIENCE_MS = 20_000  # for a machine that hardly moves
+A_SECOND = 5_000_000  # steps of z3 in a second or so: 3.5 to 8 million, by the kind of question
+EFFORT = A_SECOND // 25  # for one check of many
+PATIENCE = 20 * A_SECOND  # for all of them together
 _FAILURES = 3
+_CHECKS = (
+    3  # one check gets one part in so many: the last steps of a long one, with roots of polynomials, are far slower
+)
 
 
 class Session:
     """A solver over non-negative sizes of these names that collects conditions; alike checks share their work.
 
-    The limit is counted in z3's own steps, so that a busy machine decides what a quiet one does: those of `timeout_ms` on
-    a quiet machine for all checks together, or `effort` for each. A clock ends what takes much longer.
+    The limits are counted in z3's own steps, so that a busy machine decides what a quiet one does: `steps` for all checks
+    together, and no more than `each` (a third, unless given) for one of them. No clock decides.
     """
 
-    def __init__(self, names: Sequence[str], timeout_ms: int, effort: int | None = None) -> None:
-        self._timeout_ms = timeout_ms
-        self._deadline = monotonic() + timeout_ms * (_TIMES_SLOWER if effort is None else 1) / 1000
-        self._effort = effort
-        self._steps_left, self._steps_taken = timeout_ms * _STEPS_A_MS, 0
+    def __init__(self, names: Sequence[str], steps: int, each: int | None = None) -> None:
+        self._steps, self._each = steps, each or max(1, steps // _CHECKS)
+        self._steps_left, self._steps_taken = steps, 0
         # A context of its own: sessions in several threads do not meet, and no result depends on earlier questions.
         self._context = z3.Context()
         self._solver = z3.SimpleSolver(ctx=self._context)
@@ -114,20 +113,17 @@ class Session:
         return {name: model.eval(ref, model_completion=True).as_long() for name, ref in self._refs.items()}
 
     def _check(self, conditions: Sequence[Condition], *switches: Any) -> Any:
-        left_ms = int((self._deadline - monotonic()) * 1000)
-        if left_ms > 0 and self._steps_left > 0:
-            self._solver.set("timeout", left_ms)
-            self._solver.set("rlimit", self._effort or self._steps_left)
+        if self._steps_left > 0:
+            self._solver.set("rlimit", min(self._each, self._steps_left))
             status = self._solver.check(*switches)
             self._count_steps()
             if status != z3.unknown:
                 return status
-        raise Undecided(format_condition(all_of([*self._required, *conditions])), self._timeout_ms)
+        raise Undecided(format_condition(all_of([*self._required, *conditions])), self._steps)
 
     def _count_steps(self) -> None:
-        if self._effort is None:
-            taken = self._solver.statistics().get_key_value("rlimit count")
-            self._steps_left, self._steps_taken = self._steps_left - (taken - self._steps_taken), taken
+        taken = self._solver.statistics().get_key_value("rlimit count")
+        self._steps_left, self._steps_taken = self._steps_left - (taken - self._steps_taken), taken
 
     def _condition(self, condition: Condition) -> Any:
         if isinstance(condition, Compare):
@@ -284,7 +280,7 @@ class Completion:
 
     def _solver(self) -> Session:
         if self._session is None:
-            self._session = Session(self._domain.names, PATIENCE_MS, EFFORT)
+            self._session = Session(self._domain.names, PATIENCE, EFFORT)
             self._session.require(*self._domain.conditions())
             self._session.require(*(Compare("<=", Ref(name), Number(size)) for name, size in self._far.items()))
         return self._session

@@ -1,7 +1,7 @@
 """Questions about a domain: is it empty, does it imply this, a point in it, the range of a value, the shortest form of
 an expression.
 
-Each has a time limit as a whole, and on request a limit of effort that is the same on every machine. What z3 cannot
+Each has a limit of z3's steps as a whole, and on request one for each check: the same on every machine. What z3 cannot
 tell is tried point by point if the points are few, and is reported as unknown otherwise; no result is a guess.
 
     32*(h//32), (h + 31)//32*32     ->  h          where h % 32 == 0
@@ -23,40 +23,36 @@ from anyshape.domain.condition import Compare, Condition, dims_of, negate, subst
 from anyshape.domain.dims import Domain, Point, all_points, corners, fits, is_small
 from anyshape.domain.expr import Expr, Number, Op, Ref, evaluate, format_expr
 from anyshape.domain.simplify import equal_factors, in_steps, is_identity, open_divisors, polynomial_of, simplify
-from anyshape.domain.solve import Session
+from anyshape.domain.solve import A_SECOND, Session
 from anyshape.findings import InternalError
 
-TIMEOUT_MS = 2000
+STEPS = 2 * A_SECOND
 ENDLESS = 2**62  # no tensor has such a size: what can be larger has no end
-_SOLVER_MS = 200
+_FEW_STEPS = A_SECOND // 5
 
 
-def is_empty(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> Truth:
+def is_empty(domain: Domain, *, steps: int = STEPS) -> Truth:
     """Whether no sizes at all keep the domain's rules."""
     try:
-        return Truth.YES if find_point(domain, timeout_ms=timeout_ms) is None else Truth.NO
+        return Truth.YES if find_point(domain, steps=steps) is None else Truth.NO
     except Undecided:
         return Truth.UNKNOWN
 
 
-def find_point(
-    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
-) -> Point | None:
+def find_point(domain: Domain, *conditions: Condition, steps: int = STEPS, each: int | None = None) -> Point | None:
     """Sizes in the domain at which the conditions hold, None if there are none; Undecided if z3 cannot decide."""
     for corner in corners(domain):
         if fits(domain, conditions, corner):
             return corner
     try:
-        return _Search(domain, conditions, timeout_ms, effort).find()
+        return _Search(domain, conditions, steps, each).find()
     except Undecided:
         if not is_small(domain):
             raise
         return next(all_points(domain, *conditions), None)
 
 
-def smallest_point(
-    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
-) -> Point | None:
+def smallest_point(domain: Domain, *conditions: Condition, steps: int = STEPS, each: int | None = None) -> Point | None:
     """Of all such sizes those with the smallest sum, and of these the first in the order of the dims.
 
     None if there are none; Undecided if z3 cannot decide, or cannot prove that there are no smaller ones.
@@ -65,7 +61,7 @@ def smallest_point(
     if fits(domain, conditions, smallest):
         return smallest
     try:
-        search = _Search(domain, conditions, timeout_ms, effort)
+        search = _Search(domain, conditions, steps, each)
         return search.shrink() if search.find() is not None else None
     except Undecided:
         if not is_small(domain):
@@ -74,19 +70,19 @@ def smallest_point(
 
 
 def smallest_known_point(
-    domain: Domain, *conditions: Condition, timeout_ms: int = TIMEOUT_MS, effort: int | None = None
+    domain: Domain, *conditions: Condition, steps: int = STEPS, each: int | None = None
 ) -> Point | None:
     """`smallest_point`, but None also where z3 cannot decide: None proves nothing."""
     try:
-        return smallest_point(domain, *conditions, timeout_ms=timeout_ms, effort=effort)
+        return smallest_point(domain, *conditions, steps=steps, each=each)
     except Undecided:
         return None
 
 
-def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS) -> Decision:
+def decide(domain: Domain, condition: Condition, *, steps: int = STEPS) -> Decision:
     """Whether the condition holds on all of the domain (on an empty one it does).
 
-    The counterexample is the smallest one; if the time ends while it is shrunk, the smallest that was seen.
+    The counterexample is the smallest one; if the steps end while it is shrunk, the smallest that was seen.
     """
     opposite = negate(condition)
     smallest = corners(domain)[0]
@@ -95,9 +91,9 @@ def decide(domain: Domain, condition: Condition, *, timeout_ms: int = TIMEOUT_MS
     if is_identity(condition) and all(_is_never_zero(domain, divisor) for divisor in open_divisors(condition)):
         return Decision("proved")
     factors = equal_factors(condition)
-    if factors and all(decide(domain, each, timeout_ms=timeout_ms).proved for each in factors):
+    if factors and all(decide(domain, each, steps=steps).proved for each in factors):
         return Decision("proved")
-    search = _Search(domain, (opposite,), timeout_ms)
+    search = _Search(domain, (opposite,), steps)
     try:
         return Decision("refuted", search.shrink()) if search.find() is not None else Decision("proved")
     except Undecided:
@@ -111,10 +107,10 @@ def _is_never_zero(domain: Domain, expr: Expr) -> bool:
     return decide(domain, Compare("!=", expr, Number(0))).proved
 
 
-def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort: int | None = None) -> Range | None:
+def range_of(domain: Domain, expr: Expr, *, steps: int = STEPS, each: int | None = None) -> Range | None:
     """The smallest and the largest value at the sizes where the expression has one; None if there are no such sizes."""
     has_value = Compare("==", expr, expr)
-    search = _Search(domain, (has_value,), timeout_ms, effort)
+    search = _Search(domain, (has_value,), steps, each)
     try:
         if search.find() is None:
             return None
@@ -128,9 +124,9 @@ def range_of(domain: Domain, expr: Expr, *, timeout_ms: int = TIMEOUT_MS, effort
     return Range(min(values), max(values)) if values else None
 
 
-def find_contradiction(domain: Domain, *, timeout_ms: int = TIMEOUT_MS) -> tuple[Condition, ...]:
-    """Rules of the domain that cannot hold together, none of them to spare; () if none are found in time."""
-    session = Session(domain.names, timeout_ms)
+def find_contradiction(domain: Domain, *, steps: int = STEPS) -> tuple[Condition, ...]:
+    """Rules of the domain that cannot hold together, none of them to spare; () if none are found within the steps."""
+    session = Session(domain.names, steps)
     core: list[Condition] | None = None
     try:
         core = session.find_core(domain.conditions())
@@ -148,14 +144,12 @@ class _Search:
     Only the dims that a relation or a condition mentions go to the solver; the others keep their smallest size.
     """
 
-    def __init__(
-        self, domain: Domain, conditions: tuple[Condition, ...], timeout_ms: int, effort: int | None = None
-    ) -> None:
+    def __init__(self, domain: Domain, conditions: tuple[Condition, ...], steps: int, each: int | None = None) -> None:
         self.domain, self.conditions = domain, conditions
         self.best: Point | None = None
         spoken_of = {name for term in (*domain.relations, *conditions) for name in dims_of(term)}
         self.involved = tuple(dim for dim in domain.dims if dim.name in spoken_of)
-        self.session = Session([dim.name for dim in self.involved], timeout_ms, effort)
+        self.session = Session([dim.name for dim in self.involved], steps, each)
         self.session.require(*Domain(self.involved, domain.relations).conditions(), *conditions)
 
     def find(self, *conditions: Condition) -> Point | None:
@@ -229,10 +223,12 @@ def simplify_within(expr: Expr, domain: Domain) -> Expr:
 
 def divide_multiples(condition: Condition, domain: Domain) -> Condition:
     """`min(h, w) > 8` for `min(4*(h//4), 4*(w//4)) > 8` where both are multiples of 4, without a question to the solver."""
-    if not isinstance(condition, Compare) or all(dim.multiple == 1 for dim in domain.dims):
+    if not isinstance(condition, Compare) or not set(dims_of(condition)) <= set(domain.names):
         return condition
-    sides = (_rewrite(side, domain, asks=False) for side in (condition.left, condition.right))
-    return condition if set(dims_of(condition)) - set(domain.names) else Compare(condition.op, *sides)
+    if all(dim.multiple == 1 for dim in domain.dims):
+        return condition
+    left, right = (_rewrite(side, domain, asks=False) for side in (condition.left, condition.right))
+    return Compare(condition.op, left, right)
 
 
 def _rewrite(expr: Expr, domain: Domain, *, asks: bool = True) -> Expr:
@@ -277,6 +273,6 @@ def _without_beaten(expr: Op, domain: Domain) -> Expr:
     kept = list(expr.args)
     for arg in expr.args:
         others = [other for other in kept if other is not arg]
-        if any(decide(domain, Compare(order, other, arg), timeout_ms=_SOLVER_MS).proved for other in others):
+        if any(decide(domain, Compare(order, other, arg), steps=_FEW_STEPS).proved for other in others):
             kept = others
     return kept[0] if len(kept) == 1 else Op(expr.symbol, tuple(kept))

@@ -9,6 +9,8 @@ Files, in the order in which data flows:
     call_counter       count the operators of calls at a few sizes
     count_scaling      predict these counts at larger sizes
     carried            repeat calls with equal inputs; the state of a model as inputs of its file
+    random_draws       calls under other random numbers
+    kept_values        values that each call writes and answers depend on, though no call changed them
     repeats            find state and randomness from repeated calls
     limits             double sizes until the module raises or a call is too dear, then bisect
     evidence           which points to try next, and how many
@@ -23,10 +25,10 @@ Files, in the order in which data flows:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from anyshape.domain import Condition, Domain, choose_sizes, holds
+from anyshape.domain import Condition, Domain, Sizes, choose_sizes, holds
 from anyshape.domain.telling_points import choose_telling
 from anyshape.explore.carried import NotCarriedError, are_repeats_dear, plan_state, sizes_to_repeat
 from anyshape.explore.comparison_extent import find_extent, find_switches
@@ -92,6 +94,11 @@ def explore(
     """
     domain = declared.domain
     trial_log = TrialLog(try_sizes)
+
+    def safe_candidates(refused: Sequence[Sizes]) -> Iterable[Sequence[Condition]]:
+        ended = [each.sizes for each in trial_log.refused if each.has_ended]  # a capture there would end this process
+        return candidates([sizes for sizes in refused if sizes not in ended])
+
     if not trial_log.answers(declared.example_sizes):
         return _explored(trial_log, (), [], is_explained=False)
     points = choose_sizes(
@@ -109,16 +116,18 @@ def explore(
     too_dear = _double_sizes(declared, trial_log, cost, few)
     _move_together(domain, trial_log, cost)
     shown = [lesson.rule for lesson in lessons if lesson.rule is not None]
-    rules = learn_rules(domain, trial_log, cost, shown, candidates)
+    rules = learn_rules(domain, trial_log, cost, shown, safe_candidates)
     if not _explains_well(rules):
         refused = sorted(trial_log.refused_sizes, key=lambda sizes: sum(sizes.values()))
-        for captured in conditions_that_hold(candidates(refused), trial_log):
+        for captured in conditions_that_hold(safe_candidates(refused), trial_log):
             rules = learn_rules(domain, trial_log, cost, [*shown, *captured])
             if _explains_well(rules):
                 break
     explored = _explored(trial_log, rules or (), corners, is_explained=rules is not None)
     left_out = [*(corner for corner in far if corner not in corners), *too_dear]
-    return replace(explored, left_out=tuple(Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out))
+    untried = [Untried(sizes, cost.excess(sizes) or SPARED) for sizes in left_out]
+    untried += [Untried(refusal.sizes, "the module ran out of memory") for refusal in trial_log.without_memory]
+    return replace(explored, left_out=tuple(untried))
 
 
 def _explains_well(rules: Sequence[Condition] | None) -> bool:

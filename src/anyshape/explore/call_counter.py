@@ -23,6 +23,8 @@ from anyshape.inputs import Declared, Inputs, flatten_outputs
 from anyshape.intercept.operation_counts import Counted, count_call, count_real_call, raises_early
 from anyshape.intercept.patching import Patch, patched, uncached_functions
 from anyshape.modules.state import ModuleState
+from anyshape.processes import is_own_process
+from anyshape.processes.workers import Worker, WorkerDied
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +38,7 @@ _MOST_COUNTED = (
     30_000_000_000  # operations of a call that really runs only to be counted: tensors without memory take as long
 )
 _MOST_COUNTED_ELEMENTS = 100_000_000
+_CALL_S = 30.0  # of a call that is made only to be counted
 _STILL = 50  # a change of one part in so many is none
 
 
@@ -53,6 +56,9 @@ class CallCounter:
         self._probed: dict[tuple[int, int, tuple[tuple[str, int], ...]], bool] = {}
         self._unread: frozenset[int] = frozenset()
         self._example_outputs: OutputSamples | None = None
+        self._worker = (
+            Worker(lambda request: request[0](self, *request[1:]), seconds=_CALL_S) if is_own_process() else None
+        )
 
     @cached_property
     def base(self) -> Counted | None:
@@ -98,6 +104,14 @@ class CallCounter:
 
     def refuses_inputs_early(self, inputs: Inputs, most_operations: int, per_element: int) -> bool:
         """Whether a call with these inputs raises within so many operations; the module may write into the inputs."""
+        if self._worker is None:
+            return self._raises_early(inputs, most_operations, per_element)
+        try:
+            return bool(self._worker.call((CallCounter._raises_early, inputs, most_operations, per_element)))
+        except WorkerDied:
+            return True
+
+    def _raises_early(self, inputs: Inputs, most_operations: int, per_element: int) -> bool:
         with self._put_back():
             return raises_early(lambda: self._declared.call(self._module, inputs), most_operations, per_element)
 
@@ -136,10 +150,23 @@ class CallCounter:
         """The counts of a call at these sizes, which is made once."""
         key = tuple(sorted(sizes.items()))
         if key not in self._counted:
-            self._counted[key] = self._count_once(sizes, most_operators, is_quick)
+            runs = is_quick()
+            if self._worker is None or not runs or sizes == self._declared.example_sizes:
+                self._counted[key] = self._count_once(sizes, most_operators, runs)
+            else:
+                self._counted[key] = self._count_apart(sizes, most_operators)
         return self._counted[key]
 
-    def _count_once(self, sizes: Sizes, most_operators: int, is_quick: Callable[[], bool]) -> Counted | None:
+    def _count_apart(self, sizes: Sizes, most_operators: int) -> Counted | None:
+        """The counts of a call at sizes that nobody has tried yet, made in a worker."""
+        assert self._worker is not None
+        try:
+            found: Counted | None = self._worker.call((CallCounter._count_once, sizes, most_operators, True))
+        except WorkerDied:
+            return None
+        return found
+
+    def _count_once(self, sizes: Sizes, most_operators: int, runs: bool) -> Counted | None:
         declared, module = self._declared, self._module
         is_legal = declared.domain.contains(sizes)
         if not is_legal or (declared.elements(sizes) > _MOST_COUNTED_INPUTS and sizes != declared.example_sizes):
@@ -154,7 +181,6 @@ class CallCounter:
             outputs.append(declared.call(module, inputs))
             return outputs[0]
 
-        runs = is_quick()
         is_example = False
         with self._put_back() as traces, patched(self._uncached):
             unread = {id(value) for value in values}

@@ -23,7 +23,7 @@ from anyshape.domain import Compare, Condition, Domain, Number, Ref, Sizes, Unde
 from anyshape.domain.bound import find_bound
 from anyshape.domain.condition import conjuncts
 from anyshape.domain.intervals import largest_that
-from anyshape.domain.solve import EFFORT, PATIENCE_MS
+from anyshape.domain.solve import EFFORT, PATIENCE
 from anyshape.explore.cost_estimates import MEMORY
 from anyshape.explore.limits import FARTHEST
 from anyshape.inputs import Declared
@@ -126,7 +126,7 @@ def _largest(domain: Domain, name: str) -> int | None:
     if not domain.relations:
         return None if dim.max is None else dim.largest_up_to(dim.max)
     try:
-        found = range_of(domain, Ref(name), timeout_ms=PATIENCE_MS, effort=EFFORT)
+        found = range_of(domain, Ref(name), steps=PATIENCE, each=EFFORT)
     except Undecided:
         found = None
     high = found.high if found is not None and isinstance(found.high, int) else dim.max
@@ -168,7 +168,7 @@ def _at(domain: Domain, smallest: Sizes, name: str, size: int) -> dict[str, int]
 
 
 def _point(domain: Domain, *conditions: Condition) -> dict[str, int] | None:
-    return smallest_known_point(domain, *conditions, timeout_ms=PATIENCE_MS, effort=EFFORT)
+    return smallest_known_point(domain, *conditions, steps=PATIENCE, each=EFFORT)
 
 
 Watch = Callable[[Sizes], Mapping[Comparison, float]]

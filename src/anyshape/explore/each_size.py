@@ -18,47 +18,64 @@ from anyshape.domain import Sizes
 from anyshape.explore.cost_estimates import Costing
 from anyshape.findings import Source
 from anyshape.inputs import Declared
-from anyshape.modules.unfollowed_uses import Seen, Use
+from anyshape.modules.look_ups import LookUp
+from anyshape.modules.unfollowed_uses import Seen, Watched
 from anyshape.modules.user_code import make_source
+from anyshape.modules.uses_in_code import Use
 
 _SHARE_OF_OPEN, _SHARE_OF_DECLARED = 32, 2  # one part in so many of all work, for a dim without and with an end
 _MOST = 1 << 16
 _TOGETHER = 200  # random points at which several such dims vary
+_MOST_STARTS = 3  # lines of sizes beside that of the example, of each dim
 _EQUAL, _SIDE = 64, 12  # several such dims have equal sizes up to the first, and all combinations up to the second
-_MOST_KEYS, _MOST_WAYS, _STEPS = 64, 4, 6  # keys of containers, ways to sizes that look one up, steps of a way
-Watch = Callable[[Sizes], Mapping[Use, Seen]]
+_MOST_KEYS, _MOST_WAYS, _STEPS = 1024, 4, 6  # keys of containers, ways to sizes that look one up, steps of a way
+Watch = Callable[[Sizes], Watched]
+_At = tuple[Use, int]  # a use, and the place of the container in it
 
 
 class Unfollowed(NamedTuple):
     """The line of such a use of a dim. `is_rest`: there are only rests of divisions.
 
-    `at_keys`: sizes of all dims at which what is looked up is a key of the container.
+    `at_keys`: sizes of all dims at which what is looked up is a key of the container. `near`: sizes other than the example's
+    from which a call comes to the use.
     """
 
     source: Source
     is_rest: bool
     at_keys: tuple[Sizes, ...] = ()
+    near: tuple[Sizes, ...] = ()
+
+    def and_also(self, other: Unfollowed) -> Unfollowed:
+        """This use and another one of the same dim, with the line of one that is no rest, if there is one."""
+        shown = min(self, other, key=lambda each: each.is_rest)
+        points = ((*self.at_keys, *other.at_keys), (*self.near, *other.near))
+        at_keys, near = (tuple(each for at, each in enumerate(some) if each not in some[:at]) for some in points)
+        return Unfollowed(shown.source, shown.is_rest, at_keys, near)
 
 
-def find_unfollowed(declared: Declared, watch: Watch, is_affordable: Callable[[Sizes], bool]) -> dict[str, Unfollowed]:
-    """The dims on which such a use depends, by calls of the module at a few sizes of each dim."""
+def find_unfollowed(
+    declared: Declared, watch: Watch, is_affordable: Callable[[Sizes], bool], start: Sizes | None = None
+) -> dict[str, Unfollowed]:
+    """The dims on which such a use depends, by calls of the module at a few sizes of each dim around `start` or the example."""
     found: dict[str, Unfollowed] = {}
     moves: dict[str, _Move] = {}
     example = declared.example_sizes
-    first = watch(example) if is_affordable(example) else {}
+    start = example if start is None else start
+    first = watch(start).uses if is_affordable(start) else {}
     for name in declared.domain.names if first else ():
-        for value in _others(example[name]):
-            sizes = {**example, name: value}
+        for value in others_of(start[name]):
+            sizes = {**start, name: value}
             if not declared.domain.contains(sizes) or not is_affordable(sizes):
                 continue
-            seen = watch(sizes)
+            seen = watch(sizes).uses
             changed = [use for use, before in first.items() if seen.get(use, before).text != before.text]
             if changed:
-                moves[name] = _Move(example[name], value, seen)
+                moves[name] = _Move(start[name], value, seen)
                 use = min(changed, key=lambda each: (each.is_rest, each.file, each.line, each.column))
-                found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest)
+                near = () if dict(start) == dict(example) else (start,)
+                found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest, near=near)
                 break
-    points = tuple(_Looking(declared, watch, is_affordable, first, moves).at_keys())
+    points = tuple(_Looking(declared, watch, is_affordable, start, first, moves).at_keys())
     return {name: each._replace(at_keys=points) for name, each in found.items()}
 
 
@@ -72,73 +89,88 @@ class _Move(NamedTuple):
 
 @dataclass(frozen=True)
 class _Looking:
-    """Search for sizes at which a use looks up a key that is there. `first`: what uses worked with at the example."""
+    """Search for sizes at which a use looks up a key that is there. `first`: what uses worked with at `start`."""
 
     declared: Declared
     watch: Watch
     is_affordable: Callable[[Sizes], bool]
+    start: Sizes
     first: Mapping[Use, Seen]
     moves: Mapping[str, _Move]
 
     def at_keys(self) -> Iterator[Sizes]:
-        """Sizes for each key: from the example and from the smallest sizes, by each dim that changes a number of it."""
+        """Sizes for each key: from the start and from the smallest sizes, by each dim that changes a number of it.
+
+        Look-ups by several dims come first: along one dim, each size is compared anyway.
+        """
         smallest = {dim.name: dim.smallest for dim in self.declared.domain.dims}
-        looked_up = [
-            (use, key) for use, seen in self.first.items() if seen.look_up for key in sorted(seen.look_up.keys)
+        looked_up: list[tuple[_At, LookUp]] = [
+            ((use, place), look_up) for use, seen in self.first.items() for place, look_up in seen.look_ups.items()
         ]
-        for use, key in looked_up[:_MOST_KEYS]:
-            for start in (self.declared.example_sizes, smallest):
-                for movers in islice(product(*(self._movers(use, place) for place in range(len(key)))), _MOST_WAYS):
-                    sizes = self._find(use, key, start, movers) if any(movers) else None
+        looked_up.sort(key=lambda each: -len(self._dims(*each)))
+        keys = ((at, key) for at, look_up in looked_up for key in sorted(look_up.keys))
+        for at, key in islice(keys, _MOST_KEYS):
+            for start in (self.start, smallest):
+                for movers in islice(product(*(self._movers(at, place) for place in range(len(key)))), _MOST_WAYS):
+                    sizes = self._find(at, key, start, movers) if any(movers) else None
                     if sizes is not None:
                         yield sizes
 
-    def _movers(self, use: Use, place: int) -> list[str | None]:
+    def _dims(self, at: _At, look_up: LookUp) -> set[str]:
+        """The dims that change what is looked up."""
+        return {name for place in range(len(look_up.item)) for name in self._movers(at, place) if name is not None}
+
+    def _movers(self, at: _At, place: int) -> list[str | None]:
         """The dims that change this number of what is looked up."""
-        found = [name for name in self.moves if self._change(use, place, name)]
+        found = [name for name in self.moves if self._change(at, place, name)]
         return [*found] if found else [None]
 
-    def _change(self, use: Use, place: int, name: str) -> int:
-        after = _item(self.moves[name].seen, use)
-        return after[place] - _item(self.first, use)[place] if place < len(after) else 0
+    def _change(self, at: _At, place: int, name: str) -> int:
+        after = _item(self.moves[name].seen, at)
+        return after[place] - _item(self.first, at)[place] if place < len(after) else 0
 
-    def _find(self, use: Use, key: Sequence[int], sizes: Sizes, movers: Sequence[str | None]) -> Sizes | None:
+    def _find(self, at: _At, key: Sequence[int], sizes: Sizes, movers: Sequence[str | None]) -> Sizes | None:
         """Sizes at which this key is looked up, by secants from the given ones; None where none are found."""
         rates = [
-            (self.moves[name].after - self.moves[name].before) / self._change(use, place, name) if name else 0.0
+            (self.moves[name].after - self.moves[name].before) / self._change(at, place, name) if name else 0.0
             for place, name in enumerate(movers)
         ]
-        item = self._look(use, sizes)
+        start, item = sizes, self._look(at, sizes)
         for _ in range(_STEPS):
-            if len(item) < len(key):
-                return None
+            if len(item) < len(key):  # a container that holds the item alone, such as a cache, is not looked into there
+                return sizes if sizes is not start and self._may_look(sizes) else None
             if tuple(item[: len(key)]) == tuple(key):
                 return sizes
             nearer = dict(sizes)
             for name, number, now, rate in zip(movers, key, item, rates, strict=False):
                 if name is not None and number != now:
                     nearer[name] = max(0, sizes[name] + (round((number - now) * rate) or (1 if number > now else -1)))
-            there = self._look(use, nearer)
+            there = self._look(at, nearer)
             for place, (name, now, then) in enumerate(zip(movers, item, there, strict=False)):
                 if name is not None and then != now and nearer[name] != sizes[name]:
                     rates[place] = (nearer[name] - sizes[name]) / (then - now)
             sizes, item = nearer, there
         return None
 
-    def _look(self, use: Use, sizes: Sizes) -> Sequence[int]:
+    def _look(self, at: _At, sizes: Sizes) -> Sequence[int]:
         """The numbers that are looked up at these sizes; none where the module may not be called."""
-        if not self.declared.domain.contains(sizes) or not self.is_affordable(sizes):
+        if not self._may_look(sizes):
             return ()
-        return _item(self.watch(sizes), use)
+        return _item(self.watch(sizes).uses, at)
+
+    def _may_look(self, sizes: Sizes) -> bool:
+        return self.declared.domain.contains(sizes) and self.is_affordable(sizes)
 
 
-def _item(seen: Mapping[Use, Seen], use: Use) -> Sequence[int]:
+def _item(seen: Mapping[Use, Seen], at: _At) -> Sequence[int]:
     """The numbers in what a use looks up; none where it does not."""
-    look_up = seen[use].look_up if use in seen else None
+    use, place = at
+    look_up = seen[use].look_ups.get(place) if use in seen else None
     return () if look_up is None else look_up.item
 
 
-def _others(size: int) -> tuple[int, ...]:
+def others_of(size: int) -> tuple[int, ...]:
+    """Sizes of a dim beside this one, the farthest first."""
     return (2 * size + 1, size + 1, size - 1)
 
 
@@ -167,6 +199,9 @@ class EachSize:
         for name, end in self.ends.items():
             for value in self.values(name, min(end, largest.get(name, end))):
                 yield {**self.declared.example_sizes, name: value}
+            for start in self._starts_beside(name):
+                sizes = ({**start, name: value} for value in self.values(name, min(end, largest.get(name, end))))
+                yield from (each for each in sizes if not self.cost.excess(each))
         if len(self.ends) > 1:
             yield from self._together({name: min(end, largest.get(name, end)) for name, end in self.ends.items()})
         for use in self.unfollowed.values():
@@ -181,6 +216,16 @@ class EachSize:
         yield from ({**example, **dict.fromkeys(ends, size)} for size in range(1, min(_EQUAL, *ends.values()) + 1))
         for _ in range(_TOGETHER):
             yield {**example, **{name: random.randint(1, end) for name, end in ends.items()}}
+
+    def _starts_beside(self, name: str) -> list[Sizes]:
+        """Sizes near which the dim is used, unlike the example in another dim."""
+        example = self.declared.example_sizes
+        lines: dict[tuple[int, ...], Sizes] = {}
+        for start in self.unfollowed[name].near:
+            others = tuple(start[each] for each in example if each != name)
+            if others != tuple(example[each] for each in example if each != name):
+                lines.setdefault(others, start)
+        return list(lines.values())[:_MOST_STARTS]
 
     def values(self, name: str, end: int) -> range:
         """The sizes of a dim up to an end."""

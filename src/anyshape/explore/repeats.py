@@ -3,7 +3,8 @@
 the same call again, from the same state and random numbers    -> it must give the same answer
 the same call with the random numbers of torch withheld        -> an answer that stays does not depend on them
 the same call under other random numbers                       -> an answer that differs is random
-calls in a row, at the same and at other sizes                 -> answers that differ from a fresh module's have a memory
+calls in a row, at the same and other sizes, of edge values    -> answers that differ from a fresh module's have a memory
+other values where every call writes an equal one              -> answers and later values that differ with them show state
 """
 
 from __future__ import annotations
@@ -17,42 +18,38 @@ from typing import Any
 import torch
 
 from anyshape.domain import Sizes
-from anyshape.explore.carried import calling, find_constant_call
+from anyshape.explore.carried import call_again, calling, find_constant_call
+from anyshape.explore.kept_values import KeptValue, find_kept_values
 from anyshape.explore.legal_values import has_drawn_integers
+from anyshape.explore.random_draws import CallPoint, Randomness
 from anyshape.findings import Source
 from anyshape.inputs import Declared, flatten_outputs
-from anyshape.intercept.replay import Call, Replay, Reply
+from anyshape.intercept.replay import Replay, Reply
 from anyshape.modules.kept_tensors import copied
 from anyshape.modules.line_trace import find_difference, find_writer
 from anyshape.modules.reach import MISSING
+from anyshape.modules.same_values import is_same
 from anyshape.modules.slots import Slot, Slots, changed_slots, putting, read_slots
+from anyshape.processes.workers import survived
 from anyshape.records.explored import Kept, Repeated
 
-_DRAWS = 8
-_MANY_DRAWS = 256  # of a source that is read and not seeded: what is rare must be seen, too
 _CALLS_AHEAD = (10, 100, 1000, 10_000)
 _MOST_NUMBERS = 12
 _MOST_SLOTS = 32
 _MORE_CALLS = 40
-
-
-@dataclass(frozen=True, eq=False)
-class CallPoint:
-    """One call: its sizes, the call itself, and the reply of a fresh module.
-
-    `is_legal`: its integers are the user's; ours, drawn beside an example, may be none that the module defines.
-    """
-
-    sizes: Sizes
-    call: Call
-    fresh: Reply
-    is_legal: bool = True
+_CALL_S = 60.0  # of calls at sizes that nobody has tried yet
 
 
 def observe_repeats(
-    module: torch.nn.Module, declared: Declared, points: Sequence[Sizes], numbers: Sequence[int] = (), few: bool = False
+    module: torch.nn.Module,
+    declared: Declared,
+    points: Sequence[Sizes],
+    numbers: Sequence[int] = (),
+    few: bool = False,
+    edges: Sequence[Any] = (),
 ) -> Repeated:
     """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with.
+    `edges` are inputs of rare values, at the example's sizes: a module that writes something then is called in a row with them.
 
     With `few`, two or three calls at the first sizes that the module answers come before: where these show that it depends on
     no random numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all
@@ -60,6 +57,7 @@ def observe_repeats(
     A module that writes the same at each call (`self.shift = ...`) is not called forty times more.
     """
     with Replay(module, flatten_outputs) as replay:
+        points = _survived(replay, declared, points)
         if few and (constant := find_constant_call(replay, declared, points)) is not None:
             return Repeated(first_calls=(constant,))
         made = list(_answered(replay, declared, points))
@@ -70,7 +68,19 @@ def observe_repeats(
         for point in made:
             if point not in steady and (point.is_legal or not is_proved):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        return observe_points(Memory(replay, steady, numbers, few), steady)
+        rare = [] if few else list(_rare_calls(replay, declared, edges))
+        replay.reset()
+        return observe_points(Memory(replay, [*steady, *(rare if replay.has_written else ())], numbers, few), steady)
+
+
+def _rare_calls(replay: Replay, declared: Declared, edges: Sequence[Any]) -> Iterator[CallPoint]:
+    """The calls with these inputs that the module answers, twice alike if it writes something."""
+    for inputs in edges:
+        call = partial(call_again, declared, inputs)
+        fresh = replay.fresh(call)
+        replay.reset()
+        if fresh.raised is None and (not replay.has_written or replay.fresh(call).is_like(fresh)):
+            yield CallPoint(declared.example_sizes, call, fresh, is_legal=False)
 
 
 def observe_points(memory: Memory, may_be_random: Sequence[CallPoint], before: Slots | None = None) -> Repeated:
@@ -78,8 +88,20 @@ def observe_points(memory: Memory, may_be_random: Sequence[CallPoint], before: S
     if not memory.points:
         return Repeated()
     found = memory.observe(before)
-    random = _Randomness(memory.replay).observe(may_be_random)
+    random = Randomness(memory.replay).observe(may_be_random)
     return replace(found, sizes=found.sizes or random.sizes, random=random.random, drawn=random.drawn)
+
+
+def _survived(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> list[Sizes]:
+    """The example's sizes, and others at which a call does not end the process."""
+    others = [sizes for sizes in points if dict(sizes) != dict(declared.example_sizes)]
+    lives = survived([partial(_call, replay, declared, sizes) for sizes in others], seconds=_CALL_S)
+    died = [sizes for sizes, is_alive in zip(others, lives, strict=True) if not is_alive]
+    return [sizes for sizes in points if sizes not in died]
+
+
+def _call(replay: Replay, declared: Declared, sizes: Sizes) -> None:
+    replay.fresh(calling(declared, sizes, 0))
 
 
 def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> Iterator[CallPoint]:
@@ -95,38 +117,6 @@ def _answered(replay: Replay, declared: Declared, points: Sequence[Sizes]) -> It
 
 def _line_of_difference(replay: Replay, point: CallPoint) -> Source | None:
     return find_difference(lambda: replay.fresh(point.call), lambda: replay.fresh(point.call))
-
-
-@dataclass(frozen=True)
-class _Randomness:
-    """Calls under other random numbers."""
-
-    replay: Replay
-
-    def observe(self, points: Sequence[CallPoint]) -> Repeated:
-        for point in points:
-            if self.replay.ignores_draws(point.call, point.fresh):
-                continue
-            advanced = self.replay.advanced(point.call)
-            draws = {source: _MANY_DRAWS if is_open else _DRAWS for source, is_open in advanced.items()}
-            seeds = {source: self._seed_that_matters(point, source, count) for source, count in draws.items()}
-            found = tuple(source for source, seed in seeds.items() if seed is not None)
-            if found:
-                drawn = self._line_of_draw(point, found[0], seeds[found[0]] or 0)
-                return Repeated(random=found, drawn=drawn, sizes=point.sizes)
-        return Repeated()
-
-    def _line_of_draw(self, point: CallPoint, source: str, seed: int) -> Source | None:
-        return find_difference(
-            lambda: self.replay.fresh(point.call), lambda: self.replay.fresh(point.call, seed, (source,))
-        )
-
-    def _seed_that_matters(self, point: CallPoint, source: str, draws: int) -> int | None:
-        """A seed under which the answer is another one."""
-        for seed in range(1, draws + 1):
-            if not self.replay.fresh(point.call, seed, (source,)).is_like(point.fresh):
-                return seed
-        return None
 
 
 @dataclass(frozen=True)
@@ -153,18 +143,21 @@ class Memory:
                 different = point
                 break
         self.replay.reset()
-        changed = changed_slots(before, seen[-1])
+        changed = _changed_in_any(before, seen)
         if different is not None and not changed:
             if not different.is_legal and any(point.is_legal for point in self.points):
                 return replace(self, points=[point for point in self.points if point is not different]).observe()
             return Repeated(unsteady=True, differs=_line_of_difference(self.replay, different), sizes=different.sizes)
         initial = {slot.path: before.get(slot.path, (slot, MISSING))[1] for slot in changed}
-        later = {slot.path: seen[-1].get(slot.path, (slot, MISSING))[1] for slot in changed}
+        later = {slot.path: _later_value(slot, before, seen) for slot in changed}
         if different is None and not self._stays_alike(changed):
             return self._repeated(changed, initial, self.points[0])
         if different is None:
             counter = self._counter_that_matters(changed, seen)
-            return Repeated() if counter is None else self._repeated([counter], initial, self.points[0])
+            if counter is not None:
+                return self._repeated([counter], initial, self.points[0])
+            kept = () if self.few else find_kept_values(self.replay, self.points, before, changed)
+            return Repeated() if not kept else _only_read(kept, before, self.points[0])
         try:
             telling = self._slots_that_matter(changed, initial, later)
         except LookupError:  # a slot inside a container that only a call makes
@@ -254,6 +247,26 @@ class Memory:
         calls = (*_CALLS_AHEAD, *(count + side for count in near[:_MOST_NUMBERS] for side in (-1, 0, 1, 2)))
         for count in calls:
             yield _in_kind_of(values[0], first + step * count)
+
+
+def _changed_in_any(before: Slots, seen: Sequence[Slots]) -> list[Slot]:
+    """The slots that have another value in one of these readings: `self.k = 1 - self.k` has the first one after two calls."""
+    changed = [slot for reading in seen for slot in changed_slots(before, reading)]
+    return list({slot.path: slot for slot in changed}.values())
+
+
+def _later_value(slot: Slot, before: Slots, seen: Sequence[Slots]) -> Any:
+    """The last value that is not the first one."""
+    absent = (slot, MISSING)
+    first = before.get(slot.path, absent)[1]
+    values = [reading.get(slot.path, absent)[1] for reading in seen]
+    return next((value for value in reversed(values) if not is_same(value, first)), values[-1])
+
+
+def _only_read(kept: Sequence[KeptValue], before: Slots, point: CallPoint) -> Repeated:
+    state = tuple(Kept(each.slot, before[each.slot.path][1], False) for each in kept)
+    written = next((each.written for each in kept if each.written is not None), None)
+    return Repeated(has_memory=True, state=state, written=written, sizes=point.sizes, is_foreseen=True)
 
 
 def _as_number(value: Any) -> float | int | None:

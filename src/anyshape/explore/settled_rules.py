@@ -30,6 +30,7 @@ class TrialLog:
         self._try = try_sizes
         self.answered: list[dict[str, int]] = []
         self.refused: list[Refusal] = []
+        self.without_memory: list[Refusal] = []
         self._seen: dict[tuple[tuple[str, int], ...], bool] = {}
 
     def answers(self, sizes: Mapping[str, int]) -> bool:
@@ -40,6 +41,8 @@ class TrialLog:
             self._seen[key] = refusal is None
             if refusal is None:
                 self.answered.append(dict(sizes))
+            elif refusal.lacks_memory:
+                self.without_memory.append(refusal)
             else:
                 self.refused.append(refusal)
         return self._seen[key]

@@ -6,7 +6,8 @@ have none.
 Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
-    context           ExportContext: what every rung works with; time of stages; the function that compares; the census of sizes
+    context           ExportContext: what every rung works with; time of stages; the function that compares
+    size_census       what the code does at each size of a dim that it uses as a text or a key
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows by its conditions that 0 is meant
     calls_at_sizes    call the module at given sizes: does it answer?
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING
 from anyshape.findings import PromiseBroken
 from anyshape.records.export import Export
 from anyshape.saving import write_atomically
+from anyshape.saving.outputs import PAGE
 
 if TYPE_CHECKING:
     from anyshape.records.runs import Benched
@@ -66,4 +68,15 @@ def write_page(facts: PageFacts, path: Path) -> None:
     from anyshape.report.page import render_page
 
     page = render_page(facts).encode("utf-8")
-    write_atomically(path, lambda stream: stream.write(page))
+    write_atomically(path, lambda stream: stream.write(page), PAGE)
+
+
+def preload() -> None:
+    """Load what exports load, and make the tables that they share, before a process is forked for one of them."""
+    from anyshape.processes.preload import load_libraries, no_collections
+
+    load_libraries()
+    with no_collections():
+        from anyshape.translate.registry import Translator
+
+        Translator()

@@ -30,6 +30,7 @@ from anyshape.diagnose.captures import (
     name_exporting_question,
     name_unfollowed,
 )
+from anyshape.diagnose.comparison_notes import not_watched
 from anyshape.diagnose.consent import needs_comparing
 from anyshape.diagnose.differences import blamed_guard, diagnose_file
 from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
@@ -65,8 +66,7 @@ _POINTS = 6
 def verify_capture(captured: Captured, context: ExportContext) -> Attempt:
     """A capture, translated and verified where a file computes its sizes exactly."""
     options = context.options
-    if captured.has_texts and not context.census.unfollowed:
-        captured = captured.without_texts()
+    captured = captured.with_notes(context.counts, context.compiled)
     exact = keep_exact(captured, context.declared, context.explored, accept_narrower=options.accept_narrower)
     captured = exact.captured
     if exact.is_broken:
@@ -82,7 +82,8 @@ def verify_capture(captured: Captured, context: ExportContext) -> Attempt:
     except AnyshapeError as error:
         return Attempt(captured.strategy, error.findings, captured)
     attempt = _verify_for_target(captured, exported, context, promised, captured.regions)
-    findings = (*exact.findings, *diagnose_unknown(context.translator.find_unknown()), *attempt.findings)
+    unseen = [not_watched(name, line) for name, line in context.unwatched.items()]
+    findings = (*exact.findings, *unseen, *diagnose_unknown(context.translator.find_unknown()), *attempt.findings)
     return replace(attempt, findings=findings, rules=(*exact.rules, *attempt.rules))
 
 
@@ -182,10 +183,12 @@ def _verify(captured: Captured, exported: Exported, context: ExportContext, prom
     options = context.options.verify
     if options.is_skipped:
         return Verdict(is_skipped=True)
-    if not captured.is_symbolic or captured.has_texts:
+    if not captured.is_symbolic or captured.notes:
         options = replace(options, most_failures=_MOST_FAILURES)
     elif len(captured.regions) == 1 and not captured.has_uncaptured_branch:
         options = replace(options, ends_outside=_condition_of(captured.regions[0]))
+    if any(note.kind == "rounding" for note in context.notes_for(captured)):
+        options = replace(options, in_doubles=False)
     with tempfile.TemporaryDirectory(prefix="anyshape-") as folder:
         path = Path(folder) / "model.onnx"
         compare = _find_compare(context)

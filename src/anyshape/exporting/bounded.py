@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from anyshape.capture.overflow import Overflow, find_overflows
 from anyshape.diagnose.comparison_notes import diagnose_ends
 from anyshape.diagnose.consent import diagnose_end, diagnose_promise_beyond, diagnose_unbounded
-from anyshape.domain import Compare, Condition, Number, Ref, Sizes, dims_of, is_about
+from anyshape.domain import Compare, Condition, Number, Ref, Sizes, dims_of, holds, is_about
 from anyshape.domain.intervals import MOST_ELEMENTS, limits_of
 from anyshape.domain.telling_points import choose_telling, find_corner
 from anyshape.explore import Costing, EachSize, Unfollowed, find_extent, spread_sizes
@@ -48,7 +48,13 @@ class Bounded:
 def keep_exact(captured: Captured, declared: Declared, explored: Explored, *, accept_narrower: bool = False) -> Bounded:
     """The capture, with open ranges ended where its size computations leave 64 bits; declared ones, too, if accepted."""
     promised = set() if accept_narrower else _promised(declared, explored)
-    overflows = find_overflows(captured, declared.domain, promised)
+    # The intervals are wider than the values: an end before the example would be of theirs.
+    overflows = [
+        replace(each, condition=None, cuts_promise=False)
+        if each.condition is not None and not holds(each.condition, declared.example_sizes)
+        else each
+        for each in find_overflows(captured, declared.domain, promised)
+    ]
     broken = tuple(
         diagnose_promise_beyond(each.text, each.source, each.condition)
         for each in overflows
@@ -156,6 +162,9 @@ def plan_comparisons(
     seen = [*(region.traced_at for region in captured.regions), *(part.sizes for part in captured.raising_regions)]
     inside = [sizes for sizes in seen if set(sizes) == set(declared.domain.names) and declared.domain.contains(sizes)]
     plan = plan.with_once(sizes for sizes in inside if not cost.excess(sizes))
+    steps = [dict(sizes) for region in captured.regions for sizes in region.steps if declared.domain.contains(sizes)]
+    steps = [sizes for sizes in steps if not cost.excess(sizes)]
+    plan = plan.with_once(steps).with_decisive(steps)
     plan = plan.with_once(explored.far(declared.domain)).with_left_out(explored.left_out)
     if not explored.is_explained:
         plan = plan.with_once(explored.refused_in(declared.domain)[:_MOST_REFUSED])

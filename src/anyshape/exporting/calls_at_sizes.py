@@ -61,9 +61,11 @@ def make_trial(
     def try_inputs(sizes: Sizes, inputs: Inputs) -> Refusal | None:
         answer = reference.recall(inputs)
         if isinstance(answer, Refused):
-            if answer.memory:
+            if answer.memory and dict(sizes) == dict(declared.example_sizes):
                 raise PromiseBroken(diagnose_lack_of_memory(sizes, answer.source, declared.example_sizes))
-            return Refusal(dict(sizes), answer.message, answer.source)
+            return Refusal(
+                dict(sizes), answer.message, answer.source, has_ended=answer.ended, lacks_memory=answer.memory
+            )
         expected = reference.outputs_at_example(lambda: declared.make(declared.example_sizes, 0))
         if expected is None or answer.outputs == expected:
             return None

@@ -59,7 +59,7 @@ def _with_line(attempt: Attempt, context: ExportContext) -> Attempt:
     errors = [finding for finding in attempt.findings if finding.severity is Severity.ERROR]
     if attempt.verdict is not None or not errors or errors[0].where:
         return attempt
-    unfollowed = {name: use.source for name, use in context.census.unfollowed.items() if not use.is_rest}
+    unfollowed = {name: use.source for name, use in context.unfollowed(attempt.captured).items() if not use.is_rest}
     return replace(attempt, findings=name_unfollowed(attempt.findings, unfollowed))
 
 

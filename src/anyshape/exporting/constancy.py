@@ -30,20 +30,22 @@ from anyshape.explore import (
     sizes_to_repeat,
 )
 from anyshape.explore.carried import call_again, is_constant_call, smallest_first
-from anyshape.explore.repeats import CallPoint, Memory, observe_points
+from anyshape.explore.random_draws import CallPoint
+from anyshape.explore.repeats import Memory, observe_points
 from anyshape.exporting.context import Options
 from anyshape.findings import Finding, PromiseBroken, Severity
 from anyshape.inputs import Declared, StateInput, flatten_outputs, state_parameter, with_state
 from anyshape.intercept.replay import Call, Replay, Reply
 from anyshape.modules.module_forms import StatefulModule
+from anyshape.modules.numbers_in_code import numbers_in_code
 from anyshape.modules.slots import Slots, read_slots
-from anyshape.modules.user_code import numbers_in_code
 from anyshape.records.contract import Contract
 from anyshape.records.explored import Repeated
 from anyshape.records.export import Attempt
 from anyshape.saving import save_model
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
+from anyshape.verify.edge_values import Legal, edges_of, positions_of, with_values
 from anyshape.verify.reference import Answer, NotedCall
 
 if TYPE_CHECKING:
@@ -94,6 +96,9 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
     replies = {id(call.inputs): _reply_of(call.answer) for call in noted}
     known = {key: reply for key, reply in replies.items() if reply is not None}
     repeated = observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
+    if repeated.has_memory and constant.options.state == "outputs":  # the file was made without it
+        path = repeated.state[0].path if repeated.state else "of the model"
+        return (state_not_carried(path, "it changes only for some inputs, which came too late to carry it.", repeated),)
     return (*diagnose_state(repeated, constant.options.state), *diagnose_randomness(repeated, constant.options.random))
 
 
@@ -116,7 +121,9 @@ def make_constant(module: torch.nn.Module, declared: Declared, options: Options)
     points = tuple(sizes_to_repeat(declared, cost, options.verify.seed))
     few = are_repeats_dear(declared, cost) and not options.thorough
     cheapest = sorted(points, key=cost.operations) if few else points
-    repeated = observe_repeats(module, declared, cheapest, numbers_in_code(module), few)
+    repeated = observe_repeats(
+        module, declared, cheapest, numbers_in_code(module), few, _rare_inputs(declared, options)
+    )
     findings = (*diagnose_state(repeated, options.state), *diagnose_randomness(repeated, options.random))
     if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
         raise PromiseBroken(*errors)
@@ -135,6 +142,18 @@ def make_constant(module: torch.nn.Module, declared: Declared, options: Options)
         declared=with_state(declared, states),
         states=states,
     )
+
+
+def _rare_inputs(declared: Declared, options: Options) -> list[Any]:
+    """The example with edge values, as those that files are compared with."""
+    if declared.only_given_values:
+        return []
+    try:
+        inputs = declared.make(declared.example_sizes, options.verify.seed)
+        legal = Legal(positions_of(inputs, declared.feeds), declared.value_ranges(declared.example_sizes))
+        return [with_values(inputs, edge, legal) for edge in edges_of(inputs, legal)]
+    except Exception:  # code of the user makes them
+        return []
 
 
 def reuse_calls(constant: Constant, reference: Reference) -> list[Mapping[str, int]]:

@@ -1,6 +1,5 @@
 """What every rung of the ladder works with: options, facts known before capture, the clock of the stages, and the
-function that compares. The census of sizes is among the facts: what the user's code does at each size of a dim that it uses as
-a text or a key, looked at once in an export, when needed.
+function that compares.
 
 The function that compares is in a context variable and no option: an option would have to pass through `anyshape.export`,
 whose keywords are for users.
@@ -17,28 +16,26 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from torch.overrides import TorchFunctionMode, resolve_name
-
 from anyshape.capture.symbolic import Traces
 from anyshape.domain import Sizes
 from anyshape.explore import (
     Costing,
-    EachSize,
     Unfollowed,
     find_extent,
     find_switches,
-    find_unfollowed,
     sizes_at_numbers,
 )
 from anyshape.explore.cost_estimates import OPERATIONS_PER_SECOND
 from anyshape.exporting.bounded import Promised, end_where_compared
+from anyshape.exporting.size_census import SizeCensus
+from anyshape.findings import Source
 from anyshape.inputs import Declared
 from anyshape.modules.call_limits import TimeLimit
+from anyshape.modules.compiled_parts import find_unwatched
+from anyshape.modules.numbers_in_code import numbers_in_code
 from anyshape.modules.registered import Translation
-from anyshape.modules.unfollowed_uses import Seen, Use, watch_uses
-from anyshape.modules.user_code import numbers_in_code
 from anyshape.modules.watched_comparisons import Comparison, watch_comparisons
-from anyshape.records.captured import Captured, Guard
+from anyshape.records.captured import Captured, Guard, Note
 from anyshape.records.explored import Explored
 from anyshape.records.export import Attempt
 from anyshape.records.runs import StageTime
@@ -54,7 +51,6 @@ Tell = Callable[[str, int, int], None]
 _SHARE_OF_SWITCHES = 2  # of the comparisons that are in proportion: calls that look for switches
 _BEFORE = "reading the inputs"
 _COMPARE: ContextVar[CompareFile | None] = ContextVar("compare", default=None)
-_SHARE = 4  # one part in so many of all work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +122,61 @@ class ExportContext:
             self.censuses.append(SizeCensus(self.declared, self.reference, self.cost, seed, self._may_watch()))
         return self.censuses[0]
 
+    @cached_property
+    def unwatched(self) -> Mapping[str, Source | None]:
+        """The parts of the module in compiled code, with the lines that name them."""
+        return find_unwatched(self.module)
+
+    @cached_property
+    def compiled(self) -> tuple[Note, ...]:
+        """Notes about the parts in compiled code: what they do with the size of a dim, with any of them, is not seen."""
+        lines = (line or Source("compiled code", 0, name) for name, line in self.unwatched.items())
+        declared = self.declared
+        return tuple(Note("compiled", each, declared.example_sizes, dims=declared.domain.names) for each in lines)
+
+    def unfollowed(self, captured: Captured | None = None) -> dict[str, Unfollowed]:
+        """Dims that the user's code uses in a way that nothing follows, at the example and wherever a program was captured.
+
+        Where it is not known on which dims a note of the capture depends, each of them may be such a dim.
+        """
+        return self._used_at(self.notes_for(captured))
+
+    def _used_at(self, notes: Sequence[Note]) -> dict[str, Unfollowed]:
+        """The dims of `unfollowed` under these notes."""
+        found = self.census.unfollowed([*(note.met_at for note in notes), *self._captured_at])
+        for note in notes:
+            at_note = () if note.dims else self.census.unfollowed([note.met_at])
+            for name in note.dims or at_note or self.declared.domain.names:
+                use = Unfollowed(note.source, is_rest=False, near=(note.met_at,))
+                found[name] = found[name].and_also(use) if name in found else use
+        return found
+
+    def notes_for(self, captured: Captured | None) -> list[Note]:
+        """The notes that count for a capture: its own if it saw all of the user's code, else those of every program as well."""
+        own = captured.notes if captured is not None else ()
+        notes = list(dict.fromkeys((*own, *self.compiled)))
+        if captured is not None and captured.is_symbolic and not captured.has_uncaptured_branch:
+            return notes
+        others = (note for program in self.programs.values() for note in program.notes)
+        return [*notes, *(note for note in others if self.counts(note))]
+
+    def counts(self, note: Note) -> bool:
+        """Whether a note holds something against a capture: calls do not show that nothing depends on its line."""
+        return not self.census.refutes(note)
+
+    def unfollowed_paths(self) -> Mapping[str, Mapping[int, Hashable]]:
+        """For each such dim, which functions of torch a call comes to, by its size."""
+        return self.census.paths(self._used_at(self.compiled))
+
+    @property
+    def _captured_at(self) -> list[Sizes]:
+        """The sizes at which torch.export has followed the module: each may be on another way through its code."""
+        names = set(self.declared.domain.names)
+        return [dict(key) for key in self.programs if {name for name, _ in key} == names]
+
     def _watch(self, sizes: Sizes) -> dict[Comparison, float]:
-        return watch_comparisons(lambda: self.reference.run(self.declared.make(sizes, self.options.verify.seed)))
+        inputs = self.declared.make(sizes, self.options.verify.seed)
+        return watch_comparisons(lambda: self.reference.run(inputs, watched=True))
 
     def learns_from(self, attempt: Attempt) -> bool:
         """Whether a file is right wherever the module answers, and sizes that the module refused give other rules."""
@@ -145,8 +194,10 @@ class ExportContext:
         """How much of the domain the file of this capture can promise."""
         if self.is_part or captured.has_no_hidden_branch:
             return Promised(self.declared)
-        sees_all = captured.is_symbolic and not captured.has_texts and not captured.has_uncaptured_branch
-        accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.census.unfollowed
+        # A condition that is no line of the user's may have made a number of a symbol (a hashed key): what follows is unseen.
+        is_seen = all(guard.by_user or guard.status == "proved" for guard in captured.guards)
+        sees_all = captured.is_symbolic and is_seen and not captured.notes and not captured.has_uncaptured_branch
+        accept_narrower, unfollowed = self.options.accept_narrower, {} if sees_all else self.unfollowed(captured)
         return end_where_compared(self.declared, self.explored, self.cost, unfollowed, accept_narrower=accept_narrower)
 
     def allowance(self, captured: Captured, decisive: Sequence[Sizes]) -> Allowance | None:
@@ -219,59 +270,3 @@ def comparing_elsewhere(compare: CompareFile | None) -> Iterator[None]:
 def find_compare() -> CompareFile | None:
     """How files are to be compared; None: here."""
     return _COMPARE.get()
-
-
-@dataclass(frozen=True)
-class SizeCensus:
-    """Calls of the module for such dims. `is_affordable`: whether one more watched call is in proportion."""
-
-    declared: Declared
-    reference: Reference
-    cost: Costing
-    seed: int
-    is_affordable: Callable[[Sizes], bool]
-
-    @cached_property
-    def unfollowed(self) -> Mapping[str, Unfollowed]:
-        """The dims that the user's code uses in a way that nothing follows, each with a line."""
-        return find_unfollowed(self.declared, self._watch, self.is_affordable)
-
-    @cached_property
-    def paths(self) -> Mapping[str, Mapping[int, Hashable]]:
-        """Which functions of torch a call comes to, by the sizes of each such dim, the others as in the example."""
-        each = EachSize(self.declared, self.cost, self.unfollowed)
-        return {name: self._along(name, each) for name in self.unfollowed}
-
-    def _along(self, name: str, each: EachSize) -> dict[int, Hashable]:
-        found: dict[int, Hashable] = {}
-        left = self.cost.all_work // _SHARE
-        for value in each.values(name, each.ends[name]):
-            sizes = {**self.declared.example_sizes, name: value}
-            left -= self.cost(sizes)
-            if left < 0:
-                return {}
-            if self.declared.domain.contains(sizes):
-                found[value] = self._path(sizes)
-        return found
-
-    def _path(self, sizes: Sizes) -> Hashable:
-        inputs = self.declared.make(sizes, self.seed)
-        with _Path() as path:
-            self.reference.run(inputs)
-        return tuple(path.called)
-
-    def _watch(self, sizes: Sizes) -> dict[Use, Seen]:
-        inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
-        return watch_uses(lambda: self.reference.run(inputs))
-
-
-class _Path(TorchFunctionMode):
-    """Notes the names of the functions that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.called: list[str] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.called.append(resolve_name(func) or repr(func))
-        return func(*args, **(kwargs or {}))

@@ -17,8 +17,9 @@ from anyshape.exporting.pipeline import explain_refusals
 from anyshape.findings import Finding, PromiseBroken, check_number
 from anyshape.inputs import Declared, declare, flatten_outputs, is_sizes_function, makes_one_example
 from anyshape.intercept.turns import taking_turns
-from anyshape.modules.call_limits import OutOfTime, TimeLimit, handlers_go_through
+from anyshape.modules.call_limits import OutOfTime, TimeLimit
 from anyshape.modules.callables import as_module
+from anyshape.processes.isolated import in_own_process
 from anyshape.report.axes_found import AxesFound, AxesOfInput
 from anyshape.report.progress_line import shows_progress, telling
 from anyshape.verify import Reference, VerifyOptions
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @shows_progress
-@handlers_go_through()
+@in_own_process()
 @taking_turns(model_at=0)
 def axes(
     model: Any,
@@ -44,6 +45,7 @@ def axes(
     time_limit: float = 60.0,
     seed: int = 0,
     progress: Tell | bool | None = None,
+    isolate: bool | None = None,
 ) -> AxesFound:
     """Which axes of which inputs can vary, and under which rules; the model is called, and nothing is written.
 
@@ -95,7 +97,8 @@ class _Search:
         """The axes and rules. `redeclare` makes a declaration of words: dims that we opened, and that have one size only,
         become numbers under it."""
         tried, findings = self._try(declared)
-        fixed = tried.explored.pinned
+        example = declared.example_sizes
+        fixed = {name: size for name, size in tried.explored.pinned.items() if size == example[name]}
         if redeclare is not None and fixed and tried.explored.is_explained:
             declared = redeclare(_words_with_numbers(declared, fixed))
             tried, findings = self._try(declared)
@@ -108,6 +111,7 @@ class _Search:
             rules=explored.rules,
             fixed=dict(explored.pinned),
             values=dict(tried.values),
+            value_parameters=tuple(value.name for value in declared.values),
             is_explained=explored.is_explained,
             refused=tuple(refused) if not explored.is_explained else (),
             findings=findings,
@@ -119,7 +123,7 @@ class _Search:
 
     def _try(self, declared: Declared) -> tuple[Tried, tuple[Finding, ...]]:
         """Where the module answers, and what its refusals mean. Raises PromiseBroken where it refuses the example itself."""
-        with Reference(self.module, flatten_outputs) as reference:
+        with Reference(self.module, flatten_outputs, apart=True, seconds=self.limit.seconds / 4) as reference:
             self.tell("trying the model", 0, 0)
             tried = try_module(self.module, declared, reference, self.options, tell=self.tell)
             made = () if tried.has_legal_integers else diagnose_made_values(self.module, tried.declared, tried.explored)

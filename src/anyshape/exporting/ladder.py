@@ -149,7 +149,7 @@ def _turn(context: ExportContext) -> Turn:
         lambda sizes: not context.may_refuse or dict(sizes) in context.explored.answered or try_sizes(sizes) is None,
         context.translator.decompose,
         context.traceable,
-        paths=lambda: context.census.paths,
+        paths=context.unfollowed_paths,
         is_dear=lambda sizes: not context.cost.is_thorough and context.cost(sizes) > context.cost.cheap,
         programs=context.programs,
     )

@@ -233,7 +233,7 @@ def _with_misfit(tried: Tried, reference: Reference) -> Tried:
         return tried
     raised = [each for each in explored.refused if each.outputs is None]
     for each in raised[:: max(1, -(-len(raised) // _LOOKED_AT))]:
-        found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0)))
+        found = find_misfit(reference.module, partial(reference.run, tried.declared.make(each.sizes, 0), watched=True))
         if found is not None and (explored.pinned or not found.is_factor):
             return replace(tried, explored=replace(explored, misfit=Misfit(found, each)))
     return tried
@@ -256,7 +256,7 @@ def _with_return_line(tried: Tried, reference: Reference) -> Tried:
     smallest = find_smallest_varying(explored.refused)
     if smallest is None:
         return tried
-    source = find_return(partial(reference.run, tried.declared.make(smallest.sizes, 0)))
+    source = find_return(partial(reference.run, tried.declared.make(smallest.sizes, 0), watched=True))
     refused = tuple(each if each.outputs is None else replace(each, source=source) for each in explored.refused)
     rules = tuple(replace(rule, source=rule.source or source) for rule in explored.rules)
     return replace(tried, explored=replace(explored, refused=refused, rules=rules))

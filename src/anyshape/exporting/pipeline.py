@@ -40,34 +40,39 @@ if TYPE_CHECKING:
 
 _MOST_LESSONS = 3
 _NEARLY_ALL = 0.9
+_TRYING = "trying the fix"
+_CALL_SHARE = 4  # of the time of an export, for one call of the module
 
 
 def export(module: torch.nn.Module, declared: Declared, options: Options, tell: Tell) -> Export:
     """A model that keeps its promise. Raises PromiseBroken with the findings against it."""
-    with TimeLimit(options.time_limit_s) as limit:
-        clock, began = StageClock(), time.monotonic()
-        timed = _timed(tell, limit, clock)
+    limit, clock, began = TimeLimit(options.time_limit_s), StageClock(), time.monotonic()
+    timed = _timed(tell, limit, clock)
+    facts = describe_run(type(module).__name__, declared, options.verify.seed)
+    refused: PromiseBroken | None = None
 
-        def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
-            return _export(module, declared, options, timed, limit)
+    def run(module: torch.nn.Module, declared: Declared, options: Options) -> Export:
+        return _export(module, declared, options, timed, limit)
 
-        facts = describe_run(type(module).__name__, declared, options.verify.seed)
-        try:
-            result = run(module, declared, options)
-        except OutOfTime:
-            error = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
-        except PromiseBroken as broken:
-            took, stages = time.monotonic() - began, clock.times
-            with comparing_elsewhere(None):  # other processes have only the module as it was
-                try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
-            total = time.monotonic() - began
-            broken.run = replace(facts, seconds=total, stages=(*stages, StageTime("trying the fix", total - took)))
-            raise
-        else:
-            costs = None if result.run is None else result.run.costs
-            return replace(result, run=replace(facts, costs=costs, seconds=result.seconds, stages=clock.times))
-        error.run = replace(facts, seconds=time.monotonic() - began, stages=clock.times)
-        raise error
+    try:
+        with limit:
+            try:
+                result = run(module, declared, options)
+            except PromiseBroken as broken:
+                refused, took, stages = broken, time.monotonic() - began, clock.times
+                refused.run = replace(facts, seconds=took, stages=stages)
+                with comparing_elsewhere(None):  # other processes have only the module as it was
+                    try_fixes(broken, Exporting(module, declared, options, run, timed, limit, took))
+                total = time.monotonic() - began
+                refused.run = replace(facts, seconds=total, stages=(*stages, StageTime(_TRYING, total - took)))
+                raise
+    except OutOfTime:
+        if refused is None:
+            refused = PromiseBroken(diagnose_out_of_time(limit.seconds, limit.stage, ()))
+            refused.run = replace(facts, seconds=time.monotonic() - began, stages=clock.times)
+        raise refused from None
+    costs = None if result.run is None else result.run.costs
+    return replace(result, run=replace(facts, costs=costs, seconds=result.seconds, stages=clock.times))
 
 
 def _timed(tell: Tell, limit: TimeLimit, clock: StageClock) -> Tell:
@@ -92,7 +97,7 @@ def _export(module: torch.nn.Module, declared: Declared, options: Options, tell:
 def _export_constant(constant: Constant, training: Sequence[Finding], tell: Tell, limit: TimeLimit) -> Export:
     began = time.monotonic()
     module, declared, options = constant.module, constant.declared, constant.options
-    with Reference(module, flatten_outputs) as reference:
+    with Reference(module, flatten_outputs, apart=True, seconds=limit.seconds / _CALL_SHARE) as reference:
         known = KnownBefore(constant.cost if not constant.states else None)
         for sizes in reuse_calls(constant, reference):
             known.note_answer(sizes)

@@ -7,7 +7,8 @@ The exit status of the command line is a property of the class: 1 a promise is b
 
 Files, in the order in which data flows:
 
-    finding  the record Finding: code, what, where, why, fix; and its one renderer
+    finding    the record Finding: code, what, where, why, fix; and its one renderer
+    arguments  arguments of the Python functions, read by their types
 """
 
 from __future__ import annotations
@@ -160,12 +161,13 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise UsageError (AS060) unless `value` is one of `choices`; `name` is the option as the user writes it."""
     if isinstance(value, str) and value in choices:
         return
-    near = nearest_choice(value, choices)
+    near = nearest_choice(value, choices) if isinstance(value, str) else None
+    shown = repr(value) if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
     raise UsageError(
         Finding(
             code="AS060",
             name="unknown-choice",
-            what=f"{name} cannot be {value!r}.",
+            what=f"{name} cannot be {shown}.",
             why=f"the choices are {', '.join(map(repr, choices))}.",
             fix=f"did you mean {near!r}?" if near else "",
         )
@@ -177,11 +179,12 @@ def check_number(name: str, value: Any, example: float, *, whole: bool = False) 
     kind = Integral if whole else Real
     if isinstance(value, kind) and not isinstance(value, bool) and (whole or float(value) >= 0):
         return
+    shown = repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__
     raise UsageError(
         Finding(
             code="AS066",
             name="not-a-number",
-            what=f"{name} cannot be {value!r}.",
+            what=f"{name} cannot be {shown}.",
             why="it is a whole number." if whole else "it is a number, 0 or more.",
             fix=f"{name}={example}",
         )

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 PACKAGE_FOLDER = Path(sys.modules[__name__.partition(".")[0]].__path__[0])
 
@@ -24,6 +26,7 @@ _ABSOLUTE = re.compile(r"""(?<![\w/:.\\])(?:[A-Za-z]:[\\/]|/)[^\s"'<>|:]*\.py\b"
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _LABELS = (("Where", "where"), ("Why", "why"), ("Fix", "fix"), ("Or", "alternative"), ("Replay", "replay"))
 _MARGIN = " " * 10
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (marks of direction), surrogate, private, separators
 
 
 def shorten(file: str) -> str:
@@ -40,6 +43,14 @@ def shorten(file: str) -> str:
 def quoted(path: str) -> str:
     """The path as it is typed in a command: in quotes, of bash and of Windows alike, where it has a blank."""
     return f'"{path}"' if re.search(r"\s", path) else path
+
+
+def text_of_error(error: BaseException) -> str:
+    """What an error says; nothing where its own code fails to say it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def shorten_paths(text: str) -> str:
@@ -173,19 +184,37 @@ class Finding:
         return render(self)
 
 
+def shown(text: str) -> str:
+    r"""The text on one line, with characters that are not seen as escapes: a newline is `\n`, a right-to-left mark `\u200f`."""
+    return "".join(_shown(character, "") for character in text)
+
+
+def shown_lines(value: Any) -> Any:
+    """The same for a text of several lines, whose ends stay; anything but a plain text comes back as it is."""
+    if type(value) is not str:
+        return value
+    return "".join(_shown(character, "\n\t") for character in value)
+
+
+def _shown(character: str, kept: str) -> str:
+    if character in kept or unicodedata.category(character) not in _HIDDEN:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def render(finding: Finding) -> str:
-    """`CODE name: sentence`, then the labelled lines that are not empty."""
-    lines = [f"{finding.code} {finding.name}: {finding.what}"]
+    """`CODE name: sentence`, then the labelled lines that are not empty; characters that are not seen are escapes."""
+    lines = [f"{finding.code} {finding.name}: {shown(finding.what)}"]
     if finding.excerpt:
         lines.append(indent(finding.excerpt, "    "))
     for label, attribute in _LABELS:
         value = getattr(finding, attribute)
         if value:
-            first, *rest = str(value).splitlines()
+            first, *rest = str(value).splitlines() or [""]
             untried = " (not tried)" if attribute == "fix" and finding.is_fix_untried else ""
             lines.append(f"  {label + untried + ':':7} {first}")
             lines.extend(_MARGIN + line for line in rest)
-    return "\n".join(lines)
+    return str(shown_lines("\n".join(lines)))
 
 
 def render_all(findings: Iterable[Finding]) -> str:

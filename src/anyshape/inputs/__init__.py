@@ -19,6 +19,7 @@ Files, in the order in which data flows:
     sizes_function  a function of sizes: its parameters and their ranges
     probe_sizes     the sizes at which that function is called
     probing         observed sizes of every axis at those sizes
+    free_parameters parameters that no axis follows: values, sizes that a rule determines, or an error
     fit             observed sizes -> the expression of an axis
     fit_one         an integer function of one size, from its values
     by_examples     second and third way: an example with words, or several examples
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,30 +46,40 @@ import torch
 
 from anyshape.domain import (
     Condition,
-    Domain,
     Expr,
     Number,
     Sizes,
     declare_domain,
     dims_of,
-    holds,
-    is_about,
-    parse_condition,
     simplify,
 )
 from anyshape.findings import DeclarationError
+from anyshape.findings.arguments import read_words
 from anyshape.inputs.added_inputs import StateInput, state_parameter, with_state
-from anyshape.inputs.assemble import Options, Parts, Rule, assemble, check_output_dims, is_auto, read_written
+from anyshape.inputs.assemble import (
+    Options,
+    Parts,
+    assemble,
+    check_output_dims,
+    is_auto,
+    names_in,
+    ranges_of,
+    read_written,
+    rules_in,
+)
 from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, words_disagree
 from anyshape.inputs.by_examples import declare_by_examples
 from anyshape.inputs.by_trying import explain_bad_inputs, find_made_integers, is_bad_value
-from anyshape.inputs.call_messages import no_examples
+from anyshape.inputs.call_messages import no_examples, unknown_input
 from anyshape.inputs.calls import BoundCall, Inputs, read_signature
 from anyshape.inputs.declared import Declared, InputLeaf, ValueParameter, check_values, dtype_of
-from anyshape.inputs.making import choices_of, declare_values, seeded
+from anyshape.inputs.forms import Forms
+from anyshape.inputs.free_parameters import Probed as ProbedFunction
+from anyshape.inputs.free_parameters import Settled, settle
+from anyshape.inputs.making import declare_values, seeded
 from anyshape.inputs.probe_sizes import choose_example
-from anyshape.inputs.probing import Probed, changed_floats, check_alike, measure, probe
-from anyshape.inputs.sizes_function import DimRange, Parameter, SizesFunction, dim, read_function, size_parameters
+from anyshape.inputs.probing import Probed, probe
+from anyshape.inputs.sizes_function import DimRange, SizesFunction, dim, read_function, size_parameters
 from anyshape.inputs.torch_forms import additional_examples
 from anyshape.inputs.tree import flatten, flatten_outputs
 from anyshape.inputs.words import Open
@@ -112,10 +123,10 @@ def declare(
         inputs, dynamic = [*(inputs if isinstance(inputs, list) else [inputs]), *further], None
     options = Options(
         dynamic=dynamic,
-        where=(where,) if isinstance(where, (str, Condition)) else tuple(where),
-        input_names=input_names,
-        names=names,
-        output_names=None if output_names is None else tuple(output_names),
+        where=(where,) if isinstance(where, (str, Condition)) else rules_in(where),
+        input_names=names_in("input_names", input_names),
+        names=None if names is None else read_words("names", names, "names={'x': 'input'}"),
+        output_names=None if output_names is None else tuple(names_in("output_names", output_names) or ()),
         example_sizes=dict(example_sizes or {}),
     )
     signature = read_signature(module)
@@ -151,36 +162,33 @@ def declare_by_function(signature: inspect.Signature, function: Callable[..., An
     others = {p.name: p.default for p in read.parameters if not p.may_be_size}
     example = choose_example(domain, {p.name: p.default for p in may_be_sizes if p.given})
     probed = probe(read, domain, others, example)
-    sizes = list(dict.fromkeys(name for expr in probed.found.values() for name in dims_of(expr)))
-    free = [parameter for parameter in read.parameters if parameter.name not in sizes]
-    defaults = {p.name: example[p.name] if p.may_be_size else p.default for p in free}
-    at_example = _Caller(read, {name: example[name] for name in sizes}, defaults)
-    values, loose = at_example.find_values(free, domain)
-    leaves = _leaves(probed, at_example.bound, loose)
-    about_values, about_sizes = _split(rules, [parameter.name for parameter in free])
-    outputs = _agreed_outputs(leaves, at_example.bound, options)
-    check_output_dims(outputs, sizes)
+    settled, bound = settle(ProbedFunction(read, domain, example, probed.found))
+    leaves = _leaves(probed, bound, settled.loose)
+    written = _agreed(leaves, bound, options)
+    names = [name for name in domain.names if any(name in dims_of(expr) for expr in probed.found.values())]
+    check_output_dims(written.outputs, names)
     parts = Parts(
         source="function",
         signature=signature,
-        bound=at_example.bound,
+        bound=bound,
         leaves=leaves,
-        dims=tuple(parameter.dim for parameter in may_be_sizes if parameter.name in sizes),
-        rules=tuple(about_sizes),
+        dims=tuple(domain.dim(name) for name in names),
+        rules=(*settled.rules, *ranges_of(written.dims.values(), names)),
         example_sizes=example,
-        values=values,
-        output_axes=outputs,
+        values=settled.values,
+        output_axes=written.outputs,
     )
-    return assemble(parts, options, lambda named: FunctionMaker(read, named, values, tuple(about_values)))
+    return assemble(parts, options, lambda named: FunctionMaker(read, named, settled))
 
 
-def _agreed_outputs(
-    leaves: Sequence[InputLeaf], bound: BoundCall, options: Options
-) -> Mapping[str, Mapping[int, Expr]]:
-    """What the user wrote about outputs; what was written about inputs must be what the function makes."""
+def _agreed(leaves: Sequence[InputLeaf], bound: BoundCall, options: Options) -> Forms:
+    """What the user wrote about axes; what was written about inputs must be what the function makes."""
     if is_auto(options):
         raise DeclarationError(unreadable_whole(options.dynamic, _SAYS_ITSELF))
-    forms = read_written(options, bound).forms
+    written = read_written(options, bound)
+    forms = written.forms
+    for name in written.renames:
+        raise DeclarationError(unknown_input(name, bound.paths, options.output_names or ()))
     for path in forms.numbers:
         why = "a function of sizes makes a number an input by giving back one of its parameters."
         raise DeclarationError(unreadable_form(path, "value", why))
@@ -194,14 +202,7 @@ def _agreed_outputs(
                 raise DeclarationError(
                     words_disagree(leaf.path, axis, str(word) if isinstance(word, Expr) else "open", str(found))
                 )
-    return forms.outputs
-
-
-def _split(rules: Sequence[Rule], values: Sequence[str]) -> tuple[list[Condition], list[Rule]]:
-    """Rules that mention values, and rules that mention sizes alone."""
-    read = [(rule, parse_condition(rule) if isinstance(rule, str) else rule) for rule in rules]
-    about_values = [condition for _, condition in read if any(name in values for name in dims_of(condition))]
-    return about_values, [rule for rule, condition in read if condition not in about_values]
+    return forms
 
 
 @dataclass(frozen=True)
@@ -210,12 +211,10 @@ class FunctionMaker:
 
     function: SizesFunction
     leaves: tuple[InputLeaf, ...]
-    values: tuple[ValueParameter, ...]
-    rules: tuple[Condition, ...]
+    free: Settled
 
     def __call__(self, sizes: Sizes, seed: int = 0, /) -> Inputs:
-        chosen = self._choose(sizes, seed)
-        defaults = {value.name: value.default for value in self.values}
+        chosen, defaults = self._choose(sizes, seed), self.free.at_defaults(sizes)
         try:
             return self._make(sizes, seed, chosen)
         except DeclarationError:
@@ -224,16 +223,12 @@ class FunctionMaker:
             return self._make(sizes, seed, defaults)  # the value was our idea, and the function has no inputs for it
 
     def _choose(self, sizes: Sizes, seed: int) -> dict[str, Any]:
-        chosen = {value.name: value.default for value in self.values}
+        chosen = self.free.at_defaults(sizes)
         chooser = random.Random(seed)
-        for value in self.values if seed else ():
-            allowed = [choice for choice in value.choices if self._allows({**sizes, **chosen, value.name: choice})]
-            chosen[value.name] = chooser.choice(allowed) if allowed else value.default
+        for value in self.free.values if seed else ():
+            allowed = [each for each in value.choices if self.free.allow({**sizes, **chosen, value.name: each})]
+            chosen[value.name] = chooser.choice(allowed) if allowed else chosen[value.name]
         return chosen
-
-    def _allows(self, arguments: Mapping[str, Any]) -> bool:
-        numbers = {name: value for name, value in arguments.items() if type(value) is int}
-        return all(holds(rule, numbers) for rule in self.rules if is_about(rule, numbers))
 
     def _make(self, sizes: Sizes, seed: int, values: Mapping[str, Any]) -> Inputs:
         with seeded("make", seed, sorted(sizes.items())):
@@ -243,43 +238,7 @@ class FunctionMaker:
         return bound.rebuild(bound.values)
 
 
-class _Caller:
-    """The function at the example's sizes, tried at other values of the parameters that are no sizes."""
-
-    def __init__(self, function: SizesFunction, sizes: Mapping[str, int], defaults: Mapping[str, Any]) -> None:
-        self.function, self.sizes, self.defaults = function, sizes, defaults
-        self.bound = self.call(defaults)
-
-    def call(self, values: Mapping[str, Any]) -> BoundCall:
-        with seeded("values"):
-            return self.function.call({**self.sizes, **values})
-
-    def find_values(self, free: Sequence[Parameter], domain: Domain) -> tuple[tuple[ValueParameter, ...], set[int]]:
-        """Each value with the choices under which the inputs are built alike, and the leaves that follow a value."""
-        found: list[ValueParameter] = []
-        loose: set[int] = set()
-        for parameter in free:
-            kept = [self.defaults[parameter.name]]
-            for choice in choices_of(kept[0], domain.dim(parameter.name) if parameter.may_be_size else None)[1:]:
-                changed = self._changed_leaves({**self.defaults, parameter.name: choice})
-                if changed is not None:
-                    kept.append(choice)
-                    loose |= changed
-            found.append(ValueParameter(parameter.name, tuple(kept)))
-        return tuple(found), loose
-
-    def _changed_leaves(self, values: Mapping[str, Any]) -> set[int] | None:
-        """The Python floats that this choice changes; None if it changes what the inputs are."""
-        try:
-            bound = self.call(values)
-            check_alike(self.bound, bound, "")
-            changed = changed_floats(self.bound, bound)
-        except DeclarationError:
-            return None
-        return changed if measure(bound) == measure(self.bound) else None
-
-
-def _leaves(probed: Probed, bound: BoundCall, loose: set[int]) -> tuple[InputLeaf, ...]:
+def _leaves(probed: Probed, bound: BoundCall, loose: Collection[int]) -> tuple[InputLeaf, ...]:
     leaves: list[InputLeaf] = []
     for index, (path, value) in enumerate(bound.leaves):
         number = probed.found.get((index, None))

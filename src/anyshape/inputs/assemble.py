@@ -8,7 +8,7 @@ An entry of `names` for an input counts as one of `dynamic`; any other entry ren
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -26,13 +26,15 @@ from anyshape.domain import (
     Ref,
     decide,
     declare_domain,
+    describe_dim,
     dims_of,
     format_condition,
     holds,
     unknown_dim,
 )
-from anyshape.findings import DeclarationError, Finding
-from anyshape.inputs.axis_messages import outside_domain
+from anyshape.findings import DeclarationError, Finding, UsageError
+from anyshape.findings.arguments import read_list, read_words, wrong_argument
+from anyshape.inputs.axis_messages import outside_domain, range_without_axis
 from anyshape.inputs.call_messages import duplicate_name, too_many_names, unknown_input
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.declared import Declared, InputLeaf, Make, ValueParameter, Way
@@ -70,6 +72,25 @@ class Parts:
     output_axes: Mapping[str, Mapping[int, Expr]] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
     unnamed: frozenset[str] = frozenset()
+
+
+def rules_in(where: Any) -> tuple[str | Condition, ...]:
+    """The rules of a list of them. Raises UsageError for what is none."""
+    return tuple(read_list("where", where, (str, Condition), "where=['1 <= batch <= 64']"))
+
+
+def names_in(name: str, given: Any) -> Any:
+    """Names as they were given: in the order of the values, or by path. Raises UsageError for what are none."""
+    example = f"{name}=['x']"
+    if given is None:
+        return None
+    names = read_words(name, given, example) if isinstance(given, Mapping) else read_list(name, given, (str,), example)
+    for each in names.values() if isinstance(names, dict) else names:
+        if not each or not each.isprintable():
+            raise UsageError(
+                wrong_argument(f"a name in {name}", each, "a file has names of printable characters.", example)
+            )
+    return names
 
 
 def assemble(parts: Parts, options: Options, maker: Callable[[tuple[InputLeaf, ...]], Make]) -> Declared:
@@ -111,12 +132,21 @@ def canonical_domain(leaves: Sequence[InputLeaf], dims: Sequence[Dim], rules: Se
     shown = [axis for leaf in leaves for axis in (*leaf.axes, *([leaf.number] if leaf.number is not None else []))]
     order = dict.fromkeys(name for axis in shown for name in dims_of(axis))
     known = {dim.name: dim for dim in dims}
+    ranges_of(dims, order)
     domain = declare_domain([known.get(name, Dim(name)) for name in order], rules)
     for axis in dict.fromkeys(axis for leaf in leaves for axis in leaf.axes):
         exists = Compare(">=", axis, Number(0))
         if _may_be_negative(axis) and not decide(domain, exists).proved:
             domain = domain.narrowed(exists)
     return domain
+
+
+def ranges_of(dims: Iterable[Dim], names: Collection[str]) -> tuple[Condition, ...]:
+    """The written ranges of these dims as rules. Raises DeclarationError (AS068) for a dim that is none of the names."""
+    for dim in dims:
+        if dim.declared and dim.name not in names:
+            raise DeclarationError(range_without_axis(describe_dim(dim), dim.name, list(names)))
+    return tuple(condition for dim in dims if dim.declared for condition in dim.conditions())
 
 
 def _may_be_negative(expr: Expr) -> bool:

@@ -6,8 +6,9 @@ Every message names the input and its axis as the user wrote them, and gives bot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from anyshape.findings import Finding, Severity, counted
+from anyshape.findings import Finding, Severity, Source, counted
 
 Shape = Sequence[int]
 
@@ -102,6 +103,87 @@ def made_otherwise(path: str, expected: str, actual: str, sizes: Mapping[str, in
         why="the function of sizes follows another rule here than at the sizes where it was tried before.",
         fix="let every size follow from the parameters by one rule, or exclude these sizes: where=[...].",
         sizes=dict(sizes),
+    )
+
+
+@dataclass(frozen=True)
+class UnusedParameter:
+    """A parameter of a function of sizes that decides nothing, and the fixed axes that have its size."""
+
+    name: str
+    size: int
+    alike: Sequence[tuple[str, int]]
+    tried: Sequence[int] = ()
+    unstable: Sequence[str] = ()
+    refusal: str = ""
+
+
+def unused_parameter(use: UnusedParameter, rules: Sequence[str], line: Source | None) -> Finding:
+    name = use.name
+    if use.alike:
+        path, axis = use.alike[0]
+        why = f"axis {axis} of input {path!r} has its size, {use.size}, and is fixed in the function."
+        fix = f"make axis {axis} of {path!r} from {name!r}"
+    elif use.refusal:
+        why = f"the function gives no inputs at other values of it: {use.refusal}"
+        fix = f"say which sizes it may have, such as where=['{name} % 32 == 0']"
+    elif use.unstable:
+        why = f"input {use.unstable[0]!r} differs at each call of the function, whatever {name!r} is: its seed is not fixed."
+        fix = f"use a generator with a seed, such as numpy.random.default_rng(0), so that the effect of {name!r} shows"
+    else:
+        tried = ", ".join(str(value) for value in use.tried)
+        why = f"the inputs are the same at {name} = {tried}." if tried else "it has one size only."
+        fix = f"make an axis from {name!r}"
+    beside = f", and its rules: {', '.join(rules)}" if rules else ""
+    return Finding(
+        code="AS068",
+        name="reaches-no-axis",
+        what=f"parameter {name!r} of the function of sizes decides no axis and no value.",
+        where=line,
+        why=why,
+        fix=f"{fix}, or remove the parameter{beside}.",
+    )
+
+
+def rule_through_value(rule: str, values: Sequence[str], sizes: Sequence[str]) -> Finding:
+    named = ", ".join(repr(name) for name in values)
+    some = sizes[0] if sizes else "batch"
+    return Finding(
+        code="AS068",
+        name="reaches-no-axis",
+        what=f"the rule {rule} bounds sizes through {named}, which no axis follows.",
+        why="it decides values of the inputs alone, so that neither the contract nor the file can check the rule.",
+        fix=f"write the rule for sizes, such as where=['{some} <= 64'], or make an axis from {named}.",
+    )
+
+
+def range_without_axis(described: str, name: str, dims: Sequence[str]) -> Finding:
+    return Finding(
+        code="AS068",
+        name="reaches-no-axis",
+        what=f"dim {name!r} has a range, and is no axis of an input.",
+        why=f"declared is {described}; the dims of the inputs are {', '.join(dims) if dims else 'none'}.",
+        fix=f"use {name!r} for an axis of an input, or give it no range.",
+    )
+
+
+def no_axes_here(path: str, form: object) -> Finding:
+    return Finding(
+        code="AS068",
+        name="reaches-no-axis",
+        what=f"input {path!r} has no tensors in the example, and axes are declared for it.",
+        why=f"declared is {form!r}; it is None, or an empty container.",
+        fix=f"give an example in which {path!r} has tensors, or declare nothing for it.",
+    )
+
+
+def two_ranges(name: str, first: str, second: str) -> Finding:
+    return Finding(
+        code="AS007",
+        name="dim-declared-twice",
+        what=f"dim {name!r} is declared twice.",
+        why=f"it is {first}, and {second}.",
+        fix="use one Dim for all of its axes, or give the second a name of its own.",
     )
 
 

@@ -54,8 +54,11 @@ def is_taken(trial: Accepts, sizes: Mapping[Place, int], move: Move) -> bool:
 class _Search:
     def __init__(self, trial: Accepts, sizes: Mapping[Place, int]) -> None:
         self.trial, self.sizes = trial, sizes
-        self.free = [place for place in sizes if is_taken(trial, sizes, {place: 1})]
-        self.stuck = [place for place in sizes if place not in self.free]
+        alone = [place for place in sizes if is_taken(trial, sizes, {place: 1})]
+        # An axis that may only grow must be as long as another one: an initial state of more rows than the batch.
+        self.bounded = [place for place in alone if sizes[place] > 2 and not trial.accepts({place: sizes[place] - 1})]
+        self.free = [place for place in alone if place not in self.bounded]
+        self.stuck = [place for place in sizes if place not in alone]
         self.tied: set[Place] = set()  # axes of moves that were found
 
     def run(self) -> list[Move]:
@@ -63,9 +66,10 @@ class _Search:
         for lead in self.stuck:
             if not any(lead in move for move in moves):
                 self.tied = {place for move in moves for place in move if len(move) > 1}
-                move = self._find_move(lead, self.stuck) or self._find_move(lead, list(self.sizes))
+                places = [*self.stuck, *(place for place in self.bounded if self._follows(place, lead))]
+                move = self._find_move(lead, places) or self._find_move(lead, list(self.sizes))
                 moves += [move] if move is not None else []
-        return moves
+        return [*moves, *({place: 1} for place in self.bounded if not any(place in move for move in moves))]
 
     def _find_move(self, lead: Place, places: Sequence[Place]) -> Move | None:
         """The first set of companions with which an axis can change; axes that can change without them are left out."""
@@ -74,7 +78,12 @@ class _Search:
         if move is None:
             return None
         needed = self._needed(move)
-        return {place: step for place, step in needed.items() if place == lead or place not in self.free}
+        own = [*self.free, *(place for place in self.bounded if not self._follows(place, lead))]
+        return {place: step for place, step in needed.items() if place == lead or place not in own}
+
+    def _follows(self, place: Place, lead: Place) -> bool:
+        """Whether an axis that may only grow is as long as this one in the example: what is longer has room of its own."""
+        return self.sizes[place] == self.sizes[lead]
 
     def _needed(self, move: Move) -> Move:
         lead = next(iter(move))

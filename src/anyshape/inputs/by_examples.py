@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Dim, Expr, Number, Ref, dims_of, simplify, substitute, unknown_dim
+from anyshape.domain import Compare, Condition, Dim, Expr, Number, Ref, dims_of, simplify, substitute, unknown_dim
 from anyshape.findings import DeclarationError, Finding
 from anyshape.inputs.assemble import Options, Parts, assemble, check_output_dims, is_auto, read_written
 from anyshape.inputs.axis_messages import cannot_vary, found_by_trying, value_varies
@@ -88,7 +88,7 @@ def declare_by_examples(
         bound=bounds[0],
         leaves=leaves,
         dims=tuple(dims.values()),
-        rules=options.where,
+        rules=(*options.where, *_unnamed_ranges(given, leaves)),
         example_sizes=sizes[0],
         output_axes=written.forms.outputs,
         notes=(*notes, *((nothing_dynamic(),) if static else ())),
@@ -171,6 +171,19 @@ def _new_dim(place: Place, word: AxisWord, dims: dict[str, Dim]) -> Ref:
     low, high = (word.min, word.max) if isinstance(word, Open) else (None, None)
     dims[name] = Dim(name, 1 if low is None else low, high, declared=low is not None or high is not None)
     return Ref(name)
+
+
+def _unnamed_ranges(given: _Given, leaves: Sequence[InputLeaf]) -> list[Condition]:
+    """The ranges of axes that were declared without a name, also of those that turned out to be an expression of others."""
+    rules: list[Condition] = []
+    for leaf in leaves:
+        for axis, expression in enumerate(leaf.axes):
+            word = given.word((leaf.path, axis))
+            if not isinstance(word, Open) or isinstance(expression, Number):
+                continue
+            rules += [] if word.min is None else [Compare(">=", expression, Number(word.min))]
+            rules += [] if word.max is None else [Compare("<=", expression, Number(word.max))]
+    return rules
 
 
 def _leaf(given: _Given, path: str, value: Any, axes: Mapping[Place, Expr]) -> InputLeaf:

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from anyshape.domain import Expr, Ref, Sizes, format_sizes, simplify
-from anyshape.findings import DeclarationError, Finding
+from anyshape.findings import DeclarationError, Finding, Source
+from anyshape.findings.finding import text_of_error
 from anyshape.inputs.axis_messages import spell_sizes
 from anyshape.inputs.axis_moves import Accepts, Move, Place, find_moves, is_taken
 from anyshape.inputs.call_messages import example_refused
@@ -21,6 +22,9 @@ from anyshape.inputs.fit_one import affine, fit_one
 from anyshape.inputs.kinds import ValueKind, recognise
 from anyshape.modules.state import kept
 from anyshape.modules.user_code import source_of_error
+from anyshape.processes import is_own_process
+from anyshape.processes.endings import user_line
+from anyshape.processes.workers import Worker, WorkerDied
 
 _SPEAKS_OF_VALUES = re.compile(
     r"out of (range|bounds)|index .* is (out|not)|lengths?\b.*(>|<|greater|less|longer|larger|positive|must)"
@@ -29,12 +33,13 @@ _SPEAKS_OF_VALUES = re.compile(
 )
 _SMALL = 5_000_000  # parameters
 _SMALL_INPUTS = 1_000_000  # elements of the example: real calls are made at up to four times as many
+_CALL_S = 30.0  # of a call at a size that nobody has declared
 _BELOW, _ABOVE = 3, 10  # sizes around the example's at which the size of a rounded axis is looked for
 
 
 def is_bad_value(error: BaseException) -> bool:
     """Whether an error is about values rather than sizes: an index out of range, a length beyond the sequence."""
-    return isinstance(error, IndexError) or bool(_SPEAKS_OF_VALUES.search(str(error)))
+    return isinstance(error, IndexError) or bool(_SPEAKS_OF_VALUES.search(text_of_error(error)))
 
 
 def find_made_integers(declared: Declared) -> list[InputLeaf]:
@@ -59,7 +64,7 @@ def explain_bad_inputs(
         code="AS027",
         name="made-values-refused",
         what=f"the module refuses the values made for {names} at {spell_sizes(sizes)}.",
-        why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}.",
+        why=f"{type(error).__name__}: {(text_of_error(error).strip().splitlines() or ['no message'])[0]}.",
         fix=f"give a function of sizes, which makes values that are legal:  def inputs({arguments}): return ...",
         is_fix_untried=True,
         sizes=dict(sizes),
@@ -78,20 +83,26 @@ def _answers(module: Callable[..., Any], declared: Declared, sizes: Sizes, value
     return True
 
 
+Failed = tuple[Exception, Source | None]
+"""The error of a call, and the user's line."""
+
+
 class TriedAxes:
     """One module and one example; `accepts`: whether it answers with some axes at other sizes."""
 
     def __init__(self, module: Callable[..., Any], bound: BoundCall, *, may_use_meta: bool = True) -> None:
         self.module, self.bound = module, bound
         self._meta = self._meta_state() if may_use_meta else None
+        self._worker = Worker(self._attempt, seconds=_CALL_S) if is_own_process() else None
         self._known: dict[frozenset[tuple[Place, int]], bool] = {}
         self._kinds: dict[str, ValueKind] = {}
         if self._meta is not None and self._error({}) is not None:
             self._meta = None
         if self._meta is None:
-            error = self._error({})
-            if error is not None:
-                raise DeclarationError(example_refused(error, source_of_error(error))) from error
+            refused = self._error({})
+            if refused is not None:
+                error, source = refused
+                raise DeclarationError(example_refused(error, source)) from error
 
     @property
     def on_meta(self) -> bool:
@@ -124,7 +135,7 @@ class TriedAxes:
         state = [*self.module.named_parameters(), *self.module.named_buffers()]
         return {name: torch.empty_like(tensor, device="meta") for name, tensor in state}
 
-    def _error(self, sizes: Mapping[Place, int]) -> Exception | None:
+    def _error(self, sizes: Mapping[Place, int]) -> Failed | None:
         changed: dict[str, dict[int, int]] = {}
         for (path, axis), size in sizes.items():
             changed.setdefault(path, {})[axis] = size
@@ -136,7 +147,16 @@ class TriedAxes:
         tame = ([_filled(value, number) for value in leaves] for number in (0, 1))
         return None if any(self._call(each) is None for each in tame) else error
 
-    def _call(self, leaves: list[Any]) -> Exception | None:
+    def _call(self, leaves: list[Any]) -> Failed | None:
+        if self._worker is None or self._meta is not None:  # no kernel runs on the meta device
+            return self._attempt(leaves)
+        try:
+            failed: Failed | None = self._worker.call(leaves)
+        except WorkerDied as died:
+            return RuntimeError(str(died)), user_line(died.death)
+        return failed
+
+    def _attempt(self, leaves: list[Any]) -> Failed | None:
         inputs = self.bound.rebuild(leaves)
         try:
             with self._safe(), torch.no_grad(), warnings.catch_warnings():
@@ -146,7 +166,7 @@ class TriedAxes:
                 else:
                     self.module(*inputs.args, **inputs.kwargs)
         except Exception as error:
-            return error
+            return error, source_of_error(error)
         return None
 
     def _safe(self) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anyshape.findings import Finding, Severity, Source, counted, nearest
+from anyshape.findings.finding import text_of_error
 
 
 def unknown_container(path: str, value: Any) -> Finding:
@@ -40,6 +41,16 @@ def input_not_dense(path: str, form: str) -> Finding:
         what=f"{_input(path)} is {form}: a file takes dense tensors only.",
         why="ONNX operators, and the inputs of onnxruntime, are dense.",
         fix="give x.to_dense(), or export a module that takes indices and values as tensors of their own.",
+    )
+
+
+def input_without_values(path: str, form: str) -> Finding:
+    return Finding(
+        code="AS158",
+        name="tensor-not-dense",
+        what=f"{_input(path)} is {form}, which has no values.",
+        why="the model is called with the inputs, and the file is compared with its answers.",
+        fix="give a tensor with values: torch.zeros(x.shape, dtype=x.dtype)",
     )
 
 
@@ -259,5 +270,5 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
+    lines = text_of_error(error).strip().splitlines()
     return lines[0] if lines else "no message"

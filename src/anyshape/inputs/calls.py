@@ -20,9 +20,11 @@ from anyshape.findings import DeclarationError
 from anyshape.inputs.call_messages import (
     argument_given_twice,
     duplicate_name,
+    input_without_values,
     missing_argument,
     too_many_arguments,
     unexpected_argument,
+    unknown_container,
 )
 from anyshape.inputs.structure import Structure
 from anyshape.inputs.tree import Leaves, flatten
@@ -101,11 +103,12 @@ def as_inputs(value: Any) -> Inputs:
     """A tensor is one positional input, a tuple positional ones, a dict keywords; Inputs stay what they are."""
     if isinstance(value, Inputs):
         return Inputs(tuple(value.args), dict(value.kwargs))
-    if isinstance(value, Mapping):
-        return Inputs((), {str(key): item for key, item in value.items()})
-    if isinstance(value, tuple):
-        return Inputs(tuple(value))
-    return Inputs((value,))
+    try:
+        if isinstance(value, Mapping):
+            return Inputs((), {str(key): item for key, item in value.items()})
+        return Inputs(tuple(value) if isinstance(value, tuple) else (value,))
+    except Exception as error:  # of the container's own code
+        raise DeclarationError(unknown_container("", value)) from error
 
 
 def read_signature(module: Callable[..., Any]) -> inspect.Signature:
@@ -142,8 +145,18 @@ def bind_inputs(signature: inspect.Signature, inputs: Any) -> BoundCall:
             found, structure = flatten(argument, path)
             leaves.extend((where, moved_to_cpu(leaf)) for where, leaf in found)
             passed.append(Passed(keyword, path, structure))
+    for path, leaf in leaves:
+        if isinstance(leaf, torch.Tensor) and (form := _without_values(leaf)):
+            raise DeclarationError(input_without_values(path, form))
     _check_paths([path for path, _ in leaves])
     return BoundCall(leaves, tuple(passed))
+
+
+def _without_values(tensor: torch.Tensor) -> str:
+    """What a tensor is that has no values of its own, in words; "" for others."""
+    if tensor.is_meta:
+        return "a tensor on the meta device"
+    return "a fake tensor" if isinstance(tensor, torch._subclasses.FakeTensor) else ""
 
 
 def _arguments(parameter: inspect.Parameter, value: Any, given: Inputs) -> list[tuple[str | None, str, Any]]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from anyshape.domain import Dim, Expr, Number
+from anyshape.domain import Dim, Expr, Number, describe_dim
 from anyshape.findings import DeclarationError, counted
-from anyshape.inputs.axis_messages import unreadable_form, unreadable_whole, wrong_rank
+from anyshape.inputs.axis_messages import no_axes_here, two_ranges, unreadable_form, unreadable_whole, wrong_rank
 from anyshape.inputs.call_messages import not_an_axis_owner, tensor_declared_as_value, unknown_input
 from anyshape.inputs.calls import BoundCall
 from anyshape.inputs.torch_forms import (
@@ -123,9 +123,11 @@ class _Reader:
         elif isinstance(form, (tuple, list)) and not _is_axis_list(form):
             self._read_mirror(place, form)
         else:
-            for path in place.leaves():
-                if isinstance(self.values[path], torch.Tensor):
-                    self._read_leaf(path, form)
+            tensors = [path for path in place.leaves() if isinstance(self.values[path], torch.Tensor)]
+            if form and not tensors:
+                raise DeclarationError(no_axes_here(place.path, form))
+            for path in tensors:
+                self._read_leaf(path, form)
 
     def _read_mirror(self, place: Place, form: Sequence[Any]) -> None:
         children = list(place.children.values())
@@ -187,8 +189,9 @@ class _Reader:
             return word
         if is_torch_dim(word):
             meaning, dim = read_torch_dim(word)
-            if dim is not None:
-                self.forms.dims.setdefault(dim.name, dim)
+            if dim is not None and self.forms.dims.setdefault(dim.name, dim) != dim:
+                described = [describe_dim(each) for each in (self.forms.dims[dim.name], dim)]
+                raise DeclarationError(two_ranges(dim.name, *described))
             return meaning
         raise DeclarationError(unreadable_form(path, word))
 

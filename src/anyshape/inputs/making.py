@@ -22,6 +22,7 @@ import torch
 from anyshape.domain import Dim, Domain, Expr, Sizes, dims_of, evaluate
 from anyshape.domain.bounded_values import GIVEN, ValueBounds, name_in_bounds, parse_bounds
 from anyshape.findings import DeclarationError, Finding, check_choice, nearest
+from anyshape.findings.arguments import read_words
 from anyshape.inputs.calls import BoundCall, Inputs
 from anyshape.inputs.declared import Declared, InputLeaf
 from anyshape.inputs.kinds import ValueKind, recognise
@@ -201,9 +202,10 @@ def declare_values(declared: Declared, values: Mapping[str, str] | str | None) -
     if isinstance(values, str):
         check_choice("values", values, (GIVEN,))
         return replace(declared, value_texts={leaf.name: GIVEN for leaf in declared.tensor_leaves})
+    given = read_words("values", values, "values={'ids': '0 <= ids < 1000'}")
     found = {
         leaf.name: (leaf, _parse(leaf, text, declared.domain))
-        for leaf, text in ((_leaf_called(name, declared), text) for name, text in values.items())
+        for leaf, text in ((_leaf_called(name, declared), text) for name, text in given.items())
     }
     for leaf, bounds in found.values():
         _check_example(leaf, bounds, declared)

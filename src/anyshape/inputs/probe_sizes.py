@@ -9,7 +9,7 @@ solver is asked only where the rules of the domain tie them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from anyshape.domain import (
@@ -59,12 +59,14 @@ class Ties:
         return expr
 
 
-def find_ties(domain: Domain) -> Ties:
-    """The equalities of the domain that give a dim in terms of others."""
+def find_ties(domain: Domain, among: Collection[str] | None = None) -> Ties:
+    """The equalities of the domain that give a dim (one of `among`, where that is given) in terms of others."""
     follows: dict[str, Expr] = {}
     for relation in domain.relations:
         for part in conjuncts(relation):
-            name, expr = next(_solved(part, follows), (None, None)) if isinstance(part, Compare) else (None, None)
+            solved = _solved(part, follows) if isinstance(part, Compare) else iter(())
+            wanted = ((name, expr) for name, expr in solved if among is None or name in among)
+            name, expr = next(wanted, (None, None))
             if name is None or expr is None:
                 continue
             follows = {known: substitute(other, {name: expr}) for known, other in follows.items()}

@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
+import numpy as np
+
 from anyshape.domain import Compare, Condition, Dim, Number, Ref
 from anyshape.findings import DeclarationError
+from anyshape.findings.arguments import wrong_argument
 from anyshape.inputs.call_messages import function_refuses, returns_nothing, unknown_parameter, unreadable_range
 from anyshape.inputs.calls import BoundCall, bind_inputs
 from anyshape.modules.user_code import make_source, source_of_error
@@ -94,7 +97,11 @@ def read_function(
     function: Callable[..., Any], forward: inspect.Signature, example_sizes: Mapping[str, Any]
 ) -> SizesFunction:
     """The function's parameters; `example_sizes` stand in for its defaults."""
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:  # of C, or with a signature of its own making
+        why = "a function of sizes is a Python function with a parameter for each size."
+        raise DeclarationError(wrong_argument("inputs", function, why, "inputs=lambda batch=3: ...")) from error
     names = [name for name, parameter in signature.parameters.items() if parameter.kind not in _VARIABLE]
     for name in example_sizes:
         if name not in names:
@@ -140,6 +147,10 @@ def _read(parameter: inspect.Parameter, hint: Any, example_sizes: Mapping[str, A
     if default is parameter.empty and written is not None and written.example is not None:
         default = written.example
     default = example_sizes.get(parameter.name, default)
+    if isinstance(default, np.integer):
+        default = int(default)
+    if written is not None and type(default) is not int:  # n: Annotated[int, range(1, 9)] = None
+        default = parameter.empty
     given = default is not parameter.empty
     return Parameter(parameter.name, written, rules, default if given else None, given)
 

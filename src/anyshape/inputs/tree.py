@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyshape.findings import DeclarationError, PromiseBroken
+from anyshape.findings import AnyshapeError, DeclarationError, PromiseBroken
 from anyshape.inputs.call_messages import input_not_dense, no_output_of_a_file, output_not_dense, unknown_container
 from anyshape.inputs.structure import (
     Absent,
@@ -56,7 +56,10 @@ def flatten_outputs(value: Any) -> Leaves:
     if isinstance(value, Carried):
         return [*flatten_outputs(value.outputs), *value.state.items()]
     named = (
-        isinstance(value, Mapping) or dataclasses.is_dataclass(value) or hasattr(value, "_fields") or is_cache(value)
+        isinstance(value, Mapping)
+        or dataclasses.is_dataclass(value)
+        or hasattr(type(value), "_fields")
+        or is_cache(value)
     )
     walker = _Walker([], is_output=True)
     walker.walk(value, "" if named else "output")
@@ -81,7 +84,9 @@ class _Walker:
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            value = torch.from_numpy(np.array(value))  # a copy: a read-only array would warn
+            value = torch.from_numpy(
+                value.astype(value.dtype.newbyteorder("="))
+            )  # a copy: a read-only array would warn
         if isinstance(value, torch.Tensor) and (form := _form(value)):
             self._refuse_form(path, form)
         if self.is_output and _is_no_output(value):
@@ -91,10 +96,19 @@ class _Walker:
             return Leaf()
         for is_kind, take in _KINDS:
             if is_kind(value):
-                return take(self, value, path)
+                return take(self, value, path) if self.is_output else self._taken(take, value, path)
         if self.is_output:
             raise PromiseBroken(no_output_of_a_file(path, value))
         raise DeclarationError(unknown_container(path, value))
+
+    def _taken(self, take: Take, value: Any, path: str) -> Structure:
+        """A container of inputs; one whose own code raises when it is looked into is none."""
+        try:
+            return take(self, value, path)
+        except AnyshapeError:
+            raise
+        except Exception as error:
+            raise DeclarationError(unknown_container(path, value)) from error
 
     def _refuse_form(self, path: str, form: str) -> None:
         if self.is_output:
@@ -135,6 +149,8 @@ def _form(tensor: torch.Tensor) -> str:
         return "a nested tensor"
     if tensor.layout in _SPARSE:
         return f"a sparse tensor ({tensor.layout})"
+    if tensor.is_quantized:
+        return "a quantized tensor"
     return f"a tensor of layout {tensor.layout}" if tensor.layout is not torch.strided else ""
 
 
@@ -144,7 +160,7 @@ def _is_no_output(value: Any) -> bool:
 
 
 def _item_names(value: Any) -> tuple[str, ...]:
-    fields = getattr(value, "_fields", None)
+    fields = getattr(type(value), "_fields", None)
     if fields is None and hasattr(type(value), "n_sequence_fields"):  # what torch.max and its like give back
         fields = type(value).__match_args__
     return tuple(fields) if fields is not None else tuple(str(index) for index in range(len(value)))

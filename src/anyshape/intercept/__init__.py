@@ -29,7 +29,7 @@ What is replaced, and when:
                                        torch._check of tensors that are numbers                  value_checks
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
-                                       texts of sizes, whose lines are noted                     capture/symbolic
+                                       texts of sizes, whose lines are noted                     capture/noted_lines
                                        symbols of sizes that are multiples: 32 times another     quick_tracing
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
@@ -43,6 +43,7 @@ What is replaced, and when:
     in calls that count operators,     torch.cond, while_loop, scan, map as plain Python         control_flow
     run in float64, or find decisions  torch's fused encoder layer, switched off                 patching
                                        functions behind `lru_cache`                              explore/call_counter
+    while calls are repeated           setting an attribute of a part is noted                   replay
     while noise is measured            the default dtype                                         verify/float64_copy
     ... without float64                torch's threads, oneDNN kernels (for all threads)         verify/noise
 

@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from anyshape.intercept.patching import patched
-from anyshape.modules.user_code import is_users
+from anyshape.modules.user_code import runs_users_code
 
 __only_passes_on__ = True
 
@@ -56,7 +56,7 @@ def only_needed_conditions() -> Iterator[None]:
 
     def decided(condition: SymBool) -> bool:
         frame = sys._getframe(1)
-        truth = find_needless_truth(frame) if is_users(frame.f_code.co_filename) else None
+        truth = find_needless_truth(frame) if runs_users_code(frame) else None
         return own(condition) if truth is None else truth
 
     with patched([(SymBool, "__bool__", decided)]):

@@ -138,6 +138,8 @@ def open_array(tensor: torch.Tensor) -> OpenArray:
 
 def open_numpy(value: Any) -> Any:
     """The replacement of numpy, of a module inside it or of one of its functions; None for anything else."""
+    if type(value).__module__.partition(".")[0] not in ("builtins", "numpy"):
+        return None  # an object of another library computes its attributes, or raises
     if isinstance(value, ModuleType) and value.__name__ in ("numpy", "numpy.fft", "numpy.linalg"):
         return OpenNumpy(value)
     is_own = isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "numpy"

@@ -20,14 +20,12 @@ from typing import Any, TypeVar
 import torch
 from torch import SymFloat, SymInt
 
-from anyshape.findings import Source
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
 from anyshape.intercept.joined_branches import WrittenLaterError, check_unwritten, joined_branches
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.patching import (
     Patch,
     capturing,
-    is_by_thread,
     is_capturing,
     patched,
     uncached,
@@ -44,7 +42,7 @@ from anyshape.intercept.real_numbers import (
     smaller,
     whole_number,
 )
-from anyshape.intercept.size_tensors import SizeTensors
+from anyshape.intercept.size_tensors import Rounding, SizeTensors
 from anyshape.modules.user_code import functions_beside
 
 T = TypeVar("T")
@@ -53,7 +51,7 @@ _OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 
 
 @contextmanager
-def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None, *, joins: bool = True) -> Iterator[None]:
+def open_numbers(module: torch.nn.Module, noted: list[Rounding] | None = None, *, joins: bool = True) -> Iterator[None]:
     """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference.
 
     `noted` gets the lines that `SizeTensors` notes. `joins`: branches are joined where that is possible.
@@ -75,7 +73,7 @@ def open_numbers(module: torch.nn.Module, noted: list[Source] | None = None, *, 
         yield
 
 
-def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Source] | None = None) -> T:
+def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding] | None = None) -> T:
     """The result of `run` with int, float and others replaced so that sizes stay symbolic; without the replacements where
     torch does not take one of them (`x.to(float)` needs the real float). `noted`: see `open_numbers`."""
     try:
@@ -94,8 +92,6 @@ def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Source] 
 def _replaced(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for `math` and for the functions that were imported from it."""
     for name, value in list(space.items()):
-        if is_by_thread(value):
-            continue
         if value is math:
             yield space, name, _OpenMath()
         elif callable(value) and _is_known(value):
@@ -105,22 +101,19 @@ def _replaced(space: dict[str, Any]) -> Iterator[Patch]:
 def _replaced_arrays(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for numpy and for what was imported from it."""
     for name, value in list(space.items()):
-        if not is_by_thread(value) and (opened := open_numpy(value)) is not None:
+        if (opened := open_numpy(value)) is not None:
             yield space, name, opened
 
 
 def _replaced_torch(space: dict[str, Any]) -> Iterator[Patch]:
     """Replacements for torch, where numpy is in use: some of its functions take arrays."""
     for name, value in list(space.items()):
-        if not is_by_thread(value) and (opened := open_torch(value)) is not None:
+        if (opened := open_torch(value)) is not None:
             yield space, name, opened
 
 
 def _is_known(value: Any) -> bool:
-    try:
-        return value in _FUNCTIONS
-    except TypeError:  # without a hash
-        return False
+    return any(value is known for known in _FUNCTIONS)  # by identity: a hash may be computed by code of the user's
 
 
 def _open_int(*args: Any, **kwargs: Any) -> Any:

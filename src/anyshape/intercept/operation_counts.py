@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from anyshape.intercept.control_flow import eager_under_modes
 from anyshape.intercept.patching import without_fused_layers
-from anyshape.intercept.turns import quiet_libraries
+from anyshape.processes.quiet import quiet_libraries
 
 _MOST_PROBED = 20_000  # operators: of a loop in a loop over a large size there are millions
 _PER_STEP = 750_000

@@ -42,7 +42,7 @@ from anyshape.intercept.real_numbers import (
     smaller,
     tensors_of,
 )
-from anyshape.modules.user_code import is_users
+from anyshape.modules.user_code import runs_users_code
 
 _INVERSES = {"add": operator.sub, "sub": operator.add}
 _TWO_TO_63 = 2.0**63
@@ -223,7 +223,7 @@ def no_hash_of_numbers() -> Iterator[None]:
     """A number that is a tensor has no hash in the user's code: a dict or a set would look for the tensor itself."""
 
     def checked_hash(tensor: torch.Tensor) -> int:
-        if is_python_number(tensor) and is_users(sys._getframe(1).f_code.co_filename):
+        if is_python_number(tensor) and runs_users_code(sys._getframe(1)):
             raise RuntimeError("a number that was read from a tensor has no hash as long as it is a tensor")
         return id(tensor)
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType, FrameType
@@ -223,8 +223,8 @@ def _is_plain(node: Any, environment: Any) -> bool:
     return getattr(node, "shape_env", None) is environment and node._hint is not None and not node.fx_node
 
 
-_parts: WeakKeyDictionary[Any, dict[str, tuple[str, int]]] = WeakKeyDictionary()
-"""For each shape environment: the names of symbols that were replaced, with the name of the other symbol and the multiple."""
+_multiples: WeakKeyDictionary[Any, dict[Any, tuple[Any, int]]] = WeakKeyDictionary()
+"""For each shape environment: the symbols that were replaced, each with the new symbol and the number that it is times."""
 
 
 def replace_by_multiple(size: Any, multiple: int) -> None:
@@ -241,29 +241,26 @@ def replace_by_multiple(size: Any, multiple: int) -> None:
     part = environment.create_symbol(
         node.hint // multiple, source, DimDynamic.DYNAMIC, None, do_not_specialize_zero_one=True
     )
+    # torch assumes sizes of at least 2 in some places, and replaces a size only by what it assumes to be as large.
     is_size = symbol in environment.size_like
-    environment.size_like.discard(
-        symbol
-    )  # torch would want the other symbol to be 2 or more wherever it takes sizes for that
+    environment.size_like.discard(symbol)
     environment._set_replacement(symbol, multiple * part, "a declared multiple")
     environment.size_like.update([symbol] if is_size else [])
     if environment.replacements.get(symbol) == multiple * part:
-        _parts.setdefault(environment, {})[symbol.name] = part.name, multiple
-        # A step of the program from which torch makes expressions of the new symbol; nobody takes its result here.
+        _multiples.setdefault(environment, {})[symbol] = part, multiple
+        # torch records this division as a step of the program, and writes the new symbol as the result of that step.
         _ = size // multiple
 
 
-def part_of(size: Any) -> tuple[str, int] | None:
-    """The name of the symbol of which the symbol of this open size is a multiple, and that multiple; None without one."""
-    node = size.node
-    return _parts.get(node.shape_env, {}).get(getattr(node._expr, "name", ""))
+def multiple_of(size: Any) -> tuple[Any, int] | None:
+    """The symbol of which the symbol of this open size is a multiple, and how many times; None without one."""
+    return _multiples.get(size.node.shape_env, {}).get(size.node._expr)
 
 
 def term_of(size: Any) -> Any:
     """The sympy term of an open size: its own symbol where that is a multiple of another one, so that it is read as an axis."""
-    part = part_of(size)
-    symbols = {symbol.name: symbol for symbol in size.node.expr.free_symbols} if part is not None else {}
-    is_multiple = part is not None and part[0] in symbols and size.node.expr == part[1] * symbols[part[0]]
+    known = multiple_of(size)
+    is_multiple = known is not None and size.node.expr == known[0] * known[1]
     return size.node._expr if is_multiple else size.node.expr
 
 
@@ -275,7 +272,7 @@ def multiples_known() -> Iterator[None]:
     own = ShapeEnv.produce_guards_verbose
 
     def produce_guards(environment: Any, *args: Any, equalities_inputs: Any = None, **kwargs: Any) -> Any:
-        added = list(_symbols_in(environment))
+        added = [symbol for symbol, _ in _multiples.get(environment, {}).values()]
         if added:
             if equalities_inputs is None:
                 equalities_inputs = EqualityConstraint(
@@ -286,8 +283,3 @@ def multiples_known() -> Iterator[None]:
 
     with patched([(ShapeEnv, "produce_guards_verbose", produce_guards)]):
         yield
-
-
-def _symbols_in(environment: Any) -> Iterable[Any]:
-    names = {name for name, _ in _parts.get(environment, {}).values()}
-    return [symbol for symbol in environment.var_to_sources if symbol.name in names]

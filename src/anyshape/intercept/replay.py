@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.intercept.control_flow import control_flow_in_python
+from anyshape.intercept.patching import patched
 from anyshape.modules.kept_tensors import copied
 from anyshape.modules.state import ModuleState, generator_state
 
@@ -64,6 +65,7 @@ class Replay:
         self._flatten = flatten
         self._state = ModuleState(module)
         self._has_run = False
+        self.has_written = False  # whether any call so far wrote something, were it an equal value
 
     def fresh(self, call: Call, seed: int = 0, varied: Sequence[str] = ()) -> Reply:
         """The reply from the first state. The `varied` sources of random numbers are seeded anew."""
@@ -76,7 +78,20 @@ class Replay:
 
     def reset(self) -> None:
         """Put the first state back."""
-        self._state.restore(thorough=not self._has_run)
+        self.has_written = bool(self._state.restore(thorough=not self._has_run)) or self.has_written
+
+    def rebinds(self, call: Call) -> frozenset[tuple[int, str]]:
+        """The attributes that a call from the state of the last one sets: the id of a part, and the name."""
+        found: set[tuple[int, str]] = set()
+        own = torch.nn.Module.__setattr__
+
+        def note(part: torch.nn.Module, name: str, value: Any) -> None:
+            found.add((id(part), name))
+            own(part, name, value)
+
+        with patched([(torch.nn.Module, "__setattr__", note)]):
+            self.onward(call)
+        return frozenset(found)
 
     def advanced(self, call: Call) -> dict[str, bool]:
         """The sources of random numbers that a call reads; True for one that the call itself does not seed."""
@@ -183,8 +198,10 @@ def _readable(state: Any) -> Any:
 def _is_close(one: Any, other: Any) -> bool:
     if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
         return type(one) is type(other) and (bool(one == other) or (one != one and other != other))
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if one.shape != other.shape or one.dtype != other.dtype or one.device != other.device:
         return False
+    if one.is_meta:  # without values
+        return True
     if torch.equal(one, other) or not (one.is_floating_point() or one.is_complex()):
         return torch.equal(one, other)
     if one.numel() == 0:

@@ -13,9 +13,9 @@ torch (to 2.13) would keep the value at the traced sizes, without a condition on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,14 +48,20 @@ _TAKE_SIZES = {
 }
 _ROUNDINGS = {"floor", "ceil", "trunc", "round"}
 _INTEGER_READS = ("__int__", "__index__", "__invert__")
-_MOST_KNOWN = 64
+
+
+class Rounding(NamedTuple):
+    """A line that rounds or compares a float of which torch's kernels need not give the last bit, and the symbols in it."""
+
+    source: Source
+    symbols: frozenset[str]
 
 
 class SizeTensors(TorchFunctionMode):
     """Follows tensors of up to 64 numbers that are computed from sizes. `noted` gets the lines that round or compare a
     float of which torch's kernels need not give the last bit: no rule follows these from size to size."""
 
-    def __init__(self, noted: list[Source]) -> None:
+    def __init__(self, noted: list[Rounding]) -> None:
         super().__init__()
         self._noted = noted
         # By id: the tensor, which is kept so that no other gets its id, its version before anything writes to it, its elements.
@@ -136,7 +142,7 @@ class SizeTensors(TorchFunctionMode):
         leaves = [leaf for leaf in (*given,) if isinstance(leaf, Elements)]
         decides = own in _ROUNDINGS or not result.dtype.is_floating_point
         if found is not None and decides and any(leaf.rough and not leaf.of_root for leaf in leaves):
-            self._note()
+            self._note(leaves)
         return found
 
     def _follow(self, tensor: torch.Tensor, elements: Elements | None) -> None:
@@ -159,7 +165,7 @@ class SizeTensors(TorchFunctionMode):
         if func is real_number:
             return torch.sym_float(value)
         if source.rough and not source.of_root:
-            self._note()
+            self._note([source])
         if func is whole_number:
             return truncated(value)
         if name == "item":
@@ -200,10 +206,15 @@ class SizeTensors(TorchFunctionMode):
         is_whole = elements is not None and elements.dtype == torch.int64 and elements.values.size == 1
         return elements.values.reshape(())[()] if elements is not None and is_whole else value
 
-    def _note(self) -> None:
+    def _note(self, rounded: Sequence[Elements]) -> None:
         source = source_of_running_code(3)
-        if source is not None and source not in self._noted:
-            self._noted.append(source)
+        if source is None:
+            return
+        numbers = [value for elements in rounded for value in elements.values.flat]
+        open_numbers = [value for value in numbers if isinstance(value, (SymInt, SymFloat))]
+        symbols = frozenset(symbol.name for value in open_numbers for symbol in value.node.expr.free_symbols)
+        if Rounding(source, symbols) not in self._noted:
+            self._noted.append(Rounding(source, symbols))
 
 
 def _shaped(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -242,7 +253,7 @@ def _may_be_known(mode: Any, tensor: Any) -> bool:
     from torch._subclasses.meta_utils import is_sparse_any
 
     return (
-        tensor.numel() <= _MOST_KNOWN
+        tensor.numel() <= MOST_ELEMENTS
         and not is_sparse_any(tensor)
         and not mode.is_our_fake(tensor)
         and tensor.device.type != "meta"

@@ -18,7 +18,7 @@ import torch
 from torch import SymBool, Tensor
 
 from anyshape.intercept.patching import patched
-from anyshape.modules.user_code import is_users, source_of_running_code
+from anyshape.modules.user_code import runs_users_code, source_of_running_code
 
 __only_passes_on__ = True
 
@@ -94,7 +94,7 @@ def _is_called_by_user() -> bool:
     frame = sys._getframe(4)  # the change of a check, the check, and the object that looks at the thread
     while frame.f_back is not None and frame.f_code.co_filename == torch.__file__:
         frame = frame.f_back
-    return is_users(frame.f_code.co_filename)
+    return runs_users_code(frame)
 
 
 def _words_of(message: Message) -> str:

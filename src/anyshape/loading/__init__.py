@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike, fspath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyshape.loading.broken_calls as say
-from anyshape.contract import find_contract, read_model
+from anyshape.contract import check_names, find_contract, read_model
 from anyshape.contract.digest import FileChanged, find_change
-from anyshape.contract.file_messages import missing_data, missing_operators, no_contract, runtime_rejects
+from anyshape.contract.file_messages import missing_operators, no_contract, runtime_rejects
+from anyshape.contract.read_file import name_of
 from anyshape.findings import ContractBroken, PromiseBroken, UsageError
+from anyshape.findings.arguments import read_list, read_threads, wrong_argument
 from anyshape.loading.binding import Binder, as_pairs, to_torch
 from anyshape.loading.call_checks import CallChecker
 from anyshape.modules.registered import collect_operators
@@ -34,13 +36,14 @@ from anyshape.runtime import PiecedSession, RuntimeFailed, RuntimeRejected, Sess
 from anyshape.runtime.session import check_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from anyshape.runtime.child_messages import Array
 
     ModelFile = str | PathLike[str] | bytes
 
-_IN_MEMORY = "the model in memory"
+_OPERATORS = 'operators={"mylib::Scale": function}'
+_PROVIDERS = 'providers=["CPUExecutionProvider"]'
 _REFUSED_VALUES = re.compile(r"Name:'(?:[^']*/)?anyshape AS419: the model refuses these values: (.*?)' Status Message")
 
 
@@ -98,8 +101,9 @@ def load(
     `operators` has the Python functions of custom nodes, `{"mylib::Scale": function}`; those registered with
     `anyshape.translation(..., node="mylib::Scale")` are known. The file is then run in pieces around these nodes.
     """
-    name = _IN_MEMORY if isinstance(path, bytes) else fspath(path)
-    on = check_providers(providers)
+    name = name_of(path)
+    on = check_providers(None if providers is None else read_list("providers", providers, (str,), _PROVIDERS))
+    threads = read_threads(threads)
     contract = find_contract(path)
     if contract is None:
         raise UsageError(no_contract(name))
@@ -108,16 +112,25 @@ def load(
             raise ContractBroken(say.unverified_contract(name))
         raise ContractBroken(say.broken_contract(name, len(contract.findings)), *contract.findings)
     needed = needed_operators(name, contract.needs, operators)
-    session = _open(name, lambda: open_session(path, needed, threads=threads, providers=on), path)
+    # onnxruntime runs in this process: a file is checked before it is opened.
+    check_names(contract, read_model(path, needs_weights=True), name)
+    try:
+        session = open_session(path, needed, threads=threads, providers=on)
+    except RuntimeRejected as error:
+        raise UsageError(runtime_rejects(name, error.message)) from error
     if (changed := find_change(path, contract)) is not None:
         warnings.warn(str(changed), FileChanged, stacklevel=2)
-    return Loaded(name, contract, session)
+    options = {"allow_broken": allow_broken, "threads": threads, "providers": list(on), "operators": operators}
+    source = path if isinstance(path, bytes) else Path(name).absolute()
+    return Loaded(name, contract, session, (source, options))
 
 
 def needed_operators(
     name: str, needs: tuple[str, ...], given: Mapping[str, Callable[..., Any]] | None
 ) -> dict[str, Callable[..., Any]]:
     """The functions of a file's custom nodes, given or registered. Raises UsageError where one is missing."""
+    if given is not None and not (isinstance(given, Mapping) and all(map(callable, given.values()))):
+        raise UsageError(wrong_argument("operators", given, "it has a function for each node.", _OPERATORS))
     known = collect_operators(given)
     missing = [operator for operator in needs if operator not in known]
     if missing:
@@ -128,8 +141,15 @@ def needed_operators(
 class Loaded:
     """A file behind its contract. Call it as the PyTorch module was called."""
 
-    def __init__(self, name: str, contract: Contract, session: Session | PiecedSession) -> None:
+    def __init__(
+        self,
+        name: str,
+        contract: Contract,
+        session: Session | PiecedSession,
+        opened_by: tuple[ModelFile, dict[str, Any]],
+    ) -> None:
         self.name = name
+        self._opened_by = opened_by
         self.contract = contract
         self._session = session
         self._binder = Binder(contract)
@@ -170,25 +190,14 @@ class Loaded:
             bindings, is_unknown = self._checker.bindings(feeds), bool(self.contract.refused)
             raise PromiseBroken(say.run_failed(error.message, bindings, sizes, has_unknown_rule=is_unknown)) from error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is what it was opened from: the path (or the bytes) and the options. Another process opens it again."""
+        return _load_again, self._opened_by
+
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, side)) for side in (self.contract.inputs, self.contract.outputs))
         return f"<anyshape.load {self.name!r}: {inputs} -> {outputs}>"
 
 
-def _open(name: str, opening: Callable[[], Session | PiecedSession], source: ModelFile) -> Session | PiecedSession:
-    try:
-        return opening()
-    except RuntimeRejected as error:
-        missing = [] if isinstance(source, bytes) else _missing_weights(fspath(source))
-        finding = missing_data(name, missing) if missing else runtime_rejects(name, error.message)
-        raise UsageError(finding) from error
-
-
-def _missing_weights(path: str) -> list[str]:
-    """The files with weights that the model mentions and that are not there."""
-    import onnx_ir as ir
-
-    graph = ir.from_proto(read_model(path)).graph
-    tensors = [value.const_value for value in graph.initializers.values()]
-    locations = dict.fromkeys(tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
-    return [str(location) for location in locations if not (Path(path).parent / location).is_file()]
+def _load_again(source: ModelFile, options: dict[str, Any]) -> Loaded:
+    return load(source, **options)

@@ -32,18 +32,22 @@ def is_torch_tensor(value: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """Whether the value is a tensor of any library, or a number of numpy's."""
-    return is_torch_tensor(value) or isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    return is_torch_tensor(value) or isinstance(value, (np.ndarray, np.generic)) or hasattr(type(value), "__array__")
 
 
 def as_array(tensor: TensorPromise, value: Any) -> Array:
     """The value as an array for this input. Raises ContractBroken on what is neither an array nor a fitting number."""
     if is_torch_tensor(value):
-        return _from_torch(value)
+        return _from_torch(tensor, value)
     if is_array(value):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except Exception as error:  # of another library's own code
+            kind = f"a {type(value).__name__} that gives no array ({type(error).__name__})"
+            raise ContractBroken(say.not_an_array(tensor, kind)) from error
     if isinstance(value, (bool, int, float)) and not tensor.axes:
         return _from_number(tensor, value)
-    raise ContractBroken(say.not_an_array(tensor, type(value).__name__))
+    raise ContractBroken(say.not_an_array(tensor, f"a {type(value).__name__}"))
 
 
 def _from_number(tensor: TensorPromise, value: bool | int | float) -> Array:
@@ -58,7 +62,31 @@ def _from_number(tensor: TensorPromise, value: bool | int | float) -> Array:
     raise ContractBroken(say.wrong_dtype(tensor, kind, is_torch=False))
 
 
-def _from_torch(value: Any) -> Array:
+def _without_values(value: Any) -> tuple[str, str] | None:
+    """Why a torch tensor is no array, and the call that makes one of it; None for those that are."""
+    torch = sys.modules["torch"]
+    if value.is_nested:
+        return "a nested tensor", "torch.nested.to_padded_tensor(x, 0.0), or one call for each of its parts."
+    if value.is_meta:
+        return "a tensor on the meta device, which has no values", "give a tensor with values: torch.zeros(x.shape)."
+    if value.is_quantized:
+        return "a quantized tensor", "x.dequantize()"
+    if value.layout is not torch.strided:
+        return f"a tensor of the layout {value.layout}", "x.to_dense()"
+    return None
+
+
+def _from_torch(tensor: TensorPromise, value: Any) -> Array:
+    unusable = _without_values(value)
+    if unusable is not None:
+        raise ContractBroken(say.not_an_array(tensor, *unusable))
+    try:
+        return _array_of(value)
+    except (RuntimeError, TypeError) as error:  # a subclass without memory of its own, such as a fake tensor
+        raise ContractBroken(say.not_an_array(tensor, f"a {type(value).__name__} without values")) from error
+
+
+def _array_of(value: Any) -> Array:
     plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
     name = str(value.dtype).removeprefix("torch.")
     if name not in EXTENDED:
@@ -175,7 +203,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         yield from ((str(key), child) for key, child in value.items())
     elif isinstance(value, (tuple, list)):
-        names = getattr(value, "_fields", None) or map(str, range(len(value)))
+        names = getattr(type(value), "_fields", None) or map(str, range(len(value)))
         yield from zip(names, value, strict=True)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))

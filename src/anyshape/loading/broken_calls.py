@@ -228,13 +228,14 @@ def values_refused(message: str, sizes: Mapping[str, int]) -> Finding:
     )
 
 
-def not_an_array(tensor: TensorPromise, kind: str) -> Finding:
+def not_an_array(tensor: TensorPromise, kind: str, fix: str = "give a numpy array or a torch tensor.") -> Finding:
+    """AS413: `kind` is what was given, with its article."""
     return Finding(
         code="AS413",
         name="not-an-array",
-        what=f"input {tensor.name!r} is a {kind}, not an array.",
+        what=f"input {tensor.name!r} is {kind}, not an array.",
         why=f"expected {tensor}.",
-        fix="give a numpy array or a torch tensor.",
+        fix=fix,
     )
 
 

@@ -8,14 +8,22 @@ into the module; and in the next export, since code may be redefined in between.
 Files, in the order in which data flows:
 
     callables            whatever the user passes as a model -> torch.nn.Module
-    user_code            the user's functions behind a module, the numbers in them, which line is running or raised
+    user_code            the user's functions behind a module, and which line is running or raised
+    compiled_parts       parts of a module in compiled code, in which nothing is watched
+    numbers_in_code      the numbers in the code and the attributes of a module
+    code_expressions     the expressions in a code object, for code that has no source text
     line_trace           run a call and visit each executed line of the user's code
-    watched_comparisons  the numbers that the user's code compares in one call, and those in keys that it looks up
-    unfollowed_uses      uses of sizes that no arithmetic follows: as a text, a key, an index of a table
+    watched_comparisons  the numbers that the user's code compares in one call
+    look_ups             the numbers in what is looked up, and in the keys of a container of any class
+    uses_in_code         uses of values in a text or a code object: as a text, a key, an index of a table
+    unfollowed_uses      what such uses work with in one call
     raised_errors        why a call raised: the operation, the tensor, the layer
     state                take a module's state once, restore it before every call
+    plain_access         kind, attributes and items of an object, past the code of its class
     kept_tensors         the values of a module's tensors, put back after a call
-    reach                what the user's code can keep outside its module, and in lists, sets, dicts and `__slots__`
+    same_values          whether two values are the same, bit by bit
+    reach                what the user's code can keep outside its module, and in `__slots__`
+    kept_containers      lists, sets and dicts, put back after a call
     slots                the values that a module keeps between calls, each with a path
     structural_copy      the copy of the module on which an export works
     module_forms         the module on a flat list of tensors, with its state as an argument, with another line
@@ -26,11 +34,12 @@ Files, in the order in which data flows:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
+
+from anyshape.processes import is_own_process
 
 if TYPE_CHECKING:
     import torch
@@ -39,27 +48,8 @@ T = TypeVar("T")
 Spaces = tuple[dict[str, Any], ...]
 
 
-class _Memo:
-    """The results of each search by module, while `depth` is above 0."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.found: dict[str, WeakKeyDictionary[torch.nn.Module, tuple[Spaces, tuple[int, ...], Any]]] = {}
-
-
-_MEMO = _Memo()
-
-
-@contextmanager
-def searches_kept() -> Iterator[None]:
-    """Enter around an export: one runs at a time."""
-    _MEMO.depth += 1
-    try:
-        yield
-    finally:
-        _MEMO.depth -= 1
-        if not _MEMO.depth:
-            _MEMO.found.clear()
+_FOUND: dict[str, WeakKeyDictionary[torch.nn.Module, tuple[Spaces, tuple[int, ...], Any]]] = {}
+"""The results of each search by module, in a process of one export: code may be redefined before the next one."""
 
 
 def kept_search(spaces_of: Callable[[T], Spaces]) -> Callable[[Callable[[Any], T]], Callable[[Any], T]]:
@@ -70,9 +60,9 @@ def kept_search(spaces_of: Callable[[T], Spaces]) -> Callable[[Callable[[Any], T
 
         @functools.wraps(search)
         def find(module: Any) -> T:
-            if not _MEMO.depth:
+            if not is_own_process():
                 return search(module)
-            by_module = _MEMO.found.setdefault(name, WeakKeyDictionary())
+            by_module = _FOUND.setdefault(name, WeakKeyDictionary())
             known = by_module.get(module)
             if known is not None and known[1] == _lengths(module, known[0]):
                 return known[2]  # type: ignore[no-any-return]
@@ -94,5 +84,5 @@ def globals_of(functions: Iterable[FunctionType]) -> Spaces:
 def _lengths(module: torch.nn.Module, spaces: Spaces) -> tuple[int, ...]:
     """How many names there are: in each of the globals, and in the attributes of the module's parts and the dicts there."""
     attributes = [vars(part) for part in module.modules()]
-    held = sum(len(value) for each in attributes for value in each.values() if isinstance(value, dict))
+    held = sum(dict.__len__(value) for each in attributes for value in each.values() if issubclass(type(value), dict))
     return (*map(len, spaces), sum(map(len, attributes)), held)

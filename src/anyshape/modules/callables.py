@@ -12,12 +12,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 
 from anyshape.findings import Finding, UsageError
+from anyshape.modules.plain_access import attributes_of, is_a, items_of, keys_of, length_of
 
 _TAKEN = "a model is a torch.nn.Module, a function or method of tensors, or what torch.export.export returns."
 _DEPTH = 4
@@ -88,7 +89,7 @@ def as_module(model: Any) -> torch.nn.Module:
         return model
     if isinstance(model, torch.export.ExportedProgram):
         return _module_of_program(model)
-    function = getattr(model, "_torchdynamo_orig_callable", model)  # what torch.compile was given
+    function = inspect.getattr_static(model, "_torchdynamo_orig_callable", model)  # what torch.compile was given
     if isinstance(function, (type, torch.jit.ScriptFunction)) or not callable(function):
         raise UsageError(no_model(function))
     is_plain = isinstance(function, (FunctionType, MethodType, functools.partial))
@@ -171,24 +172,25 @@ def _held(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _held(function.func, depth)
     elif isinstance(function, MethodType):
         yield from _named("self", function.__self__)
-        if hasattr(function.__self__, "__dict__") and not isinstance(function.__self__, torch.nn.Module):
-            for name, value in vars(function.__self__).items():
+        own = attributes_of(function.__self__)
+        if own is not None and not is_a(function.__self__, torch.nn.Module):
+            for name, value in own.items():
                 yield from _named(name, value)
         yield from _held(function.__func__, depth)
     elif isinstance(function, FunctionType) and depth > 0:
         used = inspect.getclosurevars(inspect.unwrap(function))
         for name, value in {**used.globals, **used.nonlocals}.items():
-            if isinstance(value, (FunctionType, MethodType, functools.partial)):
+            if is_a(value, (FunctionType, MethodType, functools.partial)):
                 yield from _held(value, depth - 1)
-            elif not inspect.ismodule(value) and not isinstance(value, type):
+            elif not is_a(value, (ModuleType, type)):
                 yield from _named(name, value)
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The value, and the modules and tensors in it where it is a list, a tuple or a dict of them."""
     yield name, value
-    if isinstance(value, (list, tuple, dict)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            if isinstance(item, (torch.nn.Module, torch.Tensor)):
+    if is_a(value, (list, tuple, dict)):
+        keys = keys_of(value) if is_a(value, dict) else range(length_of(value))
+        for key, item in zip(keys, items_of(value), strict=True):
+            if is_a(item, (torch.nn.Module, torch.Tensor)):
                 yield re.sub(r"\W", "_", f"{name}_{key}"), item

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from anyshape.findings import Finding, UsageError
-from anyshape.modules.reach import NOTHING, WRITTEN
+from anyshape.modules.reach import NOTHING, REWRITTEN, WRITTEN
 
 _SMALL_BYTES = 1 << 14  # of a tensor: a larger one is compared as fast by itself
 
@@ -30,7 +30,8 @@ class KeptTensors:
         """Put all values back; what was written of each."""
         for each in self._small:
             each.put_back_memory()
-        is_unwritten = bool(self._views) and torch.equal(torch.cat(self._views), self._values)
+        is_unwritten = bool(self._views) and not any(each.is_written for each in self._small)
+        is_unwritten = is_unwritten and torch.equal(torch.cat(self._views), self._values)
         unwritten = {id(each) for each in self._small} if is_unwritten else set()
         return [NOTHING if id(each) in unwritten else each.restore(thorough) for each in self._kept]
 
@@ -60,6 +61,11 @@ class KeptTensor:
         """The memory as bytes in a row."""
         return self._memory.reshape(-1).view(torch.uint8)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether something was written in place, equal values included."""
+        return _version(self._tensor) != self._version
+
     def put_back_memory(self) -> None:
         """Let the tensor lie where it lay before; a call may have set its `.data`."""
         if self._tensor.shape != self._memory.shape or _address(self._tensor) != _address(self._memory):
@@ -68,7 +74,7 @@ class KeptTensor:
     def restore(self, thorough: bool) -> frozenset[Any]:
         """Put the values back; what was written."""
         self.put_back_memory()
-        written = _version(self._tensor) != self._version
+        written = self.is_written
         if self._values is None:
             if written:
                 raise UsageError(parameter_written(self._name))
@@ -82,7 +88,7 @@ class KeptTensor:
         elif self._is_parameter and not thorough:
             self._trusted = True
         self._version = _version(self._tensor)
-        return WRITTEN if is_other else NOTHING
+        return WRITTEN if is_other else REWRITTEN if written else NOTHING
 
 
 def parameter_written(name: str) -> Finding:

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from anyshape.findings import Source
-from anyshape.modules.slots import Slot, is_same, tensor_bytes
-from anyshape.modules.user_code import is_users, make_source
+from anyshape.modules.same_values import is_same, tensor_bytes
+from anyshape.modules.slots import Slot
+from anyshape.modules.user_code import make_source, runs_users_code
 
 _MOST_LINES = 20_000
 _MOST_ITEMS = 64
@@ -48,7 +49,7 @@ def trace_lines(call: Callable[[], Any], visit: Visit) -> None:
         return follow if visited < _MOST_LINES else None
 
     def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        is_followed = event == "call" and visited < _MOST_LINES and is_users(frame.f_code.co_filename)
+        is_followed = event == "call" and visited < _MOST_LINES and runs_users_code(frame)
         return follow if is_followed else None
 
     run_traced(call, enter)
@@ -73,14 +74,20 @@ def run_traced(call: Callable[[], Any], enter: Callable[[FrameType, str, Any], A
 
 
 def look_at_lines(
-    call: Callable[[], Any], items_in: Callable[[str], Mapping[int, Sequence[T]]], look: Callable[[T, FrameType], bool]
-) -> None:
+    call: Callable[[], Any],
+    items_in: Callable[[CodeType], Mapping[int, Sequence[T]]],
+    look: Callable[[T, FrameType], bool],
+    returned: Callable[[FrameType, Any], None] = lambda frame, value: None,
+) -> frozenset[tuple[str, int]] | None:
     """Run the call; `look(item, frame)` for the items of each line of the user's code, before the line runs.
 
-    `items_in` gives the items of a file, by their lines. Where `look` returns False, it is called once more after the line,
-    in which names may get their values. What the call raises is dropped. After many lines the rest runs unwatched.
+    `items_in` gives the items of a function's code or of its file, by their lines. Where `look` returns False, it is called
+    once more after the line, in which names may get their values. What the call raises is dropped. After many lines the rest
+    runs unwatched: the result is None then, and else the files and lines that ran. `returned(frame, value)` gets what the
+    user's functions return.
     """
     pending: dict[int, list[T]] = {}
+    lines: set[tuple[str, int]] = set()
     watched = 0
 
     def follow(frame: FrameType, event: str, arg: Any) -> Any:
@@ -89,16 +96,20 @@ def look_at_lines(
             look(item, frame)
         if event == "line":
             watched += 1
-            items = items_in(frame.f_code.co_filename).get(frame.f_lineno, ())
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
+            items = items_in(frame.f_code).get(frame.f_lineno, ())
             if left := [item for item in items if not look(item, frame)]:
                 pending[id(frame)] = left
+        elif event == "return":
+            returned(frame, arg)
         return follow if watched < _MOST_LINES else None
 
     def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        is_followed = event == "call" and watched < _MOST_LINES and is_users(frame.f_code.co_filename)
+        is_followed = event == "call" and watched < _MOST_LINES and runs_users_code(frame)
         return follow if is_followed else None
 
     run_traced(call, enter)
+    return frozenset(lines) if watched < _MOST_LINES else None
 
 
 def find_return(call: Callable[[], Any]) -> Source | None:
@@ -115,7 +126,7 @@ def find_return(call: Callable[[], Any]) -> Source | None:
 
     def enter(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal outermost
-        if event != "call" or outermost is not None or not is_users(frame.f_code.co_filename):
+        if event != "call" or outermost is not None or not runs_users_code(frame):
             return None
         outermost = frame
         return follow

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import Source
+from anyshape.findings.finding import text_of_error
 from anyshape.modules.user_code import is_users, make_source
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 def reads_values(error: BaseException) -> bool:
     """Whether a capture ended because what runs next depends on values."""
-    return any(type(each).__name__ in _TYPES for each in chain_of(error)) or "data-dependent" in str(error)
+    return any(type(each).__name__ in _TYPES for each in chain_of(error)) or "data-dependent" in text_of_error(error)
 
 
 def find_table_rows(module: torch.nn.Module) -> tuple[int, ...]:

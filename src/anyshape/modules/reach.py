@@ -1,12 +1,8 @@
-"""Where the user's code can keep something: globals, class attributes, closures; and containers as they were, put back
-in place.
+"""Where the user's code can keep something: globals, class attributes, closures, `__slots__`.
 
-A function of the user's is followed by the names in its code, as in `user_code`; nothing is run.
-
-A large model has ten thousand containers, and nearly always none is written, so all are compared at once, without a step of
-Python for each. Only where one differs are they looked at one by one. Slots are read and written through the descriptors of the
-classes: a frozen dataclass is put back like any other object, and no code of the user runs. Slots of the standard library are
-left out: they hold values that do not change, and caches.
+A function of the user's is followed by the names in its code, as in `user_code`; nothing is run. Slots are read and written
+through the descriptors of the classes: a frozen dataclass is put back like any other object, and no code of the user runs.
+Slots of the standard library are left out: they hold values that do not change, and caches.
 """
 
 from __future__ import annotations
@@ -16,17 +12,17 @@ import random
 import sys
 import sysconfig
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from operator import is_, methodcaller
-from types import CellType, CodeType, FunctionType, MemberDescriptorType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
 import torch
 
+from anyshape.modules.plain_access import attributes_of, is_a
+from anyshape.modules.same_values import is_same
 from anyshape.modules.user_code import codes_of, functions_of_classes, is_users, user_submodules
 
 MISSING: Any = object()
@@ -35,8 +31,9 @@ _CHANGEABLE = (list, dict, set, deque, torch.Tensor, np.ndarray, *GENERATORS)
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 _NUMBERS = (bool, int, float, complex, str, type(None))
 NOTHING: frozenset[Any] = frozenset()
-WRITTEN: frozenset[Any] = frozenset([None])
-_NEW = "<new>"  # an item that was not there, whatever its key: a cache has another at each size
+WRITTEN: frozenset[Any] = frozenset([(None, True)])
+REWRITTEN: frozenset[Any] = frozenset([(None, False)])
+"""What was written, as pairs: which item, and whether it has another value than before. An equal value is written, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +85,7 @@ def _functions_in(module: torch.nn.Module) -> Iterator[FunctionType]:
     for part in module.modules():
         hooks = (part.__dict__.get(name) or {} for name in ("_forward_hooks", "_forward_pre_hooks"))
         for value in (*vars(part).values(), *(hook for each in hooks for hook in each.values())):
-            function = getattr(value, "__func__", value)
+            function = value.__func__ if is_a(value, MethodType) else value
             if _is_users_function(function):
                 yield function
 
@@ -106,10 +103,10 @@ def _of_function(function: FunctionType) -> Iterator[Place]:
         for name in stored_globals(code):
             yield Place(name, space, name)
         for name in code.co_names:
-            value = space.get(name)
-            if isinstance(value, _CHANGEABLE) or _is_users_object(value):
+            value: Any = space.get(name)
+            if is_a(value, _CHANGEABLE) or _is_users_object(value):
                 yield Place(name, space, name)
-            elif isinstance(value, type) and _is_users_class(value):
+            elif is_a(value, type) and _is_users_class(value):
                 yield from _class_attributes((value,))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name != "__class__" and _can_change(_cell_content(cell)):
@@ -119,8 +116,11 @@ def _of_function(function: FunctionType) -> Iterator[Place]:
             yield Place(f"{function.__name__}.{name}", vars(function), name)
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     for name, value in zip(reversed(parameters), reversed(function.__defaults__ or ()), strict=False):
-        if isinstance(value, _CHANGEABLE) or _is_users_object(value):
+        if is_a(value, _CHANGEABLE) or _is_users_object(value):
             yield Place(name, {name: value}, name)
+    for name, value in (function.__kwdefaults__ or {}).items():
+        if isinstance(value, _CHANGEABLE) or _is_users_object(value):
+            yield Place(name, function.__kwdefaults__ or {}, name)
 
 
 @lru_cache(maxsize=4096)
@@ -132,19 +132,19 @@ def stored_globals(code: CodeType) -> tuple[str, ...]:
 
 def _can_change(value: Any) -> bool:
     """Whether the value is data: no function, class, module or descriptor."""
-    return value is MISSING or isinstance(value, (*_CHANGEABLE, *_NUMBERS, tuple)) or _is_users_object(value)
+    return value is MISSING or is_a(value, (*_CHANGEABLE, *_NUMBERS, tuple)) or _is_users_object(value)
 
 
 def _is_users_object(value: Any) -> bool:
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         return True
-    return (hasattr(value, "__dict__") or bool(slots_of(value))) and _is_users_class(type(value))
+    return (attributes_of(value) is not None or bool(slots_of(value))) and _is_users_class(type(value))
 
 
 def _is_users_class(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
-    functions = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
+    functions = [value for value in vars(kind).values() if is_a(value, FunctionType)]
     if functions:
         return any(_is_users_function(value) for value in functions)
     return file is not None and is_users(file) and not file.startswith(_INSTALLED)
@@ -152,7 +152,7 @@ def _is_users_class(kind: type) -> bool:
 
 def _is_users_function(value: Any) -> bool:
     """Whether the value is a function of the user's: globals of installed packages hold tables and registers."""
-    if not isinstance(value, FunctionType):
+    if not is_a(value, FunctionType):
         return False
     file = value.__code__.co_filename
     return is_users(file) and not file.startswith(_INSTALLED)
@@ -194,8 +194,8 @@ def slot_values(value: Any) -> dict[str, Any]:
     return found
 
 
-def put_slot_values(value: Any, values: dict[str, Any]) -> frozenset[str]:
-    """Give the slots of an object these values, and no value to all others; the names of those that had another one."""
+def put_slot_values(value: Any, values: dict[str, Any]) -> frozenset[Any]:
+    """Give the slots of an object these values, and no value to all others; what was written, by the names of the slots."""
     now = slot_values(value)
     members = slots_of(value)
     written = {name for name in values if name not in now or now[name] is not values[name]}
@@ -204,72 +204,9 @@ def put_slot_values(value: Any, values: dict[str, Any]) -> frozenset[str]:
     added = now.keys() - values.keys()
     for name in added:
         members[name].__delete__(value)
-    return frozenset(written | added)
+    return pairs_of(written, now, values) | {(name, True) for name in added}
 
 
-_values = methodcaller("values")
-
-
-class KeptContainers:
-    """Containers with the items that they had when they were added."""
-
-    def __init__(self) -> None:
-        self._containers: list[Any] = []
-        self._dicts: list[dict[Any, Any]] = []
-        self._lengths: list[int] = []
-        self._items: list[Any] = []
-        self._dict_values: list[Any] = []
-        self._undo: list[Callable[[], frozenset[Any]]] = []
-
-    def add(self, content: Any) -> None:
-        """Keep the items of this container."""
-        self._containers.append(content)
-        self._lengths.append(len(content))
-        self._items.extend(content)
-        if isinstance(content, dict):
-            self._dicts.append(content)
-            self._dict_values.extend(content.values())
-        self._undo.append(_refill(content))
-
-    def restore(self) -> list[frozenset[Any]]:
-        """Put the same items back; what was written of each container."""
-        return [NOTHING] * len(self._undo) if self._are_unwritten() else [undo() for undo in self._undo]
-
-    def _are_unwritten(self) -> bool:
-        return (
-            list(map(len, self._containers)) == self._lengths
-            and _are_same(chain.from_iterable(self._containers), self._items)
-            and _are_same(chain.from_iterable(map(_values, self._dicts)), self._dict_values)
-        )
-
-
-def _refill(content: Any) -> Callable[[], frozenset[Any]]:
-    """Put the same items back into the same container; what was written, a module's mode left out."""
-    if isinstance(content, dict):
-        items = dict(content)
-
-        def undo() -> frozenset[Any]:
-            if len(content) == len(items) and _are_same(content, items) and _are_same(content.values(), items.values()):
-                return NOTHING
-            written = {key for key in items if content.get(key, content) is not items[key]}
-            if len(content) != len(items) or written:
-                written |= {_NEW} if content.keys() - items.keys() else set()
-                content.clear()
-                content.update(items)
-            return frozenset(written - {"training"})
-
-        return undo
-    kept = list(content)
-
-    def undo_sequence() -> frozenset[Any]:
-        is_other = len(content) != len(kept) or not _are_same(content, kept)
-        if is_other:
-            content.clear()
-            (content.update if isinstance(content, set) else content.extend)(kept)
-        return WRITTEN if is_other else NOTHING
-
-    return undo_sequence
-
-
-def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    return all(map(is_, some, others))
+def pairs_of(keys: Iterable[Any], now: Mapping[Any, Any], before: Mapping[Any, Any]) -> frozenset[Any]:
+    """Each key with whether its value is another one than before."""
+    return frozenset((key, key not in now or not is_same(now[key], before[key])) for key in keys)

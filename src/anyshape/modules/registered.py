@@ -113,7 +113,7 @@ def collect_operators(given: Mapping[str, Callable[..., Any]] | None = None) -> 
 
 def _name_of(target: Any) -> str:
     """Of an overload `mylib::scale.int`; torch's other targets (`torch.sym_not`) are no operators, and have none."""
-    return str(target.name()) if hasattr(target, "namespace") else "python::function"
+    return str(target.name()) if hasattr(type(target), "namespace") else "python::function"
 
 
 def _not_a_name(given: str, kind: str, example: str, means: str) -> Finding:

@@ -14,12 +14,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from anyshape.modules.plain_access import (
+    attributes_of,
+    container_kind,
+    is_a,
+    items_of,
+    keys_of,
+    length_of,
+    module_name,
+)
 from anyshape.modules.reach import GENERATORS, MISSING, Place, outside_places, put_slot_values, slot_values, slots_of
+from anyshape.modules.same_values import is_same
 
 _DEPTH = 6
 _LARGE = 64 * 2**20
 _TORCH = frozenset(vars(torch.nn.Module())) | {"training"}
 _OPAQUE = (str, bytes, type, torch.Tensor, np.ndarray, *GENERATORS)
+
 
 Step = tuple[str, Any]
 _NOTHING = (None, None)
@@ -39,6 +50,15 @@ class Slot:
         for step in self.steps:
             value = _take(value, step)
         return value
+
+    def owner(self) -> tuple[int, str] | None:
+        """The id of the object that has the value as an attribute, and the name; None for other values."""
+        if not self.steps or self.steps[-1][0] != "attribute":
+            return None
+        value = self.root.get() if isinstance(self.root, Place) else self.root
+        for step in self.steps[:-1]:
+            value = _take(value, step)
+        return id(value), self.steps[-1][1]
 
     def set(self, value: Any) -> None:
         """Put a value there. What is a buffer or a parameter becomes a plain attribute of its part.
@@ -88,9 +108,7 @@ def putting(slots: Sequence[Slot], values: Sequence[Any]) -> Iterator[None]:
     parts = {id(part): part for slot in slots for part in _along(slot) if isinstance(part, torch.nn.Module)}
     kept = [(part, dict(vars(part)), dict(part._buffers), dict(part._parameters)) for part in parts.values()]
     places = [(slot.root, slot.root.get()) for slot in slots if isinstance(slot.root, Place)]
-    containers = [
-        (each, dict(each) if isinstance(each, dict) else list(each)) for slot in slots for each in _containers_on(slot)
-    ]
+    containers = [(each, _content_of(each)) for slot in slots for each in _containers_on(slot)]
     slotted = [(each, slot_values(each)) for slot in slots for each in _along(slot) if slots_of(each)]
     try:
         for slot, value in zip(slots, values, strict=True):
@@ -111,61 +129,12 @@ def putting(slots: Sequence[Slot], values: Sequence[Any]) -> Iterator[None]:
             vars(part).update(attributes)
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two values of a slot are equal; objects that cannot be compared are equal if they are one object."""
-    if one is other:
-        return True
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and one.shape == other.shape and _has_bytes_of(one, other)
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-    if type(one) is not type(other) or not isinstance(one, (bool, int, float, complex, str, bytes, set, frozenset)):
-        return False
-    return bool(one == other) or (one != one and other != other)
-
-
-def _has_bytes_of(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors of one dtype and shape have the same bytes: zeros of unequal signs have not."""
-    flat = [each.detach() for each in (one, other)]
-    if all(map(_is_plain, flat)) and one.device == other.device:
-        size = flat[0].numel() * flat[0].element_size()
-        starts = [each.storage_offset() * each.element_size() for each in flat]
-        kind = torch.int64 if all(number % 8 == 0 for number in (size, *starts)) else torch.uint8
-        return torch.equal(*(bytes_of_contiguous(each).view(kind) for each in flat))
-    return tensor_bytes(one) == tensor_bytes(other)
-
-
-def bytes_of_contiguous(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor as bytes, not copied.
-
-    A single element is contiguous with any stride, also with the 0 of `expand`; `view` takes a stride of 1 only.
-    """
-    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's memory has its elements in their order, and nothing else."""
-    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta or not tensor.numel():
-        return False
-    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
-
-
-def tensor_bytes(tensor: torch.Tensor) -> bytes:
-    """The bytes of a tensor's values, of any dtype."""
-    try:
-        dense = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
-        dense = dense.resolve_conj().resolve_neg().cpu().contiguous()
-        return bytes_of_contiguous(dense).numpy().tobytes() if dense.numel() else b""
-    except (RuntimeError, TypeError, NotImplementedError):  # quantized, meta
-        return repr(tensor).encode()
-
-
 def _leaves(
     value: Any, path: str, steps: tuple[Step, ...], seen: set[int]
 ) -> Iterator[tuple[str, tuple[Step, ...], Any]]:
-    children = None if len(steps) > _DEPTH and not isinstance(value, torch.nn.Module) else _children(value)
+    children = None if len(steps) > _DEPTH and not is_a(value, torch.nn.Module) else _children(value)
     if children is None:
-        if steps or not isinstance(value, torch.nn.Module):
+        if steps or not is_a(value, torch.nn.Module):
             yield path, steps, value
         return
     if id(value) in seen:
@@ -178,25 +147,25 @@ def _leaves(
 
 def _children(value: Any) -> list[tuple[Step, Any]] | None:
     """The parts of a module, container or plain object; None for a leaf."""
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         own = [(("attribute", name), item) for name, item in _attributes(value).items() if name not in _TORCH]
         own += [(("attribute", name), item) for name, item in value._buffers.items()]
         weights = [(("attribute", name), item) for name, item in value._parameters.items() if _is_small(item)]
         return [*own, *weights, *((("part", name), part) for name, part in value._modules.items() if part is not None)]
-    if isinstance(value, Mapping):
-        return [(("item", key), item) for key, item in value.items()]
-    if isinstance(value, (list, tuple, deque)):
-        return [(("item", index), item) for index, item in enumerate(value)]
-    if isinstance(value, _OPAQUE) or callable(value) or type(value).__module__.split(".")[0] in ("builtins", "torch"):
+    if is_a(value, dict):
+        return [(("item", key), item) for key, item in zip(keys_of(value), items_of(value), strict=True)]
+    if is_a(value, (list, tuple, deque)):
+        return [(("item", index), item) for index, item in enumerate(items_of(value))]
+    if is_a(value, _OPAQUE) or callable(value) or module_name(value) in ("builtins", "torch"):
         return None
-    if not hasattr(value, "__dict__") and not slots_of(value):
+    if attributes_of(value) is None and not slots_of(value):
         return None
     return [(("attribute", name), item) for name, item in _attributes(value).items()]
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
     """The attributes of an object, those in `__slots__` included."""
-    own: dict[str, Any] = getattr(value, "__dict__", {})
+    own = attributes_of(value) or {}
     return {**own, **slot_values(value)} if slots_of(value) else own
 
 
@@ -206,19 +175,25 @@ def _put_attribute(value: Any, name: str, new: Any) -> None:
         others = {key: item for key, item in slot_values(value).items() if key != name}
         put_slot_values(value, others if new is MISSING else {**others, name: new})
     else:
-        vars(value).pop(name, None) if new is MISSING else vars(value).__setitem__(name, new)
+        own = attributes_of(value)
+        if own is None:
+            raise LookupError(name)
+        own.pop(name, None) if new is MISSING else own.__setitem__(name, new)
 
 
 def _take(value: Any, step: Step) -> Any:
     kind, key = step
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         spaces = (value._modules,) if kind == "part" else (_attributes(value), value._buffers, value._parameters)
         return next((space[key] for space in spaces if key in space), MISSING)
     if kind == "attribute":
         return _attributes(value).get(key, MISSING)
+    container = container_kind(value)
+    if container is None or container in (set, frozenset):
+        return MISSING
     try:
-        return value[key]
-    except (KeyError, IndexError, TypeError):
+        return dict.get(value, key, MISSING) if issubclass(container, dict) else container.__getitem__(value, key)
+    except (IndexError, TypeError):
         return MISSING
 
 
@@ -231,25 +206,31 @@ def _put(value: Any, steps: tuple[Step, ...], new: Any) -> Any:
     step, rest = steps[0], steps[1:]
     inner = _put(_take(value, step), rest, new)
     kind, key = step
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         if kind == "attribute":
             value._buffers.pop(key, None)
             value._parameters.pop(key, None)
             _put_attribute(value, key, inner)
-    elif isinstance(value, tuple):
-        items = [*value[:key], inner, *value[key + 1 :]]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    elif is_a(value, tuple):
+        items = items_of(value)
+        items[key] = inner
+        return type(value)(*items) if hasattr(type(value), "_fields") else type(value)(items)
     elif kind == "attribute":
         _put_attribute(value, key, inner)
-    elif isinstance(value, dict):
-        value.pop(key, None) if inner is MISSING else value.__setitem__(key, inner)
-    elif isinstance(value, (list, deque)) and key <= len(value):
-        while len(value) > key and inner is MISSING:
-            value.pop()
-        if inner is not MISSING and key == len(value):
-            value.append(inner)
+    elif is_a(value, dict):
+        plain = container_kind(value)
+        if inner is not MISSING:
+            plain.__setitem__(value, key, inner)
+        elif dict.get(value, key, MISSING) is not MISSING:
+            plain.__delitem__(value, key)
+    elif is_a(value, (list, deque)) and key <= length_of(value):
+        plain = container_kind(value)
+        while length_of(value) > key and inner is MISSING:
+            plain.pop(value)
+        if inner is not MISSING and key == length_of(value):
+            plain.append(value, inner)
         elif inner is not MISSING:
-            value[key] = inner
+            plain.__setitem__(value, key, inner)
     else:
         raise LookupError(key)
     return value
@@ -264,24 +245,29 @@ def _along(slot: Slot) -> Iterator[Any]:
 
 
 def _containers_on(slot: Slot) -> list[Any]:
-    held = (
-        vars(value) if hasattr(value, "__dict__") else value
-        for value in _along(slot)
-        if not isinstance(value, torch.nn.Module)
-    )
-    return [value for value in held if isinstance(value, (list, dict, deque))]
+    along = [value for value in _along(slot) if not is_a(value, torch.nn.Module)]
+    held = [part for value in along for part in (value, attributes_of(value))]
+    return [value for value in held if is_a(value, (list, dict, deque))]
 
 
-def _refill(container: Any, content: Any) -> None:
-    container.clear()
-    (container.update if isinstance(container, dict) else container.extend)(content)
+def _content_of(container: Any) -> list[Any]:
+    return list(zip(keys_of(container), items_of(container), strict=True))
+
+
+def _refill(container: Any, content: list[Any]) -> None:
+    kind = container_kind(container)
+    kind.clear(container)
+    for key, item in content:
+        kind.__setitem__(container, key, item) if issubclass(kind, dict) else kind.append(container, item)
 
 
 def _copied(value: Any, earlier: Any = None) -> Any:
-    if isinstance(value, torch.Tensor):
-        is_known = isinstance(earlier, torch.Tensor) and is_same(earlier, value)
+    if is_a(value, torch.Tensor):
+        is_known = is_a(earlier, torch.Tensor) and is_same(earlier, value)
         return earlier if is_known else value.detach().clone()
-    return value.copy() if isinstance(value, (np.ndarray, set)) else value
+    if is_a(value, set):
+        return set.copy(value)
+    return value.copy() if is_a(value, np.ndarray) else value
 
 
 def _is_small(parameter: torch.Tensor | None) -> bool:

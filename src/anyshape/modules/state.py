@@ -8,7 +8,6 @@ the random numbers of torch, numpy and Python, those of generators that the modu
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,23 +16,26 @@ from typing import Any
 import numpy as np
 import torch
 
+from anyshape.modules.kept_containers import KeptContainers
 from anyshape.modules.kept_tensors import KeptTensor, KeptTensors
+from anyshape.modules.plain_access import attributes_of, container_kind, is_a, items_of, module_name
 from anyshape.modules.reach import (
     GENERATORS,
     NOTHING,
+    REWRITTEN,
     WRITTEN,
-    KeptContainers,
     outside_places,
     put_slot_values,
     slot_values,
     slots_of,
 )
+from anyshape.modules.same_values import is_same
 
 _ALWAYS_COPIED_BYTES = 256 * 2**20
 _FOREIGN = ("builtins", "torch", "numpy", "collections", "functools", "typing", "types", "enum", "re", "pathlib")
 _DEPTH = 6
 Written = frozenset[tuple[int, Any]]
-"""Places: the number of a container or tensor, and which of its items."""
+"""Places: the number of a container or tensor, and which of its items, with whether that had another value."""
 
 
 class ModuleState:
@@ -153,13 +155,13 @@ class _Walk:
     def _visit(self, value: Any, depth: int) -> None:
         if id(value) in self._seen or depth > _DEPTH:
             return
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             self._seen.add(id(value))
             self.tensors.append(value)
             return
-        if isinstance(value, (np.ndarray, *GENERATORS)) and not isinstance(value, random.SystemRandom):
+        if is_a(value, (np.ndarray, *GENERATORS)) and not is_a(value, random.SystemRandom):
             self._seen.add(id(value))
-            if isinstance(value, np.ndarray):
+            if is_a(value, np.ndarray):
                 self.arrays.append(value)
             else:
                 self.generators.append(value)
@@ -168,42 +170,36 @@ class _Walk:
         if content is None and not has_slots:
             return
         self._seen.add(id(value))
-        if content is not None and not isinstance(value, tuple):
+        if content is not None and not is_a(value, (tuple, frozenset)):
             self.containers.add(content)
         slots = slot_values(value) if has_slots else {}
         if has_slots:
             self.undo.append(partial(put_slot_values, value, slots))
         # A module's depth is not that of a nested container: models are deep.
-        inner = 0 if isinstance(value, torch.nn.Module) else depth + 1
-        for item in (*_items(content or ()), *slots.values()):
+        inner = 0 if is_a(value, torch.nn.Module) else depth + 1
+        for item in (*([] if content is None else items_of(content)), *slots.values()):
             self._visit(item, inner)
 
 
 def _content(value: Any) -> Any:
     """What can be put back: the value itself if it is a container, the attributes of a module or plain object."""
-    if isinstance(value, (list, dict, set, deque, tuple)):
+    if container_kind(value) is not None:
         return value
-    if isinstance(value, torch.nn.Module):
-        return vars(value)
-    return None if _is_foreign(value) else getattr(value, "__dict__", None)
+    return attributes_of(value) if is_a(value, torch.nn.Module) or not _is_foreign(value) else None
 
 
 def _is_foreign(value: Any) -> bool:
     """Whether the value is a class, a function, or an object of a library: its attributes are not the user's."""
-    if isinstance(value, torch.nn.Module):
+    if is_a(value, torch.nn.Module):
         return False
-    return isinstance(value, type) or callable(value) or type(value).__module__.split(".")[0] in _FOREIGN
-
-
-def _items(content: Any) -> Iterator[Any]:
-    yield from list(content.values() if isinstance(content, dict) else content)
+    return is_a(value, type) or callable(value) or module_name(value) in _FOREIGN
 
 
 def _put_back(place: Any, value: Any) -> frozenset[Any]:
     """Set a place outside of the module to its value; what was written."""
-    is_other = place.get() is not value
+    now = place.get()
     place.set(value)
-    return WRITTEN if is_other else NOTHING
+    return NOTHING if now is value else REWRITTEN if is_same(now, value) else WRITTEN
 
 
 @contextmanager

@@ -7,25 +7,23 @@ effect. Calls at other sizes show whether it depends on a size. Texts that are o
 from __future__ import annotations
 
 import ast
-import linecache
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType, FrameType
+from dataclasses import dataclass, field
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from anyshape.modules.line_trace import look_at_lines
-from anyshape.modules.user_code import is_users
-from anyshape.modules.watched_comparisons import LookUp, only_computes, read_look_up
+from anyshape.modules.look_ups import LookUp, Numbers, numbers_in, numbers_of_keys, read_look_up
+from anyshape.modules.user_code import is_users, runs_users_code
+from anyshape.modules.uses_in_code import Use, Watching, lines_that_pass_on, uses_in
 
 _MOST_ITEMS = 64
-_UNEVEN = (ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
-_TELLING = frozenset(("critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning", "write"))
+_RETURNED = -1  # in place of a column: a text that a function returned to this line
 _EVEN_BUILTINS = (
     *(abs, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow, range),
     *(reversed, slice, sum, super, tuple, type, zip, map, print, setattr),
@@ -41,67 +39,119 @@ _EVEN = frozenset(
 )
 
 
-class Use(NamedTuple):
-    """A place in the user's code, and the function that it is in. `is_rest`: it is the rest of a division of numbers."""
-
-    file: str
-    line: int
-    column: int
-    function: str = ""
-    is_rest: bool = False
-
-
 class Seen(NamedTuple):
-    """What a use worked with, as a text; `look_up` where it looked for something in a container."""
+    """What a use worked with, as a text; and what it looked up, by the place of the container among what it worked with."""
 
     text: str
-    look_up: LookUp | None = None
+    look_ups: Mapping[int, LookUp] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class _Watched:
-    """One use: what it works with, by expressions that can be evaluated; `function` is what it calls."""
+class Watched:
+    """What each use of a call worked with, and the files and lines that ran; None where the call was too long to watch."""
 
-    at: Use
-    node: ast.AST
-    operands: tuple[CodeType, ...]
-    function: CodeType | None = None
+    uses: Mapping[Use, Seen] = field(default_factory=dict)
+    lines: frozenset[tuple[str, int]] | None = None
 
 
-def watch_uses(call: Callable[[], Any]) -> dict[Use, Seen]:
-    """What each use worked with when it was first reached in this call. What the call raises is dropped."""
-    found: dict[Use, Seen] = {}
+@dataclass
+class _Reached:
+    """A use that was reached: what it worked with the first time.
 
-    def look(use: _Watched, frame: FrameType) -> bool:
+    By place, the numbers of what it looked for there, and each container (or other side of an equality) that it looked in.
+    """
+
+    text: str
+    items: dict[int, Numbers]
+    containers: dict[int, list[Any]]
+
+    def add(self, other: _Reached) -> None:
+        """Take over the containers in which the same item was looked for."""
+        for place, containers in other.containers.items():
+            known = self.containers.get(place, [])
+            if other.items[place] == self.items.get(place) and len(known) < _MOST_ITEMS:
+                known += [each for each in containers if all(each is not one for one in known)]
+
+
+def watch_uses(call: Callable[[], Any]) -> Watched:
+    """What each use worked with when it was first reached in this call. What the call raises is dropped.
+
+    A use in a loop looks in every container that it comes to.
+    """
+    found: dict[Use, _Reached] = {}
+
+    def look(use: Watching, frame: FrameType) -> bool:
         at = use.at._replace(function=frame.f_code.co_qualname)
-        if at in found:
-            return True
         try:
-            seen = _look(use, frame)
+            reached = _look(use, frame)
         except Exception:  # a name has no value at this moment
-            return False
-        found.update({} if seen is None else {at: seen})
+            return at in found
+        if reached is not None:
+            found.setdefault(at, reached).add(reached)
         return True
 
-    look_at_lines(call, _uses_in, look)
-    return found
+    def note_returned(frame: FrameType, value: Any) -> None:
+        text = _plain_text(value) if _has_text(value) else None
+        caller = frame.f_back
+        if text is None or caller is None or not runs_users_code(caller) or _is_followed_on(value, caller):
+            return
+        at = Use(caller.f_code.co_filename, caller.f_lineno, _RETURNED, caller.f_code.co_qualname)
+        found.setdefault(at, _Reached(text, {}, {}))
+
+    lines = look_at_lines(call, uses_in, look, note_returned)
+    read: dict[int, list[Numbers]] = {}
+    uses = {at: Seen(reached.text, dict(_look_ups(reached, read))) for at, reached in found.items()}
+    return Watched(uses, lines)
 
 
-def _look(use: _Watched, frame: FrameType) -> Seen | None:
+def _has_text(value: Any) -> bool:
+    return isinstance(value, (str, bytes)) or (isinstance(value, (tuple, list)) and any(map(_has_text, value)))
+
+
+def _is_followed_on(text: Any, caller: FrameType) -> bool:
+    """Whether a text that a function returned is only given a name there, returned once more, or a cache's only key."""
+    code, line = caller.f_code, caller.f_lineno
+    if line in lines_that_pass_on(code):
+        return True
+    for use in uses_in(code).get(line, ()):
+        place = -1 if isinstance(use.node, ast.Compare) else 0
+        with suppress(Exception):
+            if _holds_no_other(eval(use.operands[place], caller.f_globals, caller.f_locals), text):
+                return True
+    return False
+
+
+def _look_ups(reached: _Reached, read: dict[int, list[Numbers]]) -> Iterator[tuple[int, LookUp]]:
+    """The look-ups of a use. The keys of each container are read once."""
+    for place, containers in reached.containers.items():
+        keys = [key for each in containers for key in read.get(id(each)) or _read(each, read)]
+        look_up = read_look_up(reached.items[place], keys)
+        if look_up is not None:
+            yield place, look_up
+
+
+def _read(container: Any, read: dict[int, list[Numbers]]) -> list[Numbers]:
+    read[id(container)] = numbers_of_keys(container)
+    return read[id(container)]
+
+
+def _look(use: Watching, frame: FrameType) -> _Reached | None:
     """What a use works with; None where it is followed elsewhere."""
     values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
     if _is_followed(use, values, frame):
         return None
     texts = [_plain_text(value) for value in values]
     text = " | ".join(text for text in texts if text is not None)
-    place = (
-        -1 if isinstance(use.node, ast.Compare) else 0
-    )  # of the container: `item in container`, `container.get(item)`
-    others = values[:-1] if place else values[1:]
-    return Seen(text, read_look_up(values[place], others)) if text else None
+    if not text:
+        return None
+    # A container may stand at any place: `item in t`, `t.get(item)`, `dict.get(t, item)`, `text == other`.
+    items = {place: numbers_in([*values[:place], *values[place + 1 :]]) for place in range(len(values))}
+    is_equality = isinstance(use.node, ast.Compare) and not isinstance(use.node.ops[0], (ast.In, ast.NotIn))
+    containers = {place: [(values[place],) if is_equality else values[place]] for place, item in items.items() if item}
+    return _Reached(text, items, containers)
 
 
-def _is_followed(use: _Watched, values: Sequence[Any], frame: FrameType) -> bool:
+def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool:
     """Whether the conditions of a capture, or watched comparisons, show what this use does with these values."""
     node = use.node
     if isinstance(node, ast.Call):
@@ -126,7 +176,7 @@ def _is_of_tensor(value: Any) -> bool:
 
 def _is_plain_item(node: ast.Subscript, values: Sequence[Any]) -> bool:
     """Whether an item of a tensor is taken, one at a fixed place of a list, or the only one of a dict: its own key."""
-    if not values or isinstance(values[0], torch.nn.Module):
+    if not values:
         return True
     is_fixed = not any(isinstance(inner, (ast.Name, ast.Attribute, ast.Call)) for inner in ast.walk(node.slice))
     if is_fixed:
@@ -137,11 +187,13 @@ def _is_plain_item(node: ast.Subscript, values: Sequence[Any]) -> bool:
 def _holds_no_other(container: Any, item: Any) -> bool:
     """Whether a container is empty, or holds this item alone: a cache that this call has filled."""
     with suppress(Exception):
-        return isinstance(container, (dict, set, list, tuple)) and all(bool(each == item) for each in container)
+        return isinstance(container, (dict, set, frozenset, list, tuple)) and all(
+            bool(each == item) for each in container
+        )
     return False
 
 
-def _is_even_call(use: _Watched, frame: FrameType) -> bool:
+def _is_even_call(use: Watching, frame: FrameType) -> bool:
     """Whether a call computes with sizes as arithmetic does, is one of torch's, or runs code of the user that is watched."""
     function = _called(use, frame)
     if function is None:  # the method of something that is computed first
@@ -168,7 +220,7 @@ def _is_torchs(function: Any) -> bool:
     return any(str(place).split(".")[0] in ("torch", "logging", "warnings") for place in places)
 
 
-def _makes_text(use: _Watched, frame: FrameType) -> bool:
+def _makes_text(use: Watching, frame: FrameType) -> bool:
     """Whether a call makes a text, or is one of the user's or of torch: only there a text may be passed."""
     function = _called(use, frame)
     with suppress(TypeError):
@@ -178,7 +230,7 @@ def _makes_text(use: _Watched, frame: FrameType) -> bool:
     return True
 
 
-def _called(use: _Watched, frame: FrameType) -> Any:
+def _called(use: Watching, frame: FrameType) -> Any:
     if use.function is None:
         return None
     with suppress(Exception):
@@ -199,94 +251,3 @@ def _plain_text(value: Any, depth: int = 2) -> str | None:
     if isinstance(value, (tuple, list, set, frozenset)) and len(value) <= _MOST_ITEMS and depth:
         return repr([_plain_text(each, depth - 1) for each in value])
     return repr(value.tolist()) if isinstance(value, np.ndarray) and value.size <= _MOST_ITEMS else None
-
-
-@lru_cache(maxsize=256)
-def _uses_in(file: str) -> Mapping[int, list[_Watched]]:
-    """The uses in a file, by the lines at which they are reached."""
-    found: dict[int, list[_Watched]] = {}
-    with suppress(SyntaxError, ValueError):
-        for node in _not_only_told(ast.parse("".join(linecache.getlines(file)))):
-            use = _use_of(node, file)
-            if use is not None:
-                found.setdefault(use.at.line, []).append(use)
-    return found
-
-
-def _not_only_told(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below this one, except in `raise`, in the message of an `assert`, and in calls that print or log."""
-    for child in ast.iter_child_nodes(node):
-        is_message = isinstance(node, ast.Assert) and child is node.msg
-        if is_message or isinstance(child, ast.Raise) or _is_telling(child):
-            continue
-        yield child
-        yield from _not_only_told(child)
-
-
-@lru_cache(maxsize=256)
-def is_only_told(file: str, line: int) -> bool:
-    """Whether a line belongs to a statement that raises, prints or logs, or to the message of an `assert`."""
-    with suppress(SyntaxError, ValueError):
-        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
-            told = node.msg if isinstance(node, ast.Assert) else node
-            is_message = told is not node or isinstance(node, ast.Raise) or _is_telling(node)
-            if told is not None and is_message and told.lineno <= line <= (told.end_lineno or told.lineno):  # type: ignore[attr-defined]
-                return True
-    return False
-
-
-def _is_telling(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-        return False
-    function = node.value.func
-    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    return name in _TELLING
-
-
-def _use_of(node: ast.AST, file: str) -> _Watched | None:
-    parts = _operands(node)
-    if not parts:
-        return None
-    operands = [code for part in parts for code in _codes(part, file)]
-    function = node.func if isinstance(node, ast.Call) else None
-    called = _code(function, file) if function is not None and only_computes(function) else None
-    is_text = isinstance(node, ast.BinOp) and isinstance(node.left, (ast.Constant, ast.JoinedStr))
-    is_rest = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not is_text
-    at = Use(file, getattr(node, "lineno", 0), getattr(node, "col_offset", 0), is_rest=is_rest)
-    return _Watched(at, node, tuple(operands), called) if operands else None
-
-
-def _operands(node: ast.AST) -> list[ast.expr]:
-    """What a node works with, if it is a use that may have to be followed; else nothing."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner), args=args, keywords=keywords):
-            return [owner, *args, *(each.value for each in keywords)]
-        case ast.Call(args=args, keywords=keywords):
-            return [*args, *(each.value for each in keywords)]
-        case ast.BinOp(left=left, op=operator, right=right) if isinstance(operator, _UNEVEN):
-            return [left, right]
-        case ast.Compare(left=left, comparators=others):
-            return [left, *others]
-        case ast.Subscript(value=value, slice=index, ctx=ast.Load()):
-            return [value, index]
-        case ast.Match(subject=subject):
-            return [subject]
-        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) if isinstance(
-            test, (ast.BinOp, ast.Name, ast.Subscript, ast.Attribute)
-        ):
-            return [test]
-    return []
-
-
-def _codes(part: ast.expr, file: str) -> list[CodeType]:
-    """The part as code, or the largest expressions in it that can be evaluated without effect."""
-    if isinstance(part, (ast.Starred, ast.NamedExpr)):
-        part = part.value
-    if only_computes(part):
-        return [] if isinstance(part, ast.Constant) else [_code(part, file)]
-    inside = [child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)]
-    return [code for child in inside for code in _codes(child, file)]
-
-
-def _code(part: ast.expr, file: str) -> CodeType:
-    return compile(ast.fix_missing_locations(ast.Expression(part)), file, "eval")

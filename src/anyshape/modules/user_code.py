@@ -1,12 +1,9 @@
-"""The user's own code behind a module: its functions, the numbers in them, and which line of it is running or raised.
+"""The user's own code behind a module: its functions, and which line of it is running or raised.
 
-Found by reading, not by running: a line that did not run at the example's sizes is code all the same. A trace at other sizes
-does not show such a line, so the numbers themselves are where to look:
+Found by reading, not by running: a line that did not run at the example's sizes is code all the same.
 
-    if int(x.shape[1]) == 97: ...     self.window = 512     steps = "650:0.5"     ->     97, 512, 650
-
-A frame is the user's unless it lies in torch, in anyshape or in the standard library; a model library such as
-transformers is the user's code in this sense, since its lines are what stands in the way.
+Code is the user's unless it is torch's, ours, the standard library's, numpy's or psutil's, whatever its file is called, and
+wherever it is installed: a library of models or of functions for them is the user's code in this sense.
 
 Two marks in a module of anyshape, which move with it to another file:
     __is_entrance__ = True        a conversion begins here: the callers of its functions are not the model
@@ -21,31 +18,31 @@ import linecache
 import re
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import _lru_cache_wrapper, lru_cache, partial
 from pathlib import Path
-from types import CellType, CodeType, FrameType, FunctionType, MethodType
-from typing import Any
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, NamedTuple
 
 import torch
 
 from anyshape.findings import Source
 from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 from anyshape.modules import globals_of, kept_search
+from anyshape.modules.plain_access import is_a, items_of
 
-_SMALLEST = 6  # smaller sizes are tried anyway
-_LARGEST = 1 << 16
-_MOST_ITEMS = 64  # a longer list is data
-_LONGEST_TEXT = 1000  # a longer text is data
-_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
-_TOOLS = ("einops", "numpy", "scipy")  # what a model computes with: the line that calls them is the user's
+_MADE = ("<frozen ", "<eval_with_key>", "<__array_function__")  # made by Python, torch.fx and numpy
+# numpy's functions are replaced as a whole (intercept/open_arrays), and most of it has no source; psutil is what we call
+_TOOLS = ("numpy", "psutil")
+FOREIGN_MODULES = frozenset((*sys.stdlib_module_names, "anyshape", "torch", *_TOOLS)) - {"__main__"}
+_NAMED_TUPLE = "namedtuple_"
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
     """The module and its submodules, as far as their forward is the user's."""
     forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
-    return [part for part, forward in forwards if _is_users(_unwrapped(forward))]
+    return [part for part, forward in forwards if _is_users(unwrapped(forward))]
 
 
 @kept_search(spaces_of=globals_of)
@@ -74,26 +71,26 @@ def functions_beside(module: torch.nn.Module) -> list[FunctionType]:
         _unwrap(function, found)
     for space in spaces.values():
         for value in list(space.values()):
-            is_class = isinstance(value, type) and value.__module__ == space.get("__name__")
+            is_class = is_a(value, type) and value.__module__ == space.get("__name__")
             for member in list(vars(value).values()) if is_class else [value]:
                 _unwrap(member, found)
     for part in module.modules():
         for value in list(vars(part).values()):
-            for held in list(value.values()) if isinstance(value, dict) else [value]:
+            for held in items_of(value) if is_a(value, dict) else [value]:
                 _unwrap(held, found)
     return [function for function in found.values() if id(function.__globals__) in spaces]
 
 
 def _unwrap(member: Any, found: dict[int, FunctionType]) -> None:
     """Add the functions behind a method, a property, a decorator or a cache, each once."""
-    if isinstance(member, property):
+    if is_a(member, property):
         for accessor in (member.fget, member.fset):
             _unwrap(accessor, found)
-    elif isinstance(member, (MethodType, staticmethod, classmethod)):
+    elif is_a(member, (MethodType, staticmethod, classmethod)):
         _unwrap(member.__func__, found)
-    elif isinstance(member, _lru_cache_wrapper):
+    elif is_a(member, _lru_cache_wrapper):
         _unwrap(member.__wrapped__, found)
-    elif isinstance(member, FunctionType) and id(member) not in found:
+    elif is_a(member, FunctionType) and id(member) not in found:
         found[id(member)] = member
         for cell in member.__closure__ or ():
             try:
@@ -135,7 +132,7 @@ class _Reader:
 
     def read(self, member: Any) -> None:
         """A function, whatever it is wrapped in, and those that it names."""
-        function = _unwrapped(member)
+        function = unwrapped(member)
         if not _is_users(function) or function.__code__ in self._seen:
             return
         self._seen.add(function.__code__)
@@ -145,69 +142,16 @@ class _Reader:
                 self.read(function.__globals__.get(name))
 
 
-def _unwrapped(member: Any) -> Any:
+def unwrapped(member: Any) -> Any:
     """The function inside a static, class or bound method, a property, a partial or a decorator."""
-    while isinstance(member, (staticmethod, classmethod, MethodType, partial)):
-        member = member.func if isinstance(member, partial) else member.__func__
-    member = member.fget if isinstance(member, property) else member
-    return getattr(member, "__wrapped__", member)
+    while is_a(member, (staticmethod, classmethod, MethodType, partial)):
+        member = member.func if is_a(member, partial) else member.__func__
+    member = member.fget if is_a(member, property) else member
+    return inspect.getattr_static(member, "__wrapped__", member)
 
 
 def _is_users(function: Any) -> bool:
-    return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
-
-
-def numbers_in_code(module: torch.nn.Module) -> tuple[int, ...]:
-    """Numbers in the code of a module and its parts, in defaults of parameters, in what that names, and in their attributes.
-
-    Those in texts come last.
-    """
-    values: list[Any] = []
-    for function in user_functions(module):
-        for code in codes_of(function):
-            values += [value for value in code.co_consts if value != function.__doc__]
-            values += [function.__globals__.get(name) for name in code.co_names]
-        values += [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-        values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for part in user_submodules(module):
-        values += vars(part).values()
-    for kind in dict.fromkeys(type(part) for part in user_submodules(module)):
-        values += [value for name, value in vars(kind).items() if not name.startswith("__")]
-    found = [*_whole(values), *_in_texts(values)]
-    return tuple(number for number in dict.fromkeys(found) if _SMALLEST <= number <= _LARGEST)
-
-
-def _in_texts(values: Iterable[Any]) -> Iterator[int]:
-    """Numbers that are written in short texts, not those inside of a name."""
-    for value in values:
-        if type(value) is str and len(value) <= _LONGEST_TEXT:
-            yield from map(int, _NUMBER.findall(value))
-        elif (items := _items(value)) is not None:
-            yield from _in_texts(items)
-
-
-def _whole(values: Iterable[Any]) -> Iterator[int]:
-    for value in values:
-        if type(value) is int:
-            yield abs(value)
-        elif type(value) is float and value.is_integer() and abs(value) <= _LARGEST:
-            yield int(abs(value))
-        elif (items := _items(value)) is not None:
-            yield from _whole(items)
-
-
-def _items(value: Any) -> list[Any] | None:
-    """What a short collection holds, the keys of a dict too; None for anything else."""
-    if not isinstance(value, (tuple, list, set, frozenset, dict)) or len(value) > _MOST_ITEMS:
-        return None
-    return [*value, *value.values()] if isinstance(value, dict) else list(value)
-
-
-def _is_filled(cell: CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
+    return is_a(function, FunctionType) and _is_users_code(function.__code__, function.__globals__)
 
 
 def _foreign_folders() -> tuple[str, ...]:
@@ -217,17 +161,41 @@ def _foreign_folders() -> tuple[str, ...]:
     return (str(Path(torch.__file__).parent), str(PACKAGE_FOLDER), *(str(Path(folder)) for folder in standard))
 
 
+def _installed_folders() -> tuple[str, ...]:
+    return (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+
+
+def _tool_folders() -> tuple[str, ...]:
+    return tuple(str(Path(folder) / name) for folder in _installed_folders() for name in _TOOLS)
+
+
 @lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
-    """Whether a file holds the user's own code, rather than torch's, ours or Python's."""
-    if file.startswith(("<", "torch/")):
+    """Whether a file holds the user's own code, rather than torch's, ours or Python's.
+
+    Code without a file (`python -c`, a pipe, a prompt, `exec`) is the user's; see `runs_users_code` for that of others.
+    """
+    if file.startswith(("torch/", *_MADE)):
         return False
-    site_packages = sysconfig.get_path("purelib")
-    if file.startswith(site_packages):  # lies inside the standard library's folder on some systems
-        torch_folder, our_folder = _foreign_folders()[:2]
-        tools = [str(Path(site_packages) / name) for name in _TOOLS]
-        return not file.startswith((torch_folder, our_folder, *tools))
+    if file.startswith(_installed_folders()):  # lies inside the standard library's folder on some systems
+        return not file.startswith((*_foreign_folders()[:2], *_tool_folders()))
     return not file.startswith(_foreign_folders())
+
+
+def runs_users_code(frame: FrameType) -> bool:
+    """Whether a frame runs the user's own code."""
+    return _is_users_code(frame.f_code, frame.f_globals)
+
+
+def _is_users_code(code: CodeType, space: Mapping[str, Any]) -> bool:
+    """Code that was made from a text, such as the `__init__` of a dataclass, belongs to the module in whose globals it runs.
+
+    That of a named tuple runs in globals of its own, and is Python's.
+    """
+    if not is_users(code.co_filename):
+        return False
+    root = str(space.get("__name__", "")).partition(".")[0]
+    return not (code.co_filename.startswith("<") and (root in FOREIGN_MODULES or root.startswith(_NAMED_TUPLE)))
 
 
 def make_source(file: str, line: int, function: str = "") -> Source:
@@ -236,18 +204,45 @@ def make_source(file: str, line: int, function: str = "") -> Source:
     return Source(file=shorten(file), line=line, function=function, text=text)
 
 
+class _Place(NamedTuple):
+    """A line of the user's code on a stack."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def package(self) -> str:
+        """The folder of an installed package; the same for all code that is not installed."""
+        folder = next((each for each in _installed_folders() if self.file.startswith(each)), None)
+        return (
+            "" if folder is None else self.file.removeprefix(folder).lstrip("/\\").partition("/")[0].partition("\\")[0]
+        )
+
+
+def _source_in_model(places: Sequence[_Place]) -> Source | None:
+    """The line of a stack, outermost first, that an error or a condition belongs to: the innermost one of the model.
+
+    The package of the innermost `forward` is the model's; what that calls in another package, such as a function that
+    rearranges axes, is told by the line that calls it.
+    """
+    forward = next((place for place in reversed(places) if place.function.rpartition(".")[2] == "forward"), None)
+    own = [place for place in places if forward is None or place.package == forward.package]
+    return make_source(*own[-1]) if own else None
+
+
 def source_of_error(error: BaseException) -> Source | None:
-    """The deepest line of the user's code in an error's traceback; None when there is none."""
-    found: Source | None = None
+    """The line of the user's model in an error's traceback; None when there is none."""
+    places: list[_Place] = []
     traceback = error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if _is_entrance(traceback.tb_frame):
-            found = None
-        elif is_users(code.co_filename):
-            found = make_source(code.co_filename, traceback.tb_lineno, code.co_qualname)
+        frame = traceback.tb_frame
+        if _is_entrance(frame):
+            places.clear()
+        elif runs_users_code(frame):
+            places.append(_Place(frame.f_code.co_filename, traceback.tb_lineno, frame.f_code.co_qualname))
         traceback = traceback.tb_next
-    return found
+    return _source_in_model(places)
 
 
 def source_of_running_code(depth: int = 1) -> Source | None:
@@ -255,21 +250,19 @@ def source_of_running_code(depth: int = 1) -> Source | None:
 
     Whoever called us is further out than our own stages, and no part of the model.
     """
+    places: list[_Place] = []
     for frame in _frames_outwards(sys._getframe(depth)):
-        code = frame.f_code
         if _is_entrance(frame):
-            return None
-        if is_users(code.co_filename):
-            return make_source(code.co_filename, frame.f_lineno, code.co_qualname)
-    return None
+            break
+        if runs_users_code(frame):
+            places.append(_Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname))
+    return _source_in_model(places[::-1])
 
 
 def source_of_stack_text(text: str | None) -> Source | None:
     """The innermost line of the user's code in a formatted stack, as torch keeps it on graph nodes."""
-    for match in reversed(list(_STACK_LINE.finditer(text or ""))):
-        if is_users(match["file"]):
-            return make_source(match["file"], int(match["line"]), match["function"])
-    return None
+    found = [_Place(each["file"], int(each["line"]), each["function"]) for each in _STACK_LINE.finditer(text or "")]
+    return _source_in_model([place for place in found if is_users(place.file)])
 
 
 def is_ours(frame: FrameType) -> bool:

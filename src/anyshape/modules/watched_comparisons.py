@@ -1,10 +1,7 @@
-"""What the user's code compares sizes with, in one call: `if k - 5 < n:` compares 372 with 7; `GRID.get((h, w))` looks up keys.
+"""What the user's code compares sizes with, in one call: `if k - 5 < n:` compares 372 with 7.
 
 Python traces the call line by line. Before a line runs, or else after it, both sides of each comparison in it are evaluated,
 as far as this has no effect: names, attributes, arithmetic, and functions of Python that only compute.
-
-The item and the keys of a look-up in a dict, set or list are reduced to the numbers in them, so that sizes can be computed at
-which both are equal.
 """
 
 from __future__ import annotations
@@ -12,8 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
@@ -24,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from anyshape.modules.code_expressions import expressions_in, has_source
 from anyshape.modules.line_trace import look_at_lines
 
 _COLLECTIONS = ("len", "list", "max", "min", "range", "str", "sum", "tuple")
@@ -44,7 +41,6 @@ _PARTS = (
 )
 _TEXTS = (ast.JoinedStr, ast.FormattedValue)
 _SYNTAX = (ast.operator, ast.unaryop, ast.expr_context, ast.Slice)
-_MOST_KEYS = 4096
 
 
 class Comparison(NamedTuple):
@@ -94,14 +90,28 @@ def _as_number(value: Any) -> float | None:
     return float(value) if isinstance(value, (Real, Decimal, np.number)) else None
 
 
+def _comparisons_in(code: CodeType) -> Mapping[int, list[_Sides]]:
+    """The comparisons that can be evaluated, by their first lines: of the file, or of the code where there is no text."""
+    return _comparisons_in_file(code.co_filename) if has_source(code) else _comparisons_in_code(code)
+
+
 @lru_cache(maxsize=256)
-def _comparisons_in(file: str) -> Mapping[int, list[_Sides]]:
-    """The comparisons of a file that can be evaluated, by their first lines."""
-    found: dict[int, list[_Sides]] = {}
+def _comparisons_in_file(file: str) -> Mapping[int, list[_Sides]]:
     with suppress(SyntaxError, ValueError):
-        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
-            if isinstance(node, ast.Compare):
-                found.setdefault(node.lineno, []).extend(_pairs(node, file))
+        return _by_line(ast.walk(ast.parse("".join(linecache.getlines(file)))), file)
+    return {}
+
+
+@lru_cache(maxsize=1024)
+def _comparisons_in_code(code: CodeType) -> Mapping[int, list[_Sides]]:
+    return _by_line(expressions_in(code), code.co_filename)
+
+
+def _by_line(nodes: Iterable[ast.AST], file: str) -> dict[int, list[_Sides]]:
+    found: dict[int, list[_Sides]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Compare):
+            found.setdefault(node.lineno, []).extend(_pairs(node, file))
     return found
 
 
@@ -110,8 +120,13 @@ def _pairs(node: ast.Compare, file: str) -> Iterator[_Sides]:
     for left, right, order in zip(operands, operands[1:], node.ops, strict=False):
         if isinstance(order, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) or not only_computes(left, right):
             continue
-        at = Comparison(file, node.lineno, right.col_offset)
-        yield _Sides(at, *(compile(ast.Expression(side), file, "eval") for side in (left, right)))
+        at = Comparison(file, node.lineno, getattr(right, "col_offset", node.col_offset))
+        yield _Sides(at, *(compile_expression(side, file) for side in (left, right)))
+
+
+def compile_expression(expression: ast.expr, file: str) -> CodeType:
+    """The expression as code to evaluate."""
+    return compile(ast.fix_missing_locations(ast.Expression(expression)), file, "eval")
 
 
 def only_computes(*expressions: ast.expr) -> bool:
@@ -128,35 +143,3 @@ def _is_harmless(node: ast.AST) -> bool:
     if not isinstance(function, ast.Attribute):
         return False
     return function.attr in _METHODS or (isinstance(function.value, ast.Name) and function.value.id == "math")
-
-
-Numbers = tuple[int, ...]
-
-
-class LookUp(NamedTuple):
-    """The numbers in the item that is looked up, and those in each key; a key has at most as many."""
-
-    item: Numbers
-    keys: frozenset[Numbers]
-
-
-def read_look_up(container: Any, others: Sequence[Any]) -> LookUp | None:
-    """The look-up of the other values in a container; None where it is no container, or none of its keys has numbers."""
-    if not isinstance(container, (dict, set, frozenset, list, tuple)) or len(container) > _MOST_KEYS:
-        return None
-    item = tuple(number for value in others for number in _numbers_in(value))
-    keys = frozenset(key for key in map(_numbers_in, container) if 0 < len(key) <= len(item))
-    return LookUp(item, keys) if keys else None
-
-
-def _numbers_in(value: Any) -> Numbers:
-    """The integers of plain data, from left to right: (3, "x50") has 3 and 50."""
-    if isinstance(value, (bool, np.bool_)):
-        return ()
-    if isinstance(value, (int, np.integer)):
-        return (int(value),)
-    if isinstance(value, str):
-        return tuple(map(int, re.findall(r"\d+", value)))
-    if isinstance(value, (tuple, list)):
-        return tuple(number for each in value for number in _numbers_in(each))
-    return ()

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from anyshape.intercept.turns import quiet_libraries
 from anyshape.optimize.plain_nodes import add_weight, count_axes_from_the_front, simplify_nodes, split_skip_norms
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.export import Exported
 
 __all__ = ["fold_norms", "optimize", "split_skip_norms"]

@@ -15,8 +15,24 @@ if TYPE_CHECKING:
 
 Status = Literal["proved", "refuted", "unknown"]
 SYMBOLIC = "symbolic"  # the strategy of the rung that captures with symbols for sizes
-OF_TEXT = "the text of a size decides nothing"
-"""The `text` of a guard on lines that turn a size into a text: the program holds only if no branch depends on that text."""
+NoteKind = Literal["text", "rounding", "compiled"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of the user's code on which a size leaves exact arithmetic: no condition shows what depends on it.
+
+    `text`: a size becomes a text, with which the code may decide something. `rounding`: a float is rounded or compared of which
+    torch's kernels need not give the last bit. `compiled`: a part of the module is compiled, and may decide something.
+    `met_at` are the sizes of the capture that came to this line, `within` the conditions that it recorded, `dims` the dims that
+    are used there (none where that is not known).
+    """
+
+    kind: NoteKind
+    source: Source
+    met_at: Mapping[str, int] = field(hash=False)
+    within: tuple[Condition, ...] = ()
+    dims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,9 +98,11 @@ class OutputTensor:
 class Region:
     """One program, decomposed for translation, and the sizes at which it was traced.
 
+    `program` is None in the result of an export that had a process of its own: it stays there.
     `symbols` is what each of the program's own size symbols is in the user's dims. `condition` is where this program
     holds: everywhere, unless there are others beside it; `outputs` are those of this program, where they differ from those of
-    other regions.
+    other regions. `notes` are those of this program, and of the programs that it stands for. At the sizes in `steps` a
+    rounded float becomes another number.
     """
 
     program: ExportedProgram
@@ -94,6 +112,8 @@ class Region:
     condition: Condition = TRUE
     outputs: tuple[OutputTensor, ...] = ()
     loops: Mapping[str, Loop] = field(default_factory=dict, hash=False)
+    notes: tuple[Note, ...] = ()
+    steps: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True)
@@ -139,9 +159,9 @@ class Captured:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the domain implies every condition of the capture. False without a program (the rung `legacy`), and where
-        values choose between programs."""
-        is_whole = bool(self.regions) and not self.decisions and not self.raising_regions
+        """Whether the domain implies every condition of the capture, and no region has a note. False without a program (the
+        rung `legacy`), and where values choose between programs."""
+        is_whole = bool(self.regions) and not self.decisions and not self.raising_regions and not self.notes
         return is_whole and all(guard.status == "proved" for guard in self.guards)
 
     @property
@@ -149,22 +169,23 @@ class Captured:
         """Whether no branch of the user's code can be outside of what was captured, so that the whole domain is promised.
 
         True where sizes were symbols and every condition is proved, or fails at few sizes, which are compared, or is a line of
-        the user's whose other side was captured as well. Where another condition fails (`n == 11`, `n <= 512`), the user's
-        code may decide by further conditions, which the capture did not meet.
+        the user's whose other side was captured as well. Where another condition fails (`n == 11`, `n <= 512`), or a region has
+        a note, the user's code may decide by further conditions, which the capture did not meet.
         """
         is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
-        is_whole = self.is_symbolic and bool(self.regions) and is_known
+        is_whole = self.is_symbolic and bool(self.regions) and is_known and not self.notes
         return self.is_proved or (is_whole and not self.has_uncaptured_branch and not self.raising_regions)
 
     @property
-    def has_texts(self) -> bool:
-        """Whether the user's code turned a size into a text, with which it may decide something."""
-        return any(guard.text == OF_TEXT for guard in self.guards)
+    def notes(self) -> tuple[Note, ...]:
+        """The notes of all regions."""
+        return tuple(dict.fromkeys(note for region in self.regions for note in region.notes))
 
-    def without_texts(self) -> Captured:
-        """The capture without the guards about texts of sizes, for code in which these decide nothing."""
-        regions = [(region, [guard for guard in region.guards if guard.text != OF_TEXT]) for region in self.regions]
-        return replace(self, regions=tuple(replace(region, guards=tuple(guards)) for region, guards in regions))
+    def with_notes(self, counts: Callable[[Note], bool], further: tuple[Note, ...] = ()) -> Captured:
+        """The capture with those of its notes that count, and with further ones in each region."""
+        notes = [dict.fromkeys((*filter(counts, region.notes), *further)) for region in self.regions]
+        regions = (replace(region, notes=tuple(each)) for region, each in zip(self.regions, notes, strict=True))
+        return replace(self, regions=tuple(regions))
 
     @property
     def is_symbolic(self) -> bool:

@@ -8,6 +8,7 @@ out where there are none.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from anyshape.records.verdict import Untried
 Origin = Literal["declared", "model", "found by trying", "compared"]
 Status = Literal["kept", "broken", "unverified", "unknown"]
 VERSION = 1
+KEY = "anyshape.contract"  # of the metadata of a file
 
 
 @dataclass(frozen=True)
@@ -171,11 +173,22 @@ class Contract:
 
 
 Json = dict[str, Any]
+OWN_DIGEST = "contract"  # of the contract's text itself, in its `digest`; earlier files have none
 
 
 def format_contract(contract: Contract) -> str:
-    """The contract as text; `parse_contract` gives it back."""
-    return json.dumps(contract_as_plain(contract), allow_nan=False, separators=(",", ":"))
+    """The contract as text; `parse_contract` gives it back. Beside the digests of the model it has one of itself."""
+    plain = contract_as_plain(contract)
+    if contract.digest is not None:
+        plain["digest"][OWN_DIGEST] = digest_contract(plain)
+    return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+
+
+def digest_contract(plain: Json) -> str:
+    """The digest of all of a contract but this digest; keys that only a newer anyshape reads are part of it."""
+    others = {**plain, "digest": {key: text for key, text in plain["digest"].items() if key != OWN_DIGEST}}
+    text = json.dumps(others, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def contract_as_plain(contract: Contract) -> Json:

@@ -212,7 +212,8 @@ class Repeated:
     `written` is the line that writes the state, `sizes` where a later answer was another one. `random` names the sources
     of random numbers that reach the answers, `drawn` the line of the first. `unsteady`: two identical calls from
     the same state and random numbers differ, `differs` at which line. `first_calls` are calls from the module's first state
-    that need not be made again: only such of a module that is constant.
+    that need not be made again: only such of a module that is constant. `is_foreseen`: no call changed the state, which forward
+    writes and answers depend on; others would change it.
     """
 
     has_memory: bool = False
@@ -224,3 +225,4 @@ class Repeated:
     unsteady: bool = False
     differs: Source | None = None
     first_calls: tuple[FirstCall, ...] = ()
+    is_foreseen: bool = False

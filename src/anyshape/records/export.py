@@ -5,7 +5,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -197,6 +197,24 @@ class Export(Reportable):
         import onnx_ir as ir
 
         return ir.to_proto(self.model)
+
+
+def without_programs(result: Export | Attempt) -> Export | Attempt:
+    """The result, or an attempt, without what stays in the process that made it: captured programs, other files.
+
+    An `ExportedProgram` refers to the module by object, and the file of a strategy that did not succeed is not the user's.
+    """
+    if isinstance(result, Export):
+        return replace(result, attempts=tuple(_without_programs(attempt) for attempt in result.attempts))
+    return _without_programs(result)
+
+
+def _without_programs(attempt: Attempt) -> Attempt:
+    captured = attempt.captured
+    if captured is not None:
+        regions = tuple(replace(each, program=None, loops={}) for each in captured.regions)  # type: ignore[arg-type]
+        captured = replace(captured, regions=regions)
+    return replace(attempt, captured=captured, exported=None, declared=None)
 
 
 def _untried(verdict: Verdict) -> list[str]:

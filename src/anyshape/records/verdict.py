@@ -111,7 +111,8 @@ class Refusal:
     `file_answers`: whether the file answered there all the same; None where there is no file, or it was not
     waited for. `outputs` are the paths of the outputs at sizes at which the module did not raise, but returned other outputs
     than at the example's sizes: another number of them, others of their names, or the same in other dtypes
-    (`has_other_dtypes`).
+    (`has_other_dtypes`). `has_ended`: the process of the call ended there, or was ended; `lacks_memory`: this machine has too
+    little memory for it, so that nothing is known about the module.
     """
 
     sizes: Sizes = field(hash=False)
@@ -120,6 +121,8 @@ class Refusal:
     file_answers: bool | None = None
     outputs: tuple[str, ...] | None = None
     has_other_dtypes: bool = False
+    has_ended: bool = False
+    lacks_memory: bool = False
 
     @property
     def kind(self) -> tuple[Source | None, str]:

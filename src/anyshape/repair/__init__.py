@@ -6,7 +6,6 @@ The dims are followed by the rules; where they cannot go on, the last number tha
 
 Files, in the order in which data flows:
 
-    safe_model        check a file of unknown origin before use
     declared_words    `input: batch 3 224 224`, read against the file
     known_shapes      what is known of each value: axes, integers, constant
     known_constants   constants with a pattern

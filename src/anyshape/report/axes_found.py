@@ -41,7 +41,8 @@ class AxesFound:
 
     `domain` has the sizes at which the model answers: the declared ones, narrowed by `rules`, which were learned. `fixed` has
     the dims of one size only. Where no rule describes all sizes at which the model raises, `is_explained` is False; `refused`
-    has such sizes, the smallest first. `values` are bounds of values that were learned on the way. `is_declared` is True
+    has such sizes, the smallest first. `values` are bounds of values that were learned on the way,
+    `value_parameters` the parameters of a function of sizes that decide values and no axis. `is_declared` is True
     where the axes come from a declaration, and False where they were found with one example alone.
     """
 
@@ -51,6 +52,7 @@ class AxesFound:
     rules: tuple[Rule, ...] = ()
     fixed: Mapping[str, int] = field(default_factory=dict, hash=False)
     values: Mapping[str, str] = field(default_factory=dict, hash=False)
+    value_parameters: tuple[str, ...] = ()
     is_explained: bool = True
     refused: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
     findings: tuple[Finding, ...] = ()
@@ -101,6 +103,7 @@ class AxesFound:
                 for rule in self.rules
             ],
             "values": dict(self.values),
+            "value_parameters": list(self.value_parameters),
             "is_explained": self.is_explained,
             "refused": [dict(sizes) for sizes in self.refused],
             "declaration": {"dynamic": self.dynamic, "where": list(self.where)},
@@ -149,11 +152,13 @@ def describe_axes(found: AxesFound) -> str:
         for axis, (size, expr) in enumerate(zip(each.shape, each.axes, strict=True)):
             rows.append((each.path, str(axis), str(size), *_said(found, expr, told)))
     lines += format_table(("input", "axis", "example", "size", "sizes at which the model answers"), rows, right=(2,))
-    lines += [""] if found.domain.relations or found.values or not found.is_explained else []
+    lines += [""] if found.domain.relations or found.values or found.value_parameters or not found.is_explained else []
     for relation in found.domain.relations:
         lines += wrap_line("rule", format_condition(relation) + _line_of(found, relation))
     for name, text in found.values.items():
         lines += wrap_line("values", f"{name}: {text}")
+    for name in found.value_parameters:
+        lines += wrap_line("values", f"parameter {name} decides values, and no axis")
     if not found.is_explained:
         some = "; ".join(map(format_sizes, found.refused[:_SHOWN]))
         lines += wrap_line("rule", f"unknown: the model raises at {some}, and no rule was found that describes it.")

@@ -97,7 +97,10 @@ def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 
 
 
 def _document(parts: Sequence[str], height: float) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" font-family="sans-serif">'
+    head = (
+        '<svg xmlns="http://www.w3.org/2000/svg" data-generator="anyshape" '
+        f'viewBox="0 0 {_WIDTH} {height:.0f}" font-family="sans-serif">'
+    )
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>", ""])
 
 
@@ -168,4 +171,7 @@ def plot_bench(benched: Benched, *, as_page: bool) -> str:
         },
     )
     table = f"<pre>{escape(describe_bench(benched))}</pre>"
-    return f'<!doctype html><meta charset="utf-8"><title>anyshape bench</title>\n{latency}\n{memory}\n{table}\n'
+    head = (
+        '<!doctype html><meta charset="utf-8"><meta name="generator" content="anyshape"><title>anyshape bench</title>'
+    )
+    return f"{head}\n{latency}\n{memory}\n{table}\n"

@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from anyshape.findings.finding import shown
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Tell = Callable[[str, int, int], None]
@@ -78,7 +80,7 @@ class ProgressLine:
         elif self.display == "notebook":
             self._replace(f"{stage} {said}".rstrip())
         elif self.display == "lines" and (stage != self._stage or time.monotonic() - self._shown_at > _EVERY_S):
-            sys.stderr.write(f"anyshape: {stage} {said}".rstrip() + "\n")
+            sys.stderr.write(shown(f"anyshape: {stage} {said}".rstrip()) + "\n")
             self._shown_at = time.monotonic()
         self._stage = stage
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from anyshape.domain import Dim, dims_of, format_condition, format_sizes, is_always
 from anyshape.findings import Finding, Severity, render_all
+from anyshape.findings.finding import shown
 from anyshape.records.contract import Contract, Tested
 from anyshape.records.export import Attempt, Export, describe_untried, describe_untried_values
 from anyshape.records.verdict import Untried, Verdict
@@ -38,7 +39,7 @@ def describe_ladder(result: Export) -> str:
         where = f"   {guard.source}" if guard.source else ""
         against = f" (not at {_sizes(guard.counterexample)})" if guard.counterexample else ""
         lines.append(f"  guard   {guard.status}: {format_condition(guard.condition)}{against}, asked by {asked}{where}")
-    return "\n".join(lines)
+    return _with_findings(lines, ())
 
 
 def describe_attempts(attempts: Iterable[Attempt]) -> list[str]:
@@ -95,7 +96,7 @@ def _unknown_rule(refused: Sequence[Mapping[str, int]]) -> list[str]:
 def describe_inspection(contract: Contract, path: str, has_contract: bool, change: Finding | None = None) -> str:
     """What a file promises; `change` is the finding where it was changed after it was verified."""
     if not has_contract:
-        return "\n".join([f"{path}: no contract; what its graph declares:", *describe_contract(contract)])
+        return _with_findings([f"{path}: no contract; what its graph declares:", *describe_contract(contract)], ())
     made = f"opset {contract.opset}, strategy {contract.strategy}"
     status = f"{contract.status}, changed since" if change else contract.status
     lines = [f"{status}: {path} {say_evidence(contract.tested)} ({made})", *describe_contract(contract)]
@@ -121,7 +122,7 @@ def say_evidence(tested: Tested) -> str:
 
 
 def _with_findings(lines: list[str], findings: Sequence[Finding]) -> str:
-    return "\n".join(lines) + ("\n\n" + render_all(findings) if findings else "")
+    return "\n".join(map(shown, lines)) + ("\n\n" + render_all(findings) if findings else "")
 
 
 def _provenance(dim: Dim, contract: Contract) -> str:

@@ -49,7 +49,7 @@ __all__ = [
 
 _WALL = 10.0
 _SLICE_S = 0.2  # a wait that nothing can interrupt
-_TICK_S = 0.02  # processor time is told in steps of this order
+_TICK_S = 0.02  # the operating system counts processor time in steps of about this length
 _END_S = (
     5.0  # for the thread of an exchange to end once its child is dead; a custom operator of the user may never return
 )
@@ -58,14 +58,18 @@ _END_S = (
 class Pending:
     """A run that is under way in the child."""
 
-    def __init__(self, runner: ChildRunner, process: ChildProcess, request: Message) -> None:
+    def __init__(
+        self, runner: ChildRunner, process: ChildProcess, request: Message, *, is_second_try: bool = False
+    ) -> None:
         self._runner = runner
         self._process = process
+        self._request = request
+        self._is_second_try = is_second_try
         self._started = monotonic()
         self._worked_before = process.seconds_worked()
         self._reply: Message | Exception | None = None
         self._finished = threading.Event()
-        self.waited_s = 0.0  # by whoever asked for the result
+        self.waited_s = 0.0  # how long callers of `result` have waited
         self._thread = threading.Thread(target=self._exchange, args=(request,), daemon=True)
         self._thread.start()
 
@@ -99,7 +103,14 @@ class Pending:
         finally:
             self.waited_s = monotonic() - began
         self._thread.join()
-        return _outputs(self._process, self._reply)
+        try:
+            return _outputs(self._process, self._reply)
+        except ChildDied as died:
+            if died.death is not Death.CRASHED or self._is_second_try:
+                raise
+        # It may have been killed from outside: the same end twice is a fact about the file.
+        again = self._runner.submit_again(self._request)
+        return again.result(time_limit_s)
 
     def _is_done(self, since: float, limit: float) -> bool:
         """Whether the run ends before the child has worked on it for so long."""
@@ -180,11 +191,29 @@ class ChildRunner:
         self._pending = Pending(self, self._process, Message("run", {}, dict(feeds)))
         return self._pending
 
+    def submit_again(self, request: Message) -> Pending:
+        """The same run in a fresh child."""
+        self.start()
+        assert self._process is not None
+        self._pending = Pending(self, self._process, request, is_second_try=True)
+        return self._pending
+
     def start(self) -> None:
         """Start the child and let it load the model meanwhile; what comes of it shows in the first run."""
         if self._process is None or not self._process.is_alive():
             self._bury()
             self._process = ChildProcess(self._load, self._operators)
+
+    def load(self) -> None:
+        """Wait until the child has loaded the model. Raises RuntimeRejected or ChildDied where it does not."""
+        self.start()
+        assert self._process is not None
+        if self._process.wait_until_loaded(monotonic() + self.load_limit_s) is None:
+            self._process.kill()
+            raise ChildDied(f"took longer than {self.load_limit_s:g} s to load", Death.TIMED_OUT)
+        reply = self._process.loaded
+        if reply is None or reply.kind != "loaded":
+            _outputs(self._process, reply)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs in the file's order. Raises RuntimeFailed, RuntimeRejected or ChildDied."""

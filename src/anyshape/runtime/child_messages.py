@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from anyshape.findings.finding import text_of_error
+
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 24
 # TensorProto.DataType, by the name that both `ml_dtypes` and onnxruntime (without its underscores) use.
@@ -164,7 +166,8 @@ def reply_to_call(call: Message, operators: Mapping[str, Callable[..., Any]]) ->
         result = operators[facts["operator"]](*inputs, **facts["attributes"])
         given = [np.asarray(each) for each in (result if isinstance(result, (tuple, list)) else [result])]
     except Exception as error:
-        return Message("raised", {"message": f"operator {facts['operator']} raised {type(error).__name__}: {error}"})
+        said = f"operator {facts['operator']} raised {type(error).__name__}: {text_of_error(error)}"
+        return Message("raised", {"message": said})
     return Message("returned", {}, {str(place): array for place, array in enumerate(given)})
 
 

@@ -23,10 +23,12 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, BinaryIO, cast
 
+import psutil
+
 from anyshape.findings.finding import PACKAGE_FOLDER
-from anyshape.intercept.turns import LOG
+from anyshape.processes.quiet import LOG
 from anyshape.runtime.child_messages import ChildDied, Death, Message, read_message, reply_to_call, write_message
-from anyshape.runtime.session import TensorInfo
+from anyshape.runtime.session import NO_TELEMETRY, TensorInfo
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; from anyshape.runtime.child import main; main()"
 _INSTALLED = ("site-packages", "dist-packages")
@@ -49,8 +51,8 @@ def package_parent() -> str:
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment without its search path, which the command has, and without a thread pool per library."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    """Our environment without its search path, which the command has, a thread pool per library, and telemetry."""
+    inherited = dict([NO_TELEMETRY]) | {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**inherited, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
 
 
@@ -78,20 +80,17 @@ def usable_cores() -> int:
 
 
 def seconds_worked(pid: int) -> float | None:
-    """The processor time that a process has used, None where the system does not report it, or the process is gone."""
+    """The processor time that a process has used, None where the process is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
         return None
+    return times.user + times.system
 
 
-def physical_memory() -> int | None:
-    """Bytes of memory of this machine, None where the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
+def physical_memory() -> int:
+    """Bytes of memory of this machine."""
+    return int(psutil.virtual_memory().total)
 
 
 class ChildProcess:
@@ -129,6 +128,11 @@ class ChildProcess:
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def loaded(self) -> Message | None:
+        """The reply to loading the model: of the kind "loaded" where that went well; None before it, and without a child."""
+        return self._loaded
 
     def described(self, which: str) -> tuple[TensorInfo, ...] | None:
         if self._loaded is None or self._loaded.kind != "loaded":

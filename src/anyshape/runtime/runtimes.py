@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from anyshape.findings import Finding, UsageError, check_choice
+from anyshape.findings.finding import text_of_error
 from anyshape.runtime.child_messages import Array, RunError, RuntimeFailed, RuntimeRejected
 from anyshape.runtime.custom_node_plan import Call, Choice, Piece, Plan, plan_pieces
 from anyshape.runtime.openvino_session import OpenvinoSession
@@ -177,7 +178,9 @@ class PiecedSession:
         except RunError:
             raise
         except Exception as error:
-            raise RuntimeFailed(f"operator {call.operator} raised {type(error).__name__}: {error}") from error
+            raise RuntimeFailed(
+                f"operator {call.operator} raised {type(error).__name__}: {text_of_error(error)}"
+            ) from error
         return _checked(call, given)
 
 

@@ -9,6 +9,7 @@ that reads or gives bfloat16 is loaded alone, as a model of one node.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -35,6 +36,18 @@ _SPINNING = "session.intra_op.allow_spinning"
 _ONE_NODE = '<ir_version: 8, opset_import: ["" : 17]> one (float[n] x) => (float[n] y) { y = Identity(x) }'
 _OUT_OF_MEMORY = ("bad_alloc", "failed to allocate", "bad allocation", "allocate memory", "out of memory")
 _BFLOAT16 = 16
+NO_TELEMETRY = ("ORT_DISABLE_TELEMETRY", "1")
+
+
+def import_onnxruntime() -> Any:
+    """The package without its telemetry, unless the user has set the variable that decides about it.
+
+    From version 1.31 on it writes to ~/.cache/Microsoft and to the folder for temporary files, and sends data over the network.
+    """
+    os.environ.setdefault(*NO_TELEMETRY)
+    import onnxruntime
+
+    return onnxruntime
 
 
 def check_providers(wanted: Sequence[str] | None) -> tuple[str, ...]:
@@ -107,8 +120,7 @@ class Session:
         With `optimize` False every node runs as it stands in the file. `weights_in` is the folder of the weights that lie
         outside a model given as bytes. With `spinning` False idle threads sleep, which keeps measurements apart.
         """
-        import onnxruntime
-
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
         options.intra_op_num_threads = threads
@@ -153,8 +165,7 @@ def write_optimized(source: str, target: str) -> None:
     At the level "extended": nodes are fused to operators of the domain com.microsoft, and run on every processor. The level
     above it chooses layouts for the processor of this machine.
     """
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _QUIET
     options.intra_op_num_threads = 1
@@ -168,16 +179,14 @@ def write_optimized(source: str, target: str) -> None:
 
 def available_providers() -> list[str]:
     """The execution providers of the onnxruntime that is installed."""
-    import onnxruntime
-
-    return list(onnxruntime.get_available_providers())
+    return list(import_onnxruntime().get_available_providers())
 
 
 def started_providers(wanted: Sequence[str]) -> list[str]:
     """The providers that really start; onnxruntime leaves out the others without an exception."""
-    import onnxruntime
     from onnx import parser
 
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _QUIET
     model = parser.parse_model(_ONE_NODE).SerializeToString()
@@ -205,13 +214,12 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def _to_ort(array: Array) -> Any:
-    from onnxruntime import OrtValue
-
+    made = import_onnxruntime().OrtValue
     element_type = EXTENDED.get(array.dtype.name)
     if element_type is None:
-        return OrtValue.ortvalue_from_numpy(array)
+        return made.ortvalue_from_numpy(array)
     carrier = np.asarray(array, order="C").view(np.dtype(f"u{array.dtype.itemsize}"))
-    return OrtValue.ortvalue_from_numpy_with_onnx_type(carrier, element_type)
+    return made.ortvalue_from_numpy_with_onnx_type(carrier, element_type)
 
 
 def _from_ort(value: Any) -> Any:

@@ -1,50 +1,60 @@
 """Stage: writing files, whole or not at all.
 
-This file: ONNX models as bytes and as files, weights inside or in a file of their own; and folders that are written whole
-or not at all.
+This file: ONNX models as bytes and as files, weights inside or in a file of their own.
 
-A protobuf message has 2 GB at most. Above that the weights go to a second file, `m.onnx.data`, which the model speaks
-of by its name alone: both can be moved together.
+A protobuf message has 2 GB at most. Above that the weights go to a second file, `m.onnx.0123456789ab.data`, which the model
+mentions by its name alone: both can be moved together.
 
 Files, in the order in which data flows:
 
-    atomic  one file
+    outputs     what an output may replace
+    data_files  files with weights, and which of them can go
+    leftovers   temporary files, and those of writers that were killed
+    streamed    the pieces of a model's file
+    atomic      one file
+    folders     a folder
 """
 
 from __future__ import annotations
 
-import contextlib
-import secrets
-import shutil
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from anyshape.findings import Finding, UsageError
+from anyshape.findings import UsageError
 from anyshape.graphs import bytes_of
 from anyshape.saving.atomic import (
-    Streamed,
     Writer,
     check_writable,
     fill,
-    missing_folder,
     replace,
-    replaced_weights,
     reporting,
     resolve,
-    stream_model,
-    temporary,
     too_large,
     write_atomically,
 )
+from anyshape.saving.data_files import data_files_of, discard_unmentioned
+from anyshape.saving.folders import writing_folder
+from anyshape.saving.leftovers import temporary_file
+from anyshape.saving.outputs import MODEL, check_replaceable, command_files
+from anyshape.saving.streamed import Streamed, replaced_weights, stream_model
 
 if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
-__all__ = ["check_writable", "model_bytes", "save_model", "save_to_run", "write_atomically", "writing_folder"]
+__all__ = [
+    "check_writable",
+    "command_files",
+    "model_bytes",
+    "save_model",
+    "save_to_run",
+    "write_atomically",
+    "writing_folder",
+]
 
 
 # Below this a tensor stays in the model, where shape inference and optimizers can see it.
@@ -54,6 +64,7 @@ _SMALLEST = 1024
 _ALIGNMENT, _ALIGNED_FROM = 2**16, 2**20
 PROTOBUF_LIMIT = 2**31 - 1
 _ROOM_FOR_GRAPH = 2**26
+_DIGITS = 12  # of the digest in a name: two contents of one file name that agree in 48 bits do not occur
 _RUN_INSIDE = 2**20  # weights of up to so many bytes lie inside a file that is written only to be run
 
 
@@ -146,9 +157,10 @@ def save_model(
 ) -> None:
     """Write the model to the path, whole or not at all; the model itself stays as it is.
 
-    Weights go to `<path>.data` if `external_data` is True, or, if it is None, if they have more than `limit` bytes. The
-    second file is written first; should the model then fail to take its place, the old second file comes back. A
-    second file of an earlier, larger model is left alone. Raises UsageError if the system does not let us write.
+    Weights go to `<path>.<digest>.data` if `external_data` is True, or, if it is None, if they have more than `limit`
+    bytes. The second file is written first, and the model that has its place mentions it; so whenever a process ends,
+    the old model is there with its weights, or the new one. The weights of the model that was replaced are removed. Raises
+    UsageError if there is a file that is no model, or if the system does not let us write.
     """
     import onnx_ir as ir
 
@@ -156,14 +168,15 @@ def save_model(
     if external_data is None:
         external_data = lay_out(loaded, "").weights > limit
     if not external_data:
-        write_atomically(path, _streamed(loaded, path).write)
+        written = _streamed(loaded, path).write
+        data = data_files_of(resolve(path))
+        write_atomically(path, written, MODEL)
+        discard_unmentioned(data)
         return
     target = resolve(path)
-    layout = lay_out(loaded, f"{target.name}.data")
-    with replaced_weights(layout.replacements):
-        data = _serialized(ir.to_proto(loaded), path)
     with reporting(path):
-        _write_pair(target, data, layout)
+        check_replaceable(path, MODEL)
+        _write_pair(target, loaded, path)
 
 
 def save_to_run(model: ir.Model, path: Path) -> None:
@@ -204,30 +217,28 @@ def _serialized(proto: onnx.ModelProto, path: str | PathLike[str]) -> bytes:
     return data
 
 
-def _write_pair(target: Path, model: bytes, layout: Layout) -> None:
-    """Both files beside their places first, then the one after the other into them."""
-    data_target = target.with_name(layout.location)
-    with temporary(target) as model_file, temporary(data_target) as data_file, temporary(data_target) as old_data:
-        fill(data_file, layout.write)
-        fill(model_file, _writing(model))
-        had_data = data_target.exists()
-        try:
-            if had_data:
-                shutil.copymode(data_target, data_file)
-                data_target.replace(old_data)
-            replace(data_file, data_target)
+def _write_pair(target: Path, loaded: ir.Model, path: str | PathLike[str]) -> None:
+    """Both files beside their places first. The weights get theirs under a new name, so the rename of the model decides."""
+    import onnx_ir as ir
+
+    data: list[Path] = []
+    try:
+        with temporary_file(target.parent) as data_file, temporary_file(target.parent) as model_file:
+            fill(data_file, lay_out(loaded, "").write)
+            layout = lay_out(loaded, f"{target.name}.{_digest(data_file)}.data")
+            with replaced_weights(layout.replacements):
+                model = _serialized(ir.to_proto(loaded), path)
+            fill(model_file, _writing(model))
+            data = [target.with_name(layout.location), *data_files_of(target)]
+            replace(data_file, data[0])
             replace(model_file, target)
-        except BaseException:
-            if model_file.exists():  # the old model, if any, is still in its place, and wants its old weights
-                _take_back(data_target, old_data if had_data else None)
-            raise
+    finally:
+        discard_unmentioned(data)
 
 
-def _take_back(data_target: Path, old_data: Path | None) -> None:
-    if old_data is None:
-        data_target.unlink(missing_ok=True)
-    elif old_data.exists():
-        old_data.replace(data_target)
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:_DIGITS]
 
 
 def _writing(data: bytes) -> Writer:
@@ -235,62 +246,3 @@ def _writing(data: bytes) -> Writer:
         stream.write(data)
 
     return write
-
-
-def path_is_a_file(path: str | PathLike[str]) -> Finding:
-    """A file has the name that a folder should get."""
-    return Finding(
-        code="AS051",
-        name="not-a-file",
-        what=f"the folder {fspath(path)!r} cannot be written: a file has that name.",
-        fix="name a folder, or a path where nothing is yet.",
-    )
-
-
-@contextlib.contextmanager
-def writing_folder(path: str | PathLike[str]) -> Iterator[Path]:
-    """An empty folder next to `path`, whose files are in the place `path` when the block ends without an error.
-
-    A new folder gets its name in one step. In a folder that exists, files of the same names are replaced, and all of them
-    come back should one fail; other files are left alone. Raises UsageError if the system does not let us write.
-    """
-    target = Path(path).resolve()
-    with reporting(path):
-        if target.exists() and not target.is_dir():
-            raise UsageError(path_is_a_file(path))
-        if not target.parent.is_dir():
-            raise UsageError(missing_folder(path))
-        other = target.parent / f".anyshape-{secrets.token_hex(8)}.tmp"
-        other.mkdir()
-    try:
-        yield other
-        with reporting(path):
-            if target.is_dir():
-                _move_files(other, target)
-            else:
-                other.rename(target)
-    finally:
-        shutil.rmtree(other, ignore_errors=True)
-
-
-def _move_files(source: Path, target: Path) -> None:
-    """Give every file of the source its place in the target, or leave the target as it was."""
-    old = source / ".replaced"
-    old.mkdir()
-    names = [path.relative_to(source) for path in sorted(source.rglob("*")) if path.is_file()]
-    done: list[Path] = []
-    try:
-        for name in names:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            if (target / name).exists():
-                (old / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(target / name, old / name)
-            done.append(name)
-            (source / name).replace(target / name)
-    except BaseException:
-        for name in done:
-            if (old / name).exists():
-                (old / name).replace(target / name)
-            elif not (source / name).exists():
-                (target / name).unlink(missing_ok=True)
-        raise

@@ -1,126 +1,24 @@
-"""Write files whole or not at all; one file with its weights inside is written piece by piece, from the weights' own memory."""
+"""Write files whole or not at all, and what the system says against it, in our words."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
 from anyshape.findings import Finding, UsageError
 from anyshape.findings.finding import quoted
-from anyshape.graphs import bytes_of
+from anyshape.saving.leftovers import temporary_file
+from anyshape.saving.outputs import Kind, check_replaceable
 
-if TYPE_CHECKING:
-    import onnx_ir as ir
-
-
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # numbers of the fields in ModelProto, GraphProto and TensorProto
-_PLACE = ("data_location", "external_data")
 _NOTHING_WRITTEN = "Nothing was written, and what was there before is as it was."
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """The pieces of a file in their order, and how many bytes they have together."""
-
-    pieces: tuple[Any, ...]
-    size: int
-
-    def write(self, stream: BinaryIO) -> None:
-        """The content of the file."""
-        for piece in self.pieces:
-            stream.write(piece if isinstance(piece, bytes) else bytes_of(piece))
-
-
-def stream_model(model: ir.Model, large: Mapping[ir.Value, ir.ExternalTensor]) -> Streamed:
-    """The model's file. `large` has the initializers of its graph that are not copied, each with a tensor without data."""
-    import onnx_ir as ir
-
-    weights = {value.name: value.const_value for value in large}
-    with replaced_weights(large):
-        proto = ir.to_proto(model)
-    before, after = _parted(proto, _GRAPH)
-    head, tail = _parted(proto.graph, _INITIALIZER)
-    pieces: list[Any] = [head]
-    for tensor in proto.graph.initializer:
-        pieces += _pieces_of(tensor, weights.get(tensor.name))
-    pieces.append(tail)
-    length = sum(map(_size, pieces))
-    pieces = [before, _tag(_GRAPH, length), *pieces, after]
-    return Streamed(tuple(pieces), sum(map(_size, pieces)))
-
-
-@contextlib.contextmanager
-def replaced_weights(replacements: Mapping[ir.Value, ir.TensorProtocol]) -> Iterator[None]:
-    """The model with other tensors for some of its weights, as long as the block runs."""
-    originals = {value: value.const_value for value in replacements}
-    try:
-        for value, tensor in replacements.items():
-            value.const_value = tensor
-        yield
-    finally:
-        for value, original in originals.items():
-            value.const_value = original
-
-
-def _pieces_of(tensor: Any, weight: ir.TensorProtocol | None) -> list[Any]:
-    """An initializer of the graph: whole, or around a weight whose bytes are written from its own memory."""
-    if weight is None:
-        data = _serialized(tensor)
-        return [_tag(_INITIALIZER, len(data)), data]
-    for name in _PLACE:
-        tensor.ClearField(name)
-    head, tail = _parted(tensor, _RAW_DATA)
-    pieces = [head, _tag(_RAW_DATA, weight.nbytes), weight, tail]
-    return [_tag(_INITIALIZER, sum(map(_size, pieces))), *pieces]
-
-
-def _parted(message: Any, number: int) -> tuple[bytes, bytes]:
-    """The fields of a message below a number, and those above it."""
-    below, above = type(message)(), type(message)()
-    for field, value in message.ListFields():
-        part = below if field.number < number else above
-        if field.number == number:
-            continue
-        if hasattr(value, "extend"):
-            getattr(part, field.name).extend(value)
-        elif field.message_type is not None:
-            getattr(part, field.name).CopyFrom(value)
-        else:
-            setattr(part, field.name, value)
-    return _serialized(below), _serialized(above)
-
-
-def _serialized(message: Any) -> bytes:
-    data: bytes = message.SerializeToString(deterministic=True)
-    return data
-
-
-def _size(piece: Any) -> int:
-    return len(piece) if isinstance(piece, bytes) else int(piece.nbytes)
-
-
-def _tag(number: int, length: int) -> bytes:
-    """What comes before a field of bytes: its number and its length."""
-    return _varint(number << 3 | 2) + _varint(length)
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
 
 
 def missing_folder(path: str | PathLike[str]) -> Finding:
@@ -198,19 +96,26 @@ def too_large(path: str | PathLike[str], size: int) -> Finding:
 Writer = Callable[[BinaryIO], object]
 
 
-def write_atomically(path: str | PathLike[str], writer: Writer) -> None:
-    """Give `writer` a stream, and its bytes the path. Raises UsageError if the system does not let us."""
+def write_atomically(
+    path: str | PathLike[str], writer: Writer, kind: Kind | None = None, *, is_edit: bool = False
+) -> None:
+    """Give `writer` a stream, and its bytes the path, where `check_replaceable` allows it. Raises UsageError if the system
+    does not let us."""
     target = resolve(path)
-    with reporting(path), temporary(target) as other:
-        fill(other, writer)
-        replace(other, target)
+    with reporting(path):
+        check_replaceable(path, kind, is_edit=is_edit)
+        with temporary_file(target.parent) as other:
+            fill(other, writer)
+            replace(other, target)
 
 
-def check_writable(path: str | PathLike[str]) -> None:
+def check_writable(path: str | PathLike[str], kind: Kind | None = None) -> None:
     """Find out, before hours of work, that nothing can be written there. Leaves nothing behind."""
     target = resolve(path)
-    with reporting(path), temporary(target) as other:
-        fill(other, lambda stream: None)
+    with reporting(path):
+        check_replaceable(path, kind)
+        with temporary_file(target.parent) as other:
+            fill(other, lambda stream: None)
 
 
 def resolve(path: str | PathLike[str]) -> Path:
@@ -235,20 +140,9 @@ def reporting(path: str | PathLike[str]) -> Iterator[None]:
         raise UsageError(cannot_write(path, error)) from error
 
 
-@contextlib.contextmanager
-def temporary(target: Path) -> Iterator[Path]:
-    """The name of a file next to the target; whatever has that name in the end is removed."""
-    other = target.parent / f".anyshape-{secrets.token_hex(8)}.tmp"
-    try:
-        yield other
-    finally:
-        other.unlink(missing_ok=True)
-
-
 def fill(path: Path, writer: Writer) -> None:
-    """A new file with the writer's bytes, which the disk really has when this returns."""
-    # Not tempfile: its files can be read by their owner only, whatever the user's umask says.
-    with path.open("xb") as stream:
+    """Write the writer's bytes to a temporary file; the disk really has them when this returns."""
+    with path.open("r+b") as stream:
         writer(stream)
         stream.flush()
         os.fsync(stream.fileno())

@@ -36,9 +36,12 @@ from anyshape.domain import dims_of
 from anyshape.domain.parse import parse_condition
 from anyshape.exporting.context import CompareFile, comparing_elsewhere
 from anyshape.findings import AnyshapeError, Finding, UsageError
+from anyshape.findings.arguments import wrong_argument
 from anyshape.modules.user_code import source_of_error
 from anyshape.records.export import Export
-from anyshape.saving import writing_folder
+from anyshape.saving import command_files, writing_folder
+from anyshape.saving.folders import check_files
+from anyshape.saving.outputs import MODEL, check_replaceable
 from anyshape.sources.hugging_face import HUGGING_FACE
 from anyshape.sources.model_file import MODEL_FILE, PYTHON_MODULE
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
@@ -52,6 +55,8 @@ _OWN = frozenset(field.name for field in fields(SourceOptions))
 
 def resolve(text: str, options: SourceOptions | None = None) -> ModelSource:
     """The source that a text names, loaded. Raises UsageError if there is none, or if it does not take an option."""
+    if not isinstance(text, str) or "\0" in text:
+        raise UsageError(wrong_argument("source", text, "it names a model by a text.", "'model.py'"))
     asked = options or SourceOptions()
     kind, rest = _find_kind(text)
     for option in asked.given():
@@ -135,31 +140,36 @@ def export(
     where: Sequence[str] | str = (),
     progress: Progress | None = None,
     comparing: Callable[[str], CompareFile] | None = None,
+    overwrite: bool = False,
     **options: Any,
 ) -> SourceExport:
     """Export a source (`"hf:DIR"`, `"timm:NAME"`, `"model.py"`, …) to a file or a folder, all of it or nothing.
 
     `options` are those of SourceOptions (`task`, `config_only`, …) and of `anyshape.export`. `where` has further rules;
     with several files each goes to the files that have its dims. `comparing` gives the function by which other processes
-    compare the file of a part, for the name of the part; edits of `repair` are compared here. Raises what `anyshape.export`
-    raises.
+    compare the file of a part, for the name of the part; edits of `repair` are compared here. A file that is of another kind
+    than what is written in its place is replaced with `overwrite` alone. Raises what `anyshape.export` raises.
     """
     own = SourceOptions(**{name: options.pop(name) for name in _OWN & set(options)})
-    if isinstance(source, str):
-        if progress is not None:
-            progress(f"load {source}", 0, 0)
-        source = resolve(source, own)
-    rules = [where] if isinstance(where, str) else list(where)
-    is_folder = _is_folder(source, fspath(path))
     with ExitStack() as stack:
+        stack.enter_context(command_files(source if isinstance(source, str) else None, overwrite=overwrite))
+        if isinstance(source, str):
+            check_replaceable(path, MODEL)
+            if progress is not None:
+                progress(f"load {source}", 0, 0)
+            source = resolve(source, own)
+        rules = [where] if isinstance(where, str) else list(where)
+        is_folder = _is_folder(source, fspath(path))
         folder = stack.enter_context(writing_folder(path)) if is_folder else None
+        if folder is not None:
+            if source.write_files is not None:
+                source.write_files(folder)
+            check_files(folder, Path(path), [f"{part.name}.onnx" for part in source.parts])
         files: tuple[Export, ...] = ()
         for part in source.parts:
             place = folder / f"{part.name}.onnx" if folder else Path(path)
             with comparing_elsewhere(None if comparing is None or options.get("repair") else comparing(part.name)):
                 files = (*files, _export_part(source, part, rules, place, progress, options))
-        if folder is not None and source.write_files is not None:
-            source.write_files(folder)
     if is_folder:
         files = tuple(replace(each, path=Path(path) / each.path.name) for each in files if each.path is not None)
     return SourceExport(Path(path), files)

@@ -18,7 +18,10 @@ from types import ModuleType
 from typing import Any
 
 import anyshape.sources.source as say
+from anyshape.domain import Condition
 from anyshape.findings import Finding, UsageError
+from anyshape.findings.arguments import read_list
+from anyshape.findings.finding import text_of_error
 from anyshape.modules.user_code import source_of_error
 from anyshape.sources.source import ModelSource, Part, SourceKind, SourceOptions
 
@@ -34,22 +37,30 @@ _NEEDED = (
 def load_model_file(spelled: str, options: SourceOptions | None = None) -> ModelSource:
     """The parts of `FILE.py` (model, inputs, where, …), or of `FILE.py:NAME`.
 
-    NAME is then the model; NAME_inputs, NAME_where and so on are its own where NAME_inputs is defined.
+    NAME is then the model; NAME_inputs, NAME_where and so on are its own.
     """
     file, name = _split(spelled)
     defined = _run(file)
     model = _pick(defined, file, name or "model")
-    prefix = f"{name}_" if name and hasattr(defined, f"{name}_inputs") else ""
-    inputs = _pick(defined, file, f"{prefix}inputs")
-    part = Part(model=_built(model, file, name or "model"), inputs=inputs, **read_options(defined, prefix))
+    has_own = bool(name) and hasattr(defined, f"{name}_inputs")
+    inputs = _pick(defined, file, f"{name}_inputs" if has_own else "inputs")
+    options_of_file = read_options(defined, name or "", has_own)
+    part = Part(model=_built(model, file, name or "model"), inputs=inputs, **options_of_file)
     return ModelSource(name=spelled, parts=(part,))
 
 
-def read_options(defined: ModuleType, prefix: str) -> dict[str, Any]:
-    """What a module defines beside the model and its inputs: `where`, `dynamic`, names and values, after the prefix."""
-    names = ("dynamic", "input_names", "output_names", "values")
-    found = {name: getattr(defined, f"{prefix}{name}", None) for name in names}
-    return {"where": getattr(defined, f"{prefix}where", ()), **found}
+def read_options(defined: ModuleType, name: str, has_own_inputs: bool) -> dict[str, Any]:
+    """What a module defines beside the model and its inputs: `where`, `dynamic`, names and values.
+
+    `NAME_where` stands before `where`, which belongs to `inputs`: with NAME_inputs it is that of another model.
+    """
+    found: dict[str, Any] = {"where": (), **dict.fromkeys(("dynamic", "input_names", "output_names", "values"))}
+    for option, absent in found.items():
+        plain = absent if has_own_inputs else getattr(defined, option, absent)
+        found[option] = getattr(defined, f"{name}_{option}", plain) if name else plain
+    where = found["where"]
+    rules = [where] if isinstance(where, str) else read_list("where", where, (str, Condition), "where = ['1 <= batch']")
+    return {**found, "where": rules}
 
 
 def is_model_file(spelled: str) -> bool:
@@ -65,7 +76,12 @@ def _split(spelled: str) -> tuple[Path, str]:
 
 
 def _run(file: Path) -> ModuleType:
-    if not file.is_file():
+    try:
+        is_there = file.is_file()
+    except OSError as error:  # a name that is too long
+        what, why = f"the file {str(file)!r} cannot be read.", f"the system says: {error.strerror}."
+        raise UsageError(Finding(code="AS040", name="missing-file", what=what, why=why)) from error
+    if not is_there:
         raise UsageError(_missing(file))
     name = _module_name(file)
     spec = importlib.util.spec_from_file_location(name, file)
@@ -181,7 +197,7 @@ def _raises(file: Path, error: Exception, doing: str) -> Finding:
         if doing.startswith("calling")
         else f"{str(file)!r} raises {type(error).__name__} when it is run.",
         where=source_of_error(error),
-        why=str(error),
+        why=text_of_error(error),
     )
 
 
@@ -213,11 +229,11 @@ def load_python_module(spelled: str, options: SourceOptions | None = None) -> Mo
     if not hasattr(defined, name):
         raise UsageError(say.not_in_module(module, name, _names(defined), "that is what the source names."))
     found = getattr(defined, name)
-    prefix = f"{name}_" if hasattr(defined, f"{name}_inputs") else ""
-    inputs = getattr(found, "inputs", None) or getattr(defined, f"{prefix}inputs", None)
+    has_own = hasattr(defined, f"{name}_inputs")
+    inputs = getattr(found, "inputs", None) or getattr(defined, f"{name}_inputs" if has_own else "inputs", None)
     if inputs is None:
         raise UsageError(say.not_in_module(module, f"{name}_inputs", (), _NEEDED))
-    part = Part(model=_built_of_module(spelled, found), inputs=inputs, **read_options(defined, prefix))
+    part = Part(model=_built_of_module(spelled, found), inputs=inputs, **read_options(defined, name, has_own))
     return ModelSource(name=spelled, parts=(part,))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from anyshape.findings import Finding, Severity, Source
-from anyshape.findings.finding import quoted
+from anyshape.findings.finding import quoted, text_of_error
 
 ONE_FILE = "model"
 
@@ -89,7 +89,7 @@ def missing_package(text: str, package: str, extra: str, error: ImportError) -> 
         code="AS521",
         name="missing-package",
         what=f"{text!r} needs the package {package!r}, which cannot be imported.",
-        why=f"Python says: {error}.",
+        why=f"Python says: {text_of_error(error)}.",
         fix=f'pip install "anyshape[{extra}]"',
     )
 
@@ -100,7 +100,7 @@ def missing_torchvision(text: str, error: ImportError) -> Finding:
         code="AS521",
         name="missing-package",
         what=f"{text!r} needs the package 'torchvision', which cannot be imported.",
-        why=f"timm imports it. Python says: {error}.",
+        why=f"timm imports it. Python says: {text_of_error(error)}.",
         fix="pip install torchvision --index-url https://download.pytorch.org/whl/cpu",
         alternative="leave --index-url out where torch is a CUDA build. torchvision has to be built for your torch.",
     )
@@ -130,7 +130,7 @@ def not_importable(module: str, error: Exception, where: Source | None) -> Findi
         name="source-module",
         what=f"importing {module!r} raises {type(error).__name__}.",
         where=where,
-        why=str(error),
+        why=text_of_error(error),
         fix=f"run the command in the folder from which `python -c 'import {module}'` works.",
     )
 
@@ -144,6 +144,17 @@ def not_in_module(module: str, name: str, known: Sequence[str], why: str) -> Fin
         what=f"the module {module!r} defines no {name!r}.",
         why=why,
         fix=f"did you mean {near[0]!r}?" if near else f"define {name!r} in {module!r}.",
+    )
+
+
+def link_outside(folder: str, name: str, target: str) -> Finding:
+    """AS531: a file of the model's folder is a link to a file elsewhere."""
+    return Finding(
+        code="AS531",
+        name="link-outside",
+        what=f"{name!r} in the model's folder {folder!r} is a link that leads out of it.",
+        why=f"it leads to {target!r}, whose content would be copied into the output.",
+        fix="if the file belongs to the model, put a copy of it into the folder.",
     )
 
 
@@ -258,5 +269,5 @@ def source_raises(text: str, doing: str, error: Exception, where: Source | None 
         name="source-raises",
         what=f"{doing} {text!r} raises {type(error).__name__}.",
         where=where,
-        why=str(error).strip(),
+        why=text_of_error(error).strip(),
     )

@@ -58,7 +58,7 @@ from anyshape.translate.registry import Translator
 
 IR_VERSION = 10
 PRODUCER = "anyshape"
-_SOLVER_MS = 200
+_STEPS = 1_000_000  # of the solver
 
 
 def translate(
@@ -282,4 +282,4 @@ def _common_axis(sizes: Sequence[Expr | None], domains: Sequence[Domain]) -> Exp
 
 
 def _is_same(one: Expr, other: Expr, domain: Domain) -> bool:
-    return one == other or decide(domain, Compare("==", one, other), timeout_ms=_SOLVER_MS).proved
+    return one == other or decide(domain, Compare("==", one, other), steps=_STEPS).proved

@@ -21,10 +21,10 @@ from torch.onnx._internal.exporter import _registration
 from anyshape.findings import Finding, PromiseBroken, Source
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.fixed_decisions import find_next_question
-from anyshape.intercept.turns import quiet_libraries
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.modules.user_code import is_users, make_source
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
 from anyshape.translate import IR_VERSION, PRODUCER

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
 from anyshape.findings import Finding, PromiseBroken, Severity, UsageError, check_number
-from anyshape.intercept.turns import quiet_libraries
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.export import Exported
 from anyshape.translate.lacking_forms import OPSET as OPSET_17
 from anyshape.translate.lacking_forms import Inexpressible, lower_to_17, subgraphs

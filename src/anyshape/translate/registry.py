@@ -18,11 +18,11 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from anyshape.intercept.patching import patched
-from anyshape.intercept.turns import quiet_libraries
 from anyshape.leaves import leaf_translations
 from anyshape.leaves.own_operators import counted, number, refused, whole
 from anyshape.modules.raised_errors import chain_of
 from anyshape.modules.registered import Translation
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.export import Untranslatable
 from anyshape.translate.custom import (
     Inliner,

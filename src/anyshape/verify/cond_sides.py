@@ -91,7 +91,7 @@ def _chosen(
     noted: dict[Source, set[bool]] = {}
     for inputs in samples:
         with choices_noted(noted, sides):
-            request.reference.run(inputs)
+            request.reference.run(inputs, watched=True)
         settled = {_line(source) for source, each in noted.items() if source in sides or len(each) == 2}
         if settled >= lines:
             break

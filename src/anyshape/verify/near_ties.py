@@ -10,6 +10,7 @@ values in order  5.3 | 5.1000001 5.1000000 5.0999999 | 4.8   ->   each group of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def move_near_ties(
     groups = [found for found in map(_groups_of, choices) if found is not None]
     for turn in _turns(groups):
         with _Rotated(choices, turn, products):
-            answer = reference.run(inputs)
+            answer = reference.run(inputs, watched=True)
         if isinstance(answer, Answer) and len(answer.arrays) == len(found):
             moved = map(distance_between, expected, answer.arrays)
             found = tuple(
@@ -195,7 +196,7 @@ def find_sensitivities(
     values stay equal.
     """
     expected, actual = answers
-    watched = Watched(reference.run, inputs)
+    watched = Watched(partial(reference.run, watched=True), inputs)
     choices = look_at_choices(watched, expected, actual)
     moved: Sequence[Array] = choices.free
     for moved in move_near_ties(reference, inputs, expected, choices.ordered, watched.products):

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from anyshape.processes import is_own_process
 from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import OutputTolerance, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
@@ -56,9 +57,9 @@ class NoiseFloor:
 class Yardstick:
     """More precise answers than the module's own, for judging how much of a difference is noise."""
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Reference, *, in_doubles: bool = True) -> None:
         self._reference = reference
-        self._double = _double_of(reference)
+        self._double = _double_of(reference) if in_doubles else None
         self._last: tuple[CallInputs, Answer] | None = None
 
     @property
@@ -88,7 +89,7 @@ class Yardstick:
         if exact is not None:
             return exact
         with other_order():
-            answer = self._reference.run(inputs)
+            answer = self._reference.run(inputs, watched=True)
         return answer if isinstance(answer, Answer) else None
 
     def sensitivities(
@@ -275,12 +276,17 @@ def _double_of(reference: Reference) -> Reference | None:
 
 @contextmanager
 def other_order() -> Iterator[None]:
-    """Sums are taken in another order: other kernels, another number of threads."""
+    """Sums are taken in another order: other kernels, and another number of threads where there may be several.
+
+    A forked process has one: with two it would wait for a thread of OpenMP that the fork has not taken along.
+    """
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if threads > 1 else 2)
+    if not is_own_process():
+        torch.set_num_threads(1 if threads > 1 else 2)
     onednn, *_ = torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]  # `flags` would also set, and warn about, TF32
     try:
         yield
     finally:
         torch.backends.mkldnn.set_flags(_enabled=onednn)  # type: ignore[no-untyped-call]
-        torch.set_num_threads(threads)
+        if not is_own_process():
+            torch.set_num_threads(threads)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol
@@ -17,11 +18,15 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from anyshape.findings import AnyshapeError, Source
+from anyshape.findings.finding import text_of_error
 from anyshape.intercept.control_flow import ForeseenRefusals, eager_under_modes
 from anyshape.modules.call_limits import allowance, memory_ceiling
 from anyshape.modules.raised_errors import find_raising_part
 from anyshape.modules.state import ModuleState, Written
 from anyshape.modules.user_code import source_of_error
+from anyshape.processes import is_own_process
+from anyshape.processes.endings import user_line
+from anyshape.processes.workers import Worker, WorkerDied
 from anyshape.runtime.child_messages import Array
 from anyshape.verify.tensors import cloned, fingerprint, to_array
 
@@ -90,13 +95,14 @@ class KeptAnswers:
 class Refused:
     """The module raised: its message, the user's line, and the layer of torch.nn in which it raised, by its name.
 
-    `memory`: the machine has too little memory.
+    `memory`: the machine has too little memory. `ended`: the process of the call ended, or was ended.
     """
 
     message: str
     source: Source | None
     memory: bool = False
     layer: str = ""
+    ended: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +118,19 @@ class NotedCall:
     answer: Answer | None = None
 
 
+@dataclass(frozen=True)
+class _Ran:
+    """What came of a call, and what it did to random numbers and to the state."""
+
+    outcome: Answer | Refused
+    has_drawn: bool
+    written: Written
+
+    @property
+    def has_answered(self) -> bool:
+        return isinstance(self.outcome, Answer)
+
+
 class Reference:
     """Runs a module in eval mode and without gradients; a context manager that puts everything back.
 
@@ -120,9 +139,12 @@ class Reference:
     is called with them again.
     """
 
-    def __init__(self, module: torch.nn.Module, flatten: Flatten) -> None:
+    def __init__(self, module: torch.nn.Module, flatten: Flatten, *, apart: bool = False, seconds: float = inf) -> None:
+        """`apart`: calls are made in a worker, as far as this process is one of ours, and take at most `seconds`."""
         self.module = module
         self.flatten = flatten
+        self._worker = Worker(self._run, seconds=seconds) if apart and is_own_process() else None
+        self._came_back: set[bytes] = set()
         self._state = ModuleState(module)
         self._allowance = allowance()
         self._answers = KeptAnswers()
@@ -130,30 +152,60 @@ class Reference:
         self._noted: dict[tuple[bool, Written], tuple[tuple[bool, int], CallInputs]] = {}
         self._example_outputs: list[tuple[tuple[str, str], ...] | None] = []  # empty until they are asked for
 
-    def run(self, inputs: CallInputs, draw: int | None = None) -> Answer | Refused:
+    def run(self, inputs: CallInputs, draw: int | None = None, *, watched: bool = False) -> Answer | Refused:
         """The module's answer, or its refusal; `inputs` themselves are never touched.
 
-        Random numbers are the same in every call, or those of torch under the seed `draw`.
+        Random numbers are the same in every call, or those of torch under the seed `draw`. With `watched`, the call is made in
+        this process, where modes, traces and settings of the caller hold, once an equal call in a worker has come back.
         """
-        given = cloned((inputs.args, dict(inputs.kwargs)))
+        request = inputs.args, dict(inputs.kwargs), draw
+        try:
+            if self._worker is None or (watched and self._comes_back(self._worker, request)):
+                ran = self._run(cloned(request))
+            else:
+                ran = self._worker.call(request)
+        except WorkerDied as died:
+            return Refused(str(died), user_line(died.death), ended=True)
+        self._note(inputs, (ran.has_drawn, ran.written), ran.has_answered)
+        return ran.outcome
+
+    def _comes_back(self, worker: Worker, request: tuple[tuple[Any, ...], dict[str, Any], int | None]) -> bool:
+        """Whether a call in a worker comes back, with an answer or an error."""
+        key = fingerprint(request[:2])
+        if key is None or key not in self._came_back:
+            try:
+                worker.call(request)
+            except WorkerDied:
+                return False
+            if key is not None:
+                self._came_back.add(key)
+        return True
+
+    def _run(self, request: tuple[tuple[Any, ...], dict[str, Any], int | None]) -> _Ran:
+        """Call the module with inputs that are ours alone, and put its state back."""
+        args, kwargs, draw = request
         self._state.random.restore()
         if draw is not None:
             torch.manual_seed(draw)
-        started, has_drawn, has_answered = perf_counter(), False, False
+        started, has_drawn = perf_counter(), False
+        outcome: Answer | Refused
         try:
             with torch.no_grad(), quiet(), memory_ceiling(self._allowance), eager_under_modes():
                 self.module.eval()
                 with self._foreseen.raised_early():
-                    outputs = self.module(*given[0], **given[1])
+                    outputs = self.module(*args, **kwargs)
                 has_drawn = draw is None and self._state.random.is_advanced()
-                has_answered = True
-                return self._answer(outputs, perf_counter() - started)
+                outcome = _read_leaves(self.flatten(outputs), perf_counter() - started)  # it may be a view of the state
         except AnyshapeError:  # an output that no file has: true at all sizes
+            self._state.restore()
             raise
         except Exception as error:
-            return _refusal(error, self.module)
-        finally:
-            self._note(inputs, (has_drawn, self._state.restore()), has_answered)
+            outcome = _refusal(error, self.module)
+        except BaseException:
+            self._state.restore()
+            raise
+        written = self._state.restore()
+        return _Ran(outcome, has_drawn, frozenset((place, _sendable(key)) for place, key in written))
 
     def recall(self, inputs: CallInputs) -> Answer | Refused:
         """`run`, but the outputs of an earlier call where one that took long had equal inputs."""
@@ -206,12 +258,10 @@ class Reference:
         if kind not in self._noted or (not has_answered, size) < self._noted[kind][0]:
             self._noted[kind] = ((not has_answered, size), inputs)
 
-    def _answer(self, outputs: Any, seconds: float) -> Answer:
-        # Before the state is put back: an output may be a view of it.
-        return _read_leaves(self.flatten(outputs), seconds)
-
     def close(self) -> None:
         """Put everything back as it was before the first call."""
+        if self._worker is not None:
+            self._worker.close()
         self._state.restore(thorough=True)
 
     def __enter__(self) -> Reference:
@@ -242,8 +292,14 @@ def _read_leaves(leaves: Sequence[tuple[str, Any]], seconds: float) -> Answer:
     )
 
 
+def _sendable(key: Any) -> Any:
+    if type(key) is tuple:
+        return tuple(map(_sendable, key))
+    return key if key is None or type(key) in (str, int, bool) else repr(key)
+
+
 def _refusal(error: Exception, module: torch.nn.Module) -> Refused:
-    message = _with_reason(str(error).strip()) or type(error).__name__
+    message = _with_reason(text_of_error(error).strip()) or type(error).__name__
     memory = isinstance(error, MemoryError) or any(words in message.lower() for words in _OUT_OF_MEMORY)
     return Refused(
         f"{type(error).__name__}: {message}" if not isinstance(error, RuntimeError) else message,

@@ -63,8 +63,8 @@ class VerifyOptions:
     fault; 0 leaves that out. `providers` are onnxruntime's, in their order. `is_random`: the model draws random numbers, so
     its answers and the file's are compared as samples. `is_skipped`: nothing is compared. `share` is (place, count): of the
     planned trials every count-th is made, from that place on. `known_refused`: the comparisons end where the module raises at
-    sizes of the domain that are not among these, since other rules are learned then. `runtime` is one of RUNTIMES; `runs` is
-    another form of the file that is run in its place, such as OpenVINO's IR.
+    sizes of the domain that are not among these, since other rules are learned then. Without `in_doubles` no answer in double
+    precision counts: numbers of sizes are others there. `runtime` is one of RUNTIMES; `runs` is another form of the file.
     """
 
     draws: int = 3
@@ -90,6 +90,7 @@ class VerifyOptions:
     is_skipped: bool = False
     share: tuple[int, int] = (0, 1)
     known_refused: tuple[Sizes, ...] | None = None
+    in_doubles: bool = True
     progress: Progress | None = None
 
     @property

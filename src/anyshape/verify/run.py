@@ -112,7 +112,8 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     options = request.options
     runner.start()  # it loads while the floor is measured
     planned = plan_in_proportion(request) if request.plan is None else request.plan.planned()
-    yardstick = Yardstick(request.reference) if options.rtol is None and options.atol is None else None
+    is_measured = options.rtol is None and options.atol is None
+    yardstick = Yardstick(request.reference, in_doubles=options.in_doubles) if is_measured else None
     floor = _measure(request, path, yardstick, planned)
     with _float64_copy(request, path) as float64_copy:
         trial_runner = TrialRunner(request, path, runner, yardstick, floor, read, float64_copy)

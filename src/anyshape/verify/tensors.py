@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 
-from anyshape.modules.slots import bytes_of_contiguous
+from anyshape.modules.same_values import bytes_of_contiguous
 from anyshape.runtime.child_messages import Array, dtype_called
 
 Value = TypeVar("Value")

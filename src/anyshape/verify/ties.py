@@ -145,7 +145,7 @@ def other_orders(reference: Reference, inputs: CallInputs) -> Iterator[Answer]:
     for takes_last in (False, True):
         order = _Order(takes_last)
         with order:
-            answer = reference.run(inputs)
+            answer = reference.run(inputs, watched=True)
         if not order.is_used:
             return
         if isinstance(answer, Answer):

@@ -123,7 +123,7 @@ def _look(reference: Reference, inputs: CallInputs) -> _Looking:
 
     watched.flatten = flatten
     with looking:
-        watched.run(inputs)
+        watched.run(inputs, watched=True)
     return looking
 
 

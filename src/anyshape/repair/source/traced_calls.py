@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from anyshape.modules.line_trace import run_traced
-from anyshape.modules.user_code import is_users
+from anyshape.modules.user_code import runs_users_code
 from anyshape.repair.source.source_sites import Site, Sources, Statement
 
 _MOST_ITEMS = 8
@@ -62,7 +62,7 @@ def follow_call(call: Callable[[], object], sources: Sources, *, with_values: bo
         return follow if followed.steps < _MOST_EVENTS else None
 
     def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        return follow if event == "call" and is_users(frame.f_code.co_filename) else None
+        return follow if event == "call" and runs_users_code(frame) else None
 
     with _Counting(followed):
         run_traced(call, enter)

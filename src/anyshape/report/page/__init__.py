@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 from anyshape.domain import format_condition
 from anyshape.findings import Finding, UsageError
+from anyshape.findings.finding import shown, shown_lines
 from anyshape.report import format_bytes
 from anyshape.report.page.charts import maps_view, stages_view
 from anyshape.report.page.explorer_data import explorer_data
 from anyshape.report.page.graph_map import graph_view
-from anyshape.report.page.page_facts import PageFacts, shown, shown_lines
+from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.page_view import (
     dims_view,
     evidence_view,

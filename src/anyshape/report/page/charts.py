@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyshape.domain import format_sizes
+from anyshape.findings.finding import shown
 from anyshape.records.runs import Run, StageTime
 from anyshape.records.verdict import Verdict
-from anyshape.report.page.page_facts import PageFacts, shown
+from anyshape.report.page.page_facts import PageFacts
 from anyshape.report.page.size_cells import (
     INSIDE,
     MOST_PAIRS,

@@ -15,10 +15,11 @@ from anyshape.domain import Condition, Dim, Domain, Expr, all_of, format_conditi
 from anyshape.domain.condition import All, AnyOf, Compare, Not
 from anyshape.domain.expr import Number, Op, Ref
 from anyshape.findings import Severity
+from anyshape.findings.finding import shown
 from anyshape.records.contract import Rule, TensorPromise
 from anyshape.records.runs import Benched, CostTable
 from anyshape.records.verdict import Failure, Verdict
-from anyshape.report.page.page_facts import PageFacts, shown
+from anyshape.report.page.page_facts import PageFacts
 
 _BITS = {"bool": 8, "complex64": 64, "complex128": 128}
 _BEYOND = 2  # how many times the largest compared size a slider of an open dim reaches

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import linecache
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from anyshape.domain import Domain
 from anyshape.findings import Finding, Severity, Source
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 
 Status = Literal["kept", "narrowed", "unverified", "broken", "refused"]
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (marks of direction), surrogate, private, separators
 _AROUND = 3
 
 
@@ -164,24 +162,6 @@ def heaviest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Errors, then warnings, then notes."""
     weight = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
     return tuple(sorted(findings, key=lambda finding: weight[finding.severity]))
-
-
-def shown(text: str) -> str:
-    r"""The text on one line, with characters that are not seen as escapes: a newline is `\n`, a right-to-left mark `\u200f`."""
-    return "".join(_shown(character, "") for character in text)
-
-
-def shown_lines(value: Any) -> Any:
-    """The same for a text of several lines, whose ends stay; anything but a plain text comes back as it is."""
-    if type(value) is not str:
-        return value
-    return "".join(_shown(character, "\n\t") for character in value)
-
-
-def _shown(character: str, kept: str) -> str:
-    if character in kept or unicodedata.category(character) not in _HIDDEN:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
 
 
 @dataclass(frozen=True)

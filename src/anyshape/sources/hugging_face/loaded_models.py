@@ -243,12 +243,24 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def _check_inside(path: Path, folder: Path) -> None:
+    """Raise UsageError for a link that leads out of the folder: its target would be published with the model.
+
+    In the cache of the hub a folder of links has its files beside it, in `blobs` of the same repository.
+    """
+    inside = folder.resolve()
+    allowed = inside.parent.parent if inside.parent.name == "snapshots" else inside
+    if allowed not in path.resolve().parents:
+        raise UsageError(say.link_outside(str(folder), path.name, str(path.readlink())))
+
+
 def write_companions(loaded: LoadedModel, folder: Path) -> None:
     """Copy the files of the model's folder that are no weights; make what a generating model lacks of them."""
     patterns = (*_COPIED, *(("*.py",) if loaded.options.trust_remote_code else ()))
     for pattern in patterns:
         for path in sorted(loaded.folder.glob(pattern)):
             if path.is_file():
+                _check_inside(path, loaded.folder)
                 shutil.copyfile(path, folder / path.name)
     has_none = not (folder / "generation_config.json").exists()
     if has_none and getattr(loaded.model, "generation_config", None) is not None:

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.findings import Source
 from anyshape.intercept.patching import without_fused_layers
-from anyshape.modules.user_code import is_users, make_source
+from anyshape.modules.user_code import make_source, runs_users_code
 from anyshape.runtime.child_messages import EXTENDED, Array
 from anyshape.verify.compare import OutputTolerance, compare_arrays, is_float
 from anyshape.verify.reference import Answer, CallInputs, Reference
@@ -125,7 +125,7 @@ def watch(reference: Reference, inputs: CallInputs) -> tuple[Answer, Sequence[St
     looking = _Looking(reference.module)
     try:
         with without_fused_layers(), looking:
-            watched = reference.run(inputs)
+            watched = reference.run(inputs, watched=True)
     except TooMuch:
         return None
     if isinstance(answer, Answer) and isinstance(watched, Answer) and not looking.is_full:
@@ -229,7 +229,7 @@ def _running_line() -> Source | None:
     """The innermost line of the user's code that runs inside the module; who called us is no part of it."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code is not Reference.run.__code__:
-        if is_users(frame.f_code.co_filename):
+        if runs_users_code(frame):
             return make_source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return None

@@ -1,12 +1,9 @@
-"""What an export replaces, it replaces for its own thread: names, calls of builtins, warnings, log lines, default dtype."""
+"""What an export replaces while the model runs: names, calls of builtins, log lines, default dtype. Each is put back."""
 
 from __future__ import annotations
 
 import logging
 import math
-import threading
-import warnings
-from collections.abc import Callable
 from functools import lru_cache
 from math import sqrt
 from types import ModuleType
@@ -19,18 +16,9 @@ from torch import nn
 
 from anyshape.intercept.call_sites import redirect
 from anyshape.intercept.open_numbers import open_numbers
-from anyshape.intercept.patching import ByThread, thread_builtins, without_fused_layers
-from anyshape.intercept.turns import quiet_libraries, thread_warnings
+from anyshape.intercept.patching import without_fused_layers
+from anyshape.processes.quiet import quiet_libraries
 from anyshape.verify.float64_copy import double_by_default
-
-
-def elsewhere(function: Callable[[], Any]) -> Any:
-    """What a function gives in another thread."""
-    given: list[Any] = []
-    thread = threading.Thread(target=lambda: given.append(function()))
-    thread.start()
-    thread.join()
-    return given[0]
 
 
 @lru_cache(maxsize=4)
@@ -46,18 +34,17 @@ class Uses(nn.Module):
         return *kinds, *numbers, *modules, cached(1) is cached(1), len(cached.cache_info())
 
 
-def test_another_thread_sees_the_original_names() -> None:
+def test_names_and_code_are_put_back() -> None:
     module, x = Uses(), torch.zeros(3)
     before, codes = module(x), Uses.forward.__code__
     with open_numbers(module):
         assert Uses.forward.__code__ is not codes
-        assert elsewhere(lambda: module(x)) == before
-        with pytest.raises(AttributeError, match="cache_info"):  # here the function is called through
+        with pytest.raises(AttributeError, match="cache_info"):  # the function itself is called, not its cache
             module(x)
     assert Uses.forward.__code__ is codes and module(x) == before
 
 
-def test_the_capturing_thread_keeps_sizes_open() -> None:
+def test_sizes_stay_open_in_a_capture() -> None:
     class Asks(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.new_zeros(int(x.shape[0] * 0.5), *map(int, x.shape), *[int(each) for each in x.shape], len(x))
@@ -106,69 +93,21 @@ def test_calls_are_redirected_in_functions_of_many_names_and_constants() -> None
     assert function(0.0, Space()) == before + 1000
 
 
-def test_a_replacement_passes_for_the_original() -> None:
-    here = ByThread(math, np)
-    assert here.sqrt is math.sqrt and elsewhere(lambda: here.sqrt) is np.sqrt
-    assert isinstance(here, type(math)) and repr(here) == repr(math)
-    kind = ByThread(str, int)
-    assert isinstance("", kind) and elsewhere(lambda: isinstance(3, kind))
-
-
-def test_torchs_fused_layers_are_off_in_one_thread() -> None:
+def test_torchs_fused_layers_are_off() -> None:
     with without_fused_layers():
         assert not torch.backends.mha.get_fastpath_enabled()
-        assert elsewhere(torch.backends.mha.get_fastpath_enabled)
     assert torch.backends.mha.get_fastpath_enabled()
 
 
-def test_warnings_are_ignored_in_one_thread_and_filters_survive_interleaving() -> None:
-    def heard() -> int:
-        with pytest.warns(UserWarning, match="heard"):
-            warnings.warn("heard", UserWarning, stacklevel=1)
-        return 1
-
-    filters, before = warnings.filters, list(warnings.filters)
-    other = warnings.catch_warnings()
-    with thread_warnings():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.warn("not heard: filters here make warnings errors", UserWarning, stacklevel=1)
-            assert elsewhere(heard) == 1
-            elsewhere(other.__enter__)  # a thread that enters during ours and leaves after it
-        with warnings.catch_warnings(record=True) as recorded:
-            warnings.simplefilter("always")
-            warnings.warn("recorded", UserWarning, stacklevel=1)
-        assert [str(each.message) for each in recorded] == ["recorded"]
-    elsewhere(lambda: other.__exit__(None, None, None))
-    assert warnings.filters is filters and warnings.filters == before
-
-
-def test_log_lines_of_libraries_go_to_our_logger_in_one_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_of_libraries_go_to_our_logger(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "anyshape")
     with quiet_libraries():
         logging.getLogger("torch.some.part").warning("inner")
         logging.getLogger("mine").warning("own")
-        elsewhere(lambda: logging.getLogger("torch.some.part").warning("other"))
+    logging.getLogger("torch.some.part").warning("after")
     said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
     assert ("anyshape.libraries", "DEBUG", "torch.some.part: inner") in said
-    assert ("mine", "WARNING", "own") in said and ("torch.some.part", "WARNING", "other") in said
-
-
-class Watched(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        seen.append(elsewhere(lambda: (max(2, 3), max([1, 4], key=lambda each: -each), type(math.pow(2, 3)))))
-        return x * max(x.shape[0], 3) * math.pow(2, 3)
-
-
-seen: list[Any] = []
-
-
-def test_torch_export_replaces_builtins_in_one_thread() -> None:
-    before = max, min, math.pow
-    with thread_builtins():
-        torch.export.export(Watched(), (torch.ones(2),), strict=False)
-    assert seen == [(3, 1, float)] * len(seen) and seen
-    assert (max, min, math.pow) == before
+    assert ("mine", "WARNING", "own") in said and ("torch.some.part", "WARNING", "after") in said
 
 
 def made_by_default() -> list[torch.Tensor]:
@@ -200,7 +139,7 @@ def made_by_default() -> list[torch.Tensor]:
     ]
 
 
-def test_doubles_by_default_are_those_of_set_default_dtype_in_one_thread() -> None:
+def test_doubles_by_default_are_those_of_set_default_dtype() -> None:
     torch.set_default_dtype(torch.float64)
     try:
         expected = made_by_default()
@@ -209,6 +148,5 @@ def test_doubles_by_default_are_those_of_set_default_dtype_in_one_thread() -> No
     plain = made_by_default()
     with double_by_default():
         wide = made_by_default()
-        other = elsewhere(made_by_default)
-    for place, (one, two) in enumerate(zip([*expected, *plain], [*wide, *other], strict=True)):
+    for place, (one, two) in enumerate(zip([*expected, *plain], [*wide, *made_by_default()], strict=True)):
         assert one.dtype == two.dtype and torch.equal(one, two), place
