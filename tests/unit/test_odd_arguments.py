@@ -15,7 +15,7 @@ import anyshape
 from anyshape import files, sources
 from anyshape.batch.manifest import read_manifest
 from anyshape.checking import BenchOptions
-from anyshape.cli import with_outcome
+from anyshape.cli.outcome import with_outcome
 from anyshape.findings import AnyshapeError, UsageError
 from anyshape.findings.finding import Finding, render
 
