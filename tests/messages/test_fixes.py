@@ -29,6 +29,7 @@ TO_COMPLETE = {
     "AS058": "the body of the user's own operator",
     "AS062": "which lines are for running the file by itself",
     "AS111": "the two sides of the choice",
+    "AS160": "whether memory runs out, or what else ends the process",
     "AS116": "the two sides of the choice",
     "AS144": "the noise as an argument of forward",
     "AS148": "the shape of the buffer",
@@ -53,9 +54,9 @@ IN_WORDS = {
     "other inputs": "AS010 AS017 AS019 AS023 AS024 AS033 AS105 AS119 AS126 AS136 AS152 AS308 AS401 AS403 AS413 AS414 "
     "AS417 AS418 AS419 AS158 AS159",
     "another forward": "AS110 AS113 AS114 AS117 AS120 AS121 AS122 AS123 AS124 AS125 AS127 AS128 AS129 AS135 AS139 AS145 "
-    "AS149 AS151 AS156 AS202 AS507",
+    "AS149 AS151 AS156 AS161 AS202 AS507",
     "another file, folder or machine": "AS039 AS041 AS042 AS043 AS046 AS047 AS051 AS052 AS053 AS141 AS412 AS421 "
-    "AS503 AS504 AS505",
+    "AS071 AS503 AS504 AS505",
     "the weights of the module": "AS038 AS318",
     "another source, or one of its options": "AS521 AS522 AS523 AS524 AS525 AS526 AS527 AS528 AS529",
     "the models of a batch, or its folder": "AS540 AS544 AS545 AS547 AS548 AS549",

@@ -73,6 +73,7 @@ class Padded(nn.Module):
         return self.layers(x, src_key_padding_mask=mask)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # of the calls in this process
 def test_a_mask_that_hides_everything_is_refused_as_in_eager() -> None:
     module = Padded().eval()
     inputs = lambda b=2, t=5: (torch.randn(b, t, 8), torch.arange(t).expand(b, t) > 2)  # noqa: E731

@@ -14,7 +14,7 @@ def test_an_unknown_choice_is_a_usage_error_with_the_choices(value: object) -> N
     with pytest.raises(UsageError, match="the choices are 'graph', 'load'") as caught:
         check_choice("enforce", value, ("graph", "load"))
     assert caught.value.finding.code == "AS060"
-    assert ("did you mean 'graph'?" in str(caught.value)) == (value in ("grahp", "GRAPH", ["graph"]))
+    assert ("did you mean 'graph'?" in str(caught.value)) == (value in ("grahp", "GRAPH"))
 
 
 @pytest.mark.parametrize(

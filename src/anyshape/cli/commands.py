@@ -38,7 +38,6 @@ from anyshape.cli import (
     load_part_showing,
     parse_seconds,
     parse_sizes,
-    show_details,
 )
 from anyshape.findings import Finding, UsageError
 from anyshape.findings.finding import PACKAGE_FOLDER
@@ -147,7 +146,6 @@ def check(
     from anyshape.sources import SourceOptions
     from anyshape.verify import VerifyOptions, verify
 
-    show_details(verbose)
     check_report(report, measure=measure)
     on = check_engine(file, runtime, provider or None, sign=sign)
     source_options = SourceOptions(task=task, config_only=config_only, trust_remote_code=trust_remote_code)

@@ -31,7 +31,6 @@ from anyshape.cli import (
     Verbose,
     Where,
     parse_seconds,
-    show_details,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +140,6 @@ def export(
     from anyshape.report import tell_github
     from anyshape.report.text import describe_attempts, say_evidence
 
-    show_details(verbose)
     check_report(report)
     try:
         with ProgressLine(quiet=quiet) as progress, warnings.catch_warnings():

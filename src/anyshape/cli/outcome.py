@@ -90,8 +90,9 @@ def with_outcome(command: Callable[..., Outcome], *, apart: bool = True) -> Call
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        from anyshape.cli import TIME_LIMIT, parse_seconds
+        from anyshape.cli import TIME_LIMIT, parse_seconds, show_details
 
+        show_details(given.get("verbose", 0))  # before the fork: a forked process sends its log lines to this one
         seconds = parse_seconds(given.get("time_limit", TIME_LIMIT), "--time-limit") if apart else math.inf
         if not takes_limit:
             given.pop("time_limit", None)

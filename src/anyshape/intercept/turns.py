@@ -28,7 +28,8 @@ def exporting(module: Any, progress: Callable[[str, int, int], None] | None = No
     A thread that has to wait reports the stage `WAITING` first.
     """
     if is_own_process():
-        yield module
+        with quiet_libraries():  # torch was loaded after the fork
+            yield module
         return
 
     import torch

@@ -11,6 +11,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Iterable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from anyshape.processes.guarded import guarded_copy
@@ -55,7 +56,7 @@ def tensors_of(values: Iterable[Any]) -> list[torch.Tensor]:
     torch = sys.modules.get("torch")
     if torch is None:
         return []
-    modules = [getattr(value, "__self__", value) for value in values]
+    modules = [value.__self__ if isinstance(value, MethodType) else value for value in values]
     return [
         tensor
         for module in modules

@@ -178,6 +178,8 @@ def _round(node: ir.Node) -> None:
     for place, value in enumerate(node.outputs):
         if value.dtype is _NARROW:
             rounded = make_cast(node, value, _NARROW, f"rounded_{place}")
+            if value.is_graph_output():  # its name is part of the contract
+                value.name, rounded.outputs[0].name = rounded.outputs[0].name, value.name
             ir.convenience.replace_all_uses_with(value, rounded.outputs[0], replace_graph_outputs=True)
             rounded.replace_input_with(0, value)
             value.dtype = ir.DataType.FLOAT
