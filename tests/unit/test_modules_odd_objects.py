@@ -12,9 +12,9 @@ import torch
 
 import anyshape
 from anyshape.modules.kept_containers import KeptContainers
+from anyshape.modules.numbers_in_code import numbers_in_code
 from anyshape.modules.slots import changed_slots, read_slots
 from anyshape.modules.state import ModuleState
-from anyshape.modules.numbers_in_code import numbers_in_code
 from anyshape.modules.user_code import functions_beside, user_functions
 
 RUN: list[str] = []
