@@ -23,6 +23,7 @@ from anyshape.findings import (
     nearest_choice,
     nothing_to_enforce,
     nothing_to_force,
+    raises_for_caller,
     warns_where_narrowed,
 )
 from anyshape.inputs import declare
@@ -57,6 +58,7 @@ _BUDGET_S = 60.0
 _EVERY_RUNG = "leave strategy out: each is tried in turn, until one is right."
 
 
+@raises_for_caller
 @warns_where_narrowed
 @shows_progress
 @in_own_process(prepare=without_programs, preload=preload)

@@ -23,7 +23,7 @@ from anyshape.contract import KEY, REPAIRED_KEY, read_model
 from anyshape.contract.read_file import foreign_errors, graph_of
 from anyshape.contract.safe_file import check_to_edit, sort_graphs
 from anyshape.contract.safe_tensors import unsafe
-from anyshape.findings import UsageError, check_numbers
+from anyshape.findings import UsageError, check_numbers, raises_for_caller
 from anyshape.findings.arguments import read_list, read_path, read_sizes, read_words
 from anyshape.inputs import declare
 from anyshape.intercept.turns import taking_turns
@@ -103,6 +103,7 @@ class FrozenFile:
         return "\n".join(lines)
 
 
+@raises_for_caller
 @in_own_process()
 def fix(
     path: str | PathLike[str],
@@ -146,6 +147,7 @@ def fix(
     return result
 
 
+@raises_for_caller
 @in_own_process()
 def freeze(
     path: str | PathLike[str],
@@ -172,6 +174,7 @@ def freeze(
     return FrozenFile(path=target, contract=frozen.contract, has_contract=frozen.has_contract, folded=frozen.folded)
 
 
+@raises_for_caller
 @shows_progress
 @in_own_process()
 @taking_turns(model_at=2)

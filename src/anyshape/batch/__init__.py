@@ -36,6 +36,7 @@ from anyshape.batch.model_files import is_unchanged, key_of, versions
 from anyshape.batch.model_process import Finished, LocalPool, ReportRunning, Running
 from anyshape.batch.output_folder import OutputFolder, opened
 from anyshape.batch.rows import LOST, Row, as_markdown, as_text, count_outcomes, rows_as_records, worst_status
+from anyshape.findings import raises_for_caller
 
 __all__ = ["Batch", "Row", "export_many", "rows_as_records"]
 
@@ -99,6 +100,7 @@ class Batch:
         return f"{as_text(self.rows)}\n\n{count_outcomes(self.rows, self.total)}{again}: {self.path}"
 
 
+@raises_for_caller
 def export_many(
     models: str | PathLike[str] | Iterable[str | Mapping[str, Any]],
     output: str | PathLike[str] | None = None,

@@ -34,7 +34,7 @@ from anyshape.domain import Sizes
 from anyshape.explore import costing
 from anyshape.exporting import write_page
 from anyshape.exporting.context import Tell
-from anyshape.findings import Finding, PromiseBroken, check_numbers, warn_caller
+from anyshape.findings import Finding, PromiseBroken, check_numbers, raises_for_caller, warn_caller
 from anyshape.findings.arguments import read_path, read_sizes, read_threads
 from anyshape.inputs import Declared, declare, flatten_outputs
 from anyshape.intercept.turns import taking_turns
@@ -64,6 +64,7 @@ Progress = Callable[[str, int, int], None]
 _EAGER_CALLS = 3
 
 
+@raises_for_caller
 @shows_progress
 @in_own_process()
 @taking_turns(model_at=1)

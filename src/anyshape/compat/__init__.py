@@ -24,7 +24,7 @@ from anyshape.compat.onnx_program import (
     StageTimes,
     not_honoured,
 )
-from anyshape.findings import UsageError
+from anyshape.findings import UsageError, raises_for_caller
 from anyshape.inputs import Inputs
 from anyshape.inputs.torch_forms import inputs_of_program, name_labels
 from anyshape.report.text import describe_export
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["NotHonoured", "ONNXProgram", "export"]
 
 
+@raises_for_caller
 def export(
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: Any = (),

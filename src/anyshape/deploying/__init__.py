@@ -46,7 +46,15 @@ from anyshape.deploying.tensorrt_target import TENSORRT
 from anyshape.deploying.triton_target import TRITON
 from anyshape.deploying.web_target import WEB
 from anyshape.domain import Compare, Domain, Number, Ref, Sizes, find_point, format_sizes
-from anyshape.findings import ContractBroken, Finding, PromiseBroken, Severity, UsageError, check_choice
+from anyshape.findings import (
+    ContractBroken,
+    Finding,
+    PromiseBroken,
+    Severity,
+    UsageError,
+    check_choice,
+    raises_for_caller,
+)
 from anyshape.findings.arguments import read_list, read_path, read_sizes
 from anyshape.inputs import declare
 from anyshape.intercept.turns import exporting
@@ -64,6 +72,7 @@ __is_entrance__ = True
 TARGETS: tuple[Target, ...] = (TENSORRT, TRITON, OPENVINO, WEB)
 
 
+@raises_for_caller
 @in_own_process()
 def deploy(
     path: str | PathLike[str],

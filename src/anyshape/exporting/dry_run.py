@@ -14,7 +14,7 @@ from anyshape.domain import Number, simplify, substitute
 from anyshape.exporting.context import Options, Tell
 from anyshape.exporting.module_trials import Tried, diagnose_declared_values, try_module
 from anyshape.exporting.pipeline import explain_refusals
-from anyshape.findings import Finding, PromiseBroken, check_number
+from anyshape.findings import Finding, PromiseBroken, check_number, raises_for_caller
 from anyshape.inputs import Declared, declare, flatten_outputs, is_sizes_function, makes_one_example
 from anyshape.intercept.turns import taking_turns
 from anyshape.modules.call_limits import OutOfTime, TimeLimit
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import torch
 
 
+@raises_for_caller
 @shows_progress
 @in_own_process()
 @taking_turns(model_at=0)

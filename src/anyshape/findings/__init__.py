@@ -14,7 +14,9 @@ Files, in the order in which data flows:
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -44,6 +46,7 @@ __all__ = [
     "render_all",
 ]
 P = ParamSpec("P")
+T = TypeVar("T")
 # contextlib's own frames lie between a function of ours and its caller where a context manager decorates the function.
 _OUR_FRAMES = ("anyshape", "contextlib")
 
@@ -72,6 +75,12 @@ class AnyshapeError(Exception):
 
     def __str__(self) -> str:
         return render_all(self.findings)
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback."""
+        if _shows_tracebacks():
+            raise NotImplementedError  # the notebook shows its own then
+        return traceback.format_exception_only(self)
 
 
 class PromiseBroken(AnyshapeError):
@@ -144,6 +153,32 @@ def warns_where_narrowed(function: Callable[P, Result]) -> Callable[P, Result]:
         if narrowing:
             warn_caller(NarrowedWarning(*narrowing))
         return result
+
+    return run
+
+
+def _shows_tracebacks() -> bool:
+    return os.environ.get("ANYSHAPE_TRACEBACK", "0") not in ("", "0")
+
+
+def raises_for_caller(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function: tracebacks of the errors that it raises on purpose end at the caller's line.
+
+    `ANYSHAPE_TRACEBACK=1` in the environment keeps the frames of anyshape. An `InternalError` has them always.
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except InternalError:
+            raise
+        except AnyshapeError as error:
+            if _shows_tracebacks():
+                raise
+            error.__suppress_context__ = True
+            raised = error.with_traceback(None)
+        raise raised
 
     return run
 

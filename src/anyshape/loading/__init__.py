@@ -26,7 +26,7 @@ from anyshape.contract import check_names, find_contract, read_model
 from anyshape.contract.digest import FileChanged, find_change
 from anyshape.contract.file_messages import missing_operators, no_contract, runtime_rejects
 from anyshape.contract.read_file import name_of
-from anyshape.findings import ContractBroken, PromiseBroken, UsageError
+from anyshape.findings import ContractBroken, PromiseBroken, UsageError, raises_for_caller
 from anyshape.findings.arguments import read_list, read_threads, wrong_argument
 from anyshape.loading.binding import Binder, as_pairs, to_torch
 from anyshape.loading.call_checks import CallChecker
@@ -82,6 +82,7 @@ class Outputs(tuple[Any, ...]):
         return f"Outputs({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
 
+@raises_for_caller
 def load(
     path: ModelFile,
     *,

@@ -133,7 +133,7 @@ class Attempt:
         return any(finding.reason is reason for finding in self.findings)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Export(Reportable):
     """The result of `anyshape.export`.
 
@@ -159,6 +159,8 @@ class Export(Reportable):
         tensors += [f"output {tensor}" for tensor in self.contract.outputs]
         narrowed = [f"{found.code} {found.name}: {found.what}" for found in self.findings if found.narrows]
         return "\n  ".join([head, *tensors, *narrowed, *_untried(self.verdict)])
+
+    __repr__ = __str__
 
     @property
     def strategy(self) -> str:

@@ -35,7 +35,7 @@ from anyshape.api import export as export_model
 from anyshape.domain import dims_of
 from anyshape.domain.parse import parse_condition
 from anyshape.exporting.context import CompareFile, comparing_elsewhere
-from anyshape.findings import AnyshapeError, Finding, UsageError
+from anyshape.findings import AnyshapeError, Finding, UsageError, raises_for_caller
 from anyshape.findings.arguments import wrong_argument
 from anyshape.modules.user_code import source_of_error
 from anyshape.records.export import Export
@@ -133,6 +133,7 @@ class SourceExport:
         return tuple(finding for each in self.files for finding in each.findings)
 
 
+@raises_for_caller
 def export(
     source: str | ModelSource,
     path: str | PathLike[str],
