@@ -139,12 +139,22 @@ def test_the_time_of_starting_and_loading_is_not_the_runs_own(tmp_path: Path) ->
 def test_a_crash_is_told_by_its_signal(tmp_path: Path) -> None:
     with ChildRunner(write(tmp_path, ENDLESS), time_limit_s=30) as runner:
         pending = runner.submit(X)
-        time.sleep(0.5)
-        assert runner.pid is not None
-        os.kill(runner.pid, signal.SIGSEGV)
+        killer = threading.Thread(target=_kill_twice, args=(runner,))
+        killer.start()
         with pytest.raises(ChildDied, match=r"crashed with signal 11 \(SIGSEGV\)") as caught:
             pending.result()
+        killer.join()
         assert caught.value.death is Death.CRASHED
+
+
+def _kill_twice(runner: ChildRunner) -> None:
+    killed: list[int] = []  # a child that ended once is tried again
+    while len(killed) < 2:
+        time.sleep(0.5)
+        pid = runner.pid
+        if pid is not None and pid not in killed:
+            os.kill(pid, signal.SIGSEGV)
+            killed.append(pid)
 
 
 def test_terabytes_are_out_of_memory_and_the_next_run_is_fine(tmp_path: Path) -> None:
