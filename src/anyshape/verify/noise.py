@@ -22,6 +22,7 @@ from anyshape.runtime.child_messages import Array
 from anyshape.verify.compare import OutputTolerance, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
+from anyshape.verify.rounding_steps import answers_beside_steps
 from anyshape.verify.tensors import as_float64, map_tensors, module_in_float64, total_elements
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
@@ -103,7 +104,8 @@ class Yardstick:
     ) -> Iterator[tuple[Array, ...]]:
         """Per-element sensitivity: how far the answer moves in another precision, or when inputs change by a rounding error.
 
-        First zeros, then after each further answer the largest distances so far: a caller stops when it has seen enough.
+        First zeros, then after each further answer the largest distances so far: a caller stops when it has seen enough. The
+        last ones are those of numbers that are rounded to the other side (`rounding_steps`).
         Infinite where even the shape does. Integers change too: an argmax that flips between two equal values does. With
         `ordinary` inputs, zeros change too, by a rounding error of those: a norm of equal numbers is all rounding. Outputs
         that `roundings` names are looked at when inputs change by a rounding error of that precision, too. With `keeps_ties`
@@ -148,6 +150,8 @@ class Yardstick:
             other = self.other_answer(moved)
             if other is not None:
                 yield zeros, rounding, other
+        for other in answers_beside_steps(self._reference, inputs, self.other_answer):
+            yield 0.0, 0.0, other
 
     def measure(self, samples: Sequence[CallInputs]) -> NoiseFloor:
         """The floor from at most two samples."""

@@ -1,0 +1,76 @@
+"""Numbers that rounding moves over a step may be on either side of it; no others may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from tests.verify_calls import Call
+from torch import nn
+
+import anyshape
+from anyshape.verify import Reference
+from anyshape.verify.noise import Yardstick
+from anyshape.verify.reference import Answer
+
+ROUNDED = 180.4999  # nearer to a tie than 16 roundings of single precision
+
+
+class Function(nn.Module):
+    def __init__(self, forward: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.forward = forward  # type: ignore[assignment]
+
+
+def largest_sensitivity(forward: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> list[float]:
+    """Of each element of the output."""
+    with Reference(Function(forward), lambda outputs: [("y", outputs)]) as reference:
+        inputs = Call((x,))
+        answer = reference.run(inputs)
+        assert isinstance(answer, Answer)
+        found: Iterator[tuple[object, ...]] = Yardstick(reference).sensitivities(inputs, answer, seed=0)
+        *_, last = found
+        return list(last[0].reshape(-1).tolist())  # type: ignore[attr-defined]
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x.float() * 0.1 * (ROUNDED / 0.3)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda y: y.round().to(torch.uint8),
+        lambda y: (y + 0.5).to(torch.uint8),
+        lambda y: (y + 0.5).floor().long(),
+        lambda y: y > 180.5,
+    ],
+)
+def test_what_is_near_a_step_is_sensitive_and_nothing_else(step: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    near, far = largest_sensitivity(lambda x: step(scaled(x)), torch.tensor([3, 2]))
+    assert near == float("inf") and far == 0.0
+
+
+def test_integers_that_are_divided_have_one_answer() -> None:
+    assert largest_sensitivity(lambda x: (x / 7).floor().long(), torch.arange(0, 50)) == [0.0] * 50
+
+
+def test_half_to_even_has_one_answer() -> None:
+    assert largest_sensitivity(lambda x: (x / 2).round().long(), torch.arange(-5, 6)) == [0.0] * 11
+
+
+class Picture(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.conv(x.float() / 255) * 255).clamp(0, 255).round().to(torch.uint8)
+
+
+def test_a_picture_of_bytes_is_verified() -> None:
+    def inputs(batch: int = 2, h: int = 5, w: int = 7) -> torch.Tensor:
+        return torch.randint(0, 256, (batch, 3, h, w), dtype=torch.uint8)
+
+    assert anyshape.export(Picture(), inputs).is_kept
