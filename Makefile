@@ -6,12 +6,14 @@ STAMP := $(VENV)/.installed
 CORPUS ?= ../shared/corpus
 PEERS ?= ../shared/peers
 FAMILIES ?= ../shared/families
+WILD ?= ../shared/wild
+WILD_HOME ?= $(CURDIR)/.wild
 export PEERS_HOME ?= $(CURDIR)/.peers
 export OMP_NUM_THREADS ?= 1
 # Commands that tests start load hundreds of files: without their bytecode each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint types setup corpus peers families features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps fuzz compat-torch clean
+.PHONY: demo test quick lint types setup corpus peers families wild features digests axes operators thorough bench repair repair-modules batch openvino sources sources-timm gaps fuzz compat-torch clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
@@ -43,6 +45,13 @@ peers: $(STAMP)
 families: $(STAMP)
 	$(BIN)/python $(FAMILIES)/run.py plugin:export --path $(FAMILIES) --out $(CURDIR)/.families.jsonl --timeout 150
 	cd $(FAMILIES) && $(CURDIR)/$(BIN)/python report.py $(CURDIR)/.families.jsonl
+
+# Models of packages from PyPI, in an environment of their own (about 3 GB); writes docs/reference/wild.md. Goes on where it stopped.
+WILD_EXPORTERS ?= anyshape
+wild: $(STAMP)
+	@test -x $(WILD_HOME)/venv/bin/python || $(WILD)/setup.sh $(WILD_HOME) $(CURDIR)/constraints.txt $(CURDIR)
+	PYTHONPATH=$(CURDIR)/src $(WILD_HOME)/venv/bin/python $(WILD)/run.py --exporters $(WILD_EXPORTERS) --timeout 180 --wall 180 --out $(WILD_HOME)/results.jsonl
+	$(WILD_HOME)/venv/bin/python benchmarks/wild/write_table.py $(WILD_HOME)/results.jsonl $(WILD)/baseline.json docs/reference/wild.md
 
 # One process for each feature of torch; writes docs/reference/torch-features.md. FEATURES="--only cond", "--resume".
 features: $(STAMP)

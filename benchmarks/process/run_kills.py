@@ -1,6 +1,8 @@
 """Kill one process of an export, at a random moment; the file has to be the same as without, byte for byte.
 
-python benchmarks/process/run_kills.py [COUNT]     an error that names the kill is no failure; another file or verdict is
+python benchmarks/process/run_kills.py [COUNT]     so many kills, shared among 20 models
+
+An error that names the kill is no failure; another file or verdict is.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +45,57 @@ def sequences(batch=3, seq=5):
     return torch.randn(batch, seq, 16)
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.network = kind(16, 16, batch_first=True)
+
+    def forward(self, x):
+        return self.network(x)[0]
+
+
+class Stepping(nn.Module):
+    def __init__(self, kind: type[nn.RNNCellBase]) -> None:
+        super().__init__()
+        self.cell = kind(16, 16)
+
+    def forward(self, x):
+        state = torch.zeros_like(x[:, 0])
+        for step in x.unbind(1):
+            state = self.cell(step, state)
+        return state
+
+
+class Of(nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
 MODELS = {
     "linear": nn.Linear(16, 16),
     "branch": Branch(),
     "loop": Loop(),
     "attention": nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(),
+    "lstm": Recurrent(nn.LSTM),
+    "gru": Recurrent(nn.GRU),
+    "cells": Stepping(nn.GRUCell),
+    "convolution": Of(lambda x: torch.conv1d(x.transpose(1, 2), torch.ones(4, 16, 3), padding=1)),
+    "flattened": Of(lambda x: x.reshape(x.shape[0], -1).sum(1)),
+    "pairs": Of(lambda x: x[:, :, None] - x[:, None, :]),
+    "mask": Of(lambda x: x + torch.triu(torch.full((x.shape[1], x.shape[1]), -9.0), 1).sum(0)[:, None]),
+    "positions": Of(lambda x: x + torch.arange(x.shape[1])[:, None] / x.shape[1]),
+    "numbers": Of(lambda x: x[:, : int(x.shape[1] * 0.5) + 1] * int(x.shape[0])),
+    "text": Of(lambda x: x * len(str(x.shape[1] * 3))),
+    "two branches": Of(lambda x: (x * 2 if x.shape[1] % 2 else x + 1) if x.shape[0] > 2 else x - 1),
+    "values": Of(lambda x: x * 2 if x.sum() > 0 else x - 1),
+    "appended": Of(lambda x: torch.stack([x[:, step] * step for step in range(x.shape[1])], 1)),
+    "normalized": Of(lambda x: torch.nn.functional.layer_norm(x, (16,)).softmax(1)),
+    "cumulated": Of(lambda x: x.cumsum(1).flip(1)),
+    "selected": Of(lambda x: torch.where(x > 0, x, x.exp()).amax(1)),
 }
 
 
