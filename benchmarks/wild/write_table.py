@@ -2,8 +2,8 @@
 
     python benchmarks/wild/write_table.py RESULTS.jsonl BASELINE.json docs/reference/wild.md
 
-The last line of each exporter and model counts. Where the results have no line of torch's exporters, their status is that of the
-baseline, without a time.
+The last line of each exporter and model counts. Where the results have no line of torch's exporters, their status is that of
+the baseline, without a time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ WORDS = {
 }
 PAGE = """# Models of packages from PyPI
 
-Models as their packages build them, from a config with random weights; none was written for an exporter. Each was declared by an example
-and the names of its open axes, without ranges, and its file was run by plain onnxruntime at other sizes and compared with the module.
-`make wild` makes this page. Commit {commit}, torch {torch}, onnxruntime {onnxruntime}; CPU seconds of one export on one core.
+Models as their packages build them, from a config with random weights; none was written for an exporter. Each was declared
+by an example and the names of its open axes, without ranges, and its file was run by plain onnxruntime at other sizes and
+compared with the module. `make wild` makes this page. Commit {commit}, torch {torch},
+onnxruntime {onnxruntime}; CPU seconds of one export on one core.
 
 {counts}
 
