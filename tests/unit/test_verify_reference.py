@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from tests.own_process import in_own_process
 from torch import nn
 
 from anyshape.findings import UsageError
@@ -357,3 +358,19 @@ def test_parts_of_a_tensor_have_the_fingerprint_of_their_copies() -> None:
     whole = torch.randn(4, 5)
     for part in (whole[1:], whole.t(), whole[:, ::2], whole[:0]):
         assert fingerprint([part]) == fingerprint([part.clone()]) != fingerprint([whole])
+
+
+@in_own_process
+def test_calls_that_were_begun_answer_as_those_that_were_not() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).train()
+    calls = [Call((torch.full((2, 3), float(number)),)) for number in range(4)]
+    with Reference(module, flatten, apart=True) as reference:
+        expected = [reference.run(call) for call in calls]
+        for call in calls[1:]:
+            reference.begin(call)
+        reference.drop(calls[2])
+        for call, one in zip(calls, expected, strict=True):
+            other = reference.run(call)
+            assert isinstance(one, Answer)
+            assert isinstance(other, Answer)
+            assert np.array_equal(one.arrays[0], other.arrays[0])

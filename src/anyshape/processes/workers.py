@@ -95,8 +95,15 @@ class Worker:
         self._seconds = seconds
         self._forked: Forked | None = None
         self._guards, self._has_answered = True, False
+        self._begun: Any = None  # a request that was sent, and not answered yet
         self._longest = 0.0  # seconds of the longest call that ended by itself
         self._ended = 0  # calls that took too long
+
+    def begin(self, request: Any) -> None:
+        """Send a request, so that its call goes on meanwhile; the next `call` must be for it."""
+        with contextlib.suppress(Exception):  # the call will tell
+            self._send(request)
+            self._begun = request
 
     def call(self, request: Any) -> Any:
         """What the function returns. Raises what it raises, or WorkerDied."""
@@ -121,16 +128,23 @@ class Worker:
         raise died or AssertionError("unreachable: each try returns or raises")
 
     def _call(self, request: Any) -> Any:
-        if self._forked is None:
-            self._forked = Forked(self._serve, quiet=True)
-        forked = self._forked
+        is_begun, self._begun = self._begun is request, None
+        try:
+            forked = self._forked if is_begun and self._forked is not None else self._send(request)
+        except WorkerDied:
+            raise
+        except Exception:  # it cannot be pickled: a fork has it from our memory
+            return self._call_alone(request)
+        return self._reply(forked)
+
+    def _send(self, request: Any) -> Forked:
+        """Send a request to the worker, which is forked if there is none. Raises WorkerDied."""
+        forked = self._forked = self._forked or Forked(self._serve, quiet=True)
         try:
             forked.channel.send(request)
         except Gone:
             raise WorkerDied(forked.death(), str(forked.death())) from None
-        except Exception:  # it cannot be pickled: a fork has it from our memory
-            return self._call_alone(request)
-        return self._reply(forked)
+        return forked
 
     def _call_alone(self, request: Any) -> Any:
         forked = Forked(lambda channel: self._answer(channel, request), quiet=True)
@@ -191,6 +205,7 @@ class Worker:
 
     def close(self) -> None:
         """End the worker, if there is one."""
+        self._begun = None
         if self._forked is not None:
             self._forked.close()
             self._forked = None

@@ -131,6 +131,15 @@ class _Ran:
         return isinstance(self.outcome, Answer)
 
 
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A call that a further worker makes meanwhile; `inputs` are those that it was begun for."""
+
+    inputs: CallInputs
+    request: tuple[tuple[Any, ...], dict[str, Any], int | None]
+    worker: Worker
+
+
 class Reference:
     """Runs a module in eval mode and without gradients; a context manager that puts everything back.
 
@@ -143,7 +152,10 @@ class Reference:
         """`apart`: calls are made in a worker, as far as this process is one of ours, and take at most `seconds`."""
         self.module = module
         self.flatten = flatten
+        self._seconds = seconds
         self._worker = Worker(self._run, seconds=seconds) if apart and is_own_process() else None
+        self._idle: list[Worker] = []  # further ones
+        self._begun: dict[int, _Begun] = {}
         self._came_back: set[bytes] = set()
         self._state = ModuleState(module)
         self._allowance = allowance()
@@ -162,12 +174,34 @@ class Reference:
         try:
             if self._worker is None or (watched and self._comes_back(self._worker, request)):
                 ran = self._run(cloned(request))
+            elif draw is None and (begun := self._begun.pop(id(inputs), None)) is not None:
+                self._idle.append(begun.worker)
+                ran = begun.worker.call(begun.request)
             else:
                 ran = self._worker.call(request)
         except WorkerDied as died:
             return Refused(str(died), user_line(died.death), ended=True)
         self._note(inputs, (ran.has_drawn, ran.written), ran.has_answered)
         return ran.outcome
+
+    def begin(self, inputs: CallInputs) -> None:
+        """Have a further worker make the call meanwhile: `run` and `recall` wait for its answer when it is their turn.
+
+        Each call starts from the same state, so that it does not matter which worker makes it.
+        """
+        if self._worker is None or self._answers.find(inputs) is not None:
+            return
+        worker = self._idle.pop() if self._idle else Worker(self._run, seconds=self._seconds)
+        begun = _Begun(inputs, (inputs.args, dict(inputs.kwargs), None), worker)
+        worker.begin(begun.request)
+        self._begun[id(inputs)] = begun
+
+    def drop(self, inputs: CallInputs) -> None:
+        """Nobody waits for the call that was begun with these inputs."""
+        begun = self._begun.pop(id(inputs), None)
+        if begun is not None:
+            begun.worker.close()
+            self._idle.append(begun.worker)
 
     def _comes_back(self, worker: Worker, request: tuple[tuple[Any, ...], dict[str, Any], int | None]) -> bool:
         """Whether a call in a worker comes back, with an answer or an error."""
@@ -260,8 +294,9 @@ class Reference:
 
     def close(self) -> None:
         """Put everything back as it was before the first call."""
-        if self._worker is not None:
-            self._worker.close()
+        for worker in (self._worker, *self._idle, *(begun.worker for begun in self._begun.values())):
+            if worker is not None:
+                worker.close()
         self._state.restore(thorough=True)
 
     def __enter__(self) -> Reference:

@@ -7,8 +7,8 @@ Nothing that was not compared is called right: what the budget left out, the mod
 meaningless stands in the verdict as just that.
 
 Trials are judged in the order of the plan whatever ends first, so the verdict is the same with one child and with many.
-A further child is started only where waiting for the file is what takes the time: its start costs as much as many runs
-of a small model.
+A further child is started only where waiting is what takes the time: its start costs as much as many runs of a small model.
+One child and one worker, which calls the module, keep two cores busy: from the fourth core on, each child has a worker.
 """
 
 from __future__ import annotations
@@ -226,6 +226,11 @@ def _runner(request: VerifyRequest, path: str) -> ChildRunner:
     )
 
 
+def _has_cores(children: int) -> bool:
+    """Whether each of so many children can have a worker beside it that calls the module."""
+    return 2 * children <= usable_cores()
+
+
 class Prefetcher:
     """The trials of a plan, each run once, those to come in the children that are free."""
 
@@ -239,7 +244,8 @@ class Prefetcher:
         self._runners = [trial_runner.runner]
         self._started: dict[int, Started] = {}
         self._done = 0
-        self._waited_s = 0.0
+        self._waited_s = 0.0  # for the file, where the module had answered
+        self._took_s = 0.0
 
     def run(self, place: int, is_settled: Callable[[Trial], bool]) -> Outcome:
         """The outcome of the trial at this place of the plan; `is_settled`: which need not be run at all."""
@@ -247,16 +253,18 @@ class Prefetcher:
         if self._is_worth_another(place):
             self._runners.append(self._hire())
         self._look_ahead(place, is_settled)
-        started = self._started.pop(place)
+        started, began = self._started.pop(place), monotonic()
         outcome = self._trial_runner.run(self._trials[place], started)
         self._done += 1
         self._waited_s += started.pending.waited_s
+        self._took_s += monotonic() - began
         return outcome
 
     def _is_worth_another(self, place: int) -> bool:
         if len(self._runners) >= self._most or self._done < _LOOKED_AT * len(self._runners):
             return False
-        to_come = self._waited_s / self._done * (len(self._trials) - place)
+        spared_s = self._took_s if _has_cores(len(self._runners) + 1) else self._waited_s
+        to_come = spared_s / self._done * (len(self._trials) - place)
         return to_come * (1 - len(self._runners) / (len(self._runners) + 1)) > _WORTH_S
 
     def _look_ahead(self, place: int, is_settled: Callable[[Trial], bool]) -> None:
@@ -268,12 +276,13 @@ class Prefetcher:
             if not free:
                 return
             if each == place or not is_settled(self._trials[each]):
-                self._started[each] = self._trial_runner.start(self._trials[each], free.pop(0))
+                with_module = each != place and _has_cores(len(self._runners))
+                self._started[each] = self._trial_runner.start(self._trials[each], free.pop(0), with_module=with_module)
 
     def _drop_before(self, place: int) -> None:
         """Runs of trials that were settled before their turn."""
         for each in [each for each in self._started if each < place]:
-            self._started.pop(each).pending.discard()
+            self._trial_runner.discard(self._started.pop(each))
 
     def close(self) -> None:
         """End the further children."""

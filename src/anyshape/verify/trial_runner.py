@@ -112,11 +112,18 @@ class TrialRunner:
     read: Read = list
     float64_copy: Float64Copy | None = None
 
-    def start(self, trial: Trial, runner: ChildRunner) -> Started:
-        """Let a child run the file for this trial meanwhile; to be given to `run`, or discarded."""
+    def start(self, trial: Trial, runner: ChildRunner, *, with_module: bool = False) -> Started:
+        """Let a child run the file for this trial meanwhile, and a worker the module; to be given to `run`, or discarded."""
         ordinary = self.request.make(trial.sizes, trial.seed)
         inputs = with_values(ordinary, trial.edge, self.request.legal(trial.sizes))
+        if with_module:
+            self.request.reference.begin(inputs)
         return Started(ordinary, inputs, runner.submit(self.request.feeds(inputs)), runner)
+
+    def discard(self, started: Started) -> None:
+        """End what goes on for a trial."""
+        started.pending.discard()
+        self.request.reference.drop(started.inputs)
 
     def run(self, trial: Trial, started: Started | None = None) -> Outcome:
         """Whether module and file agree; a slight difference in values must show on other inputs as well."""
@@ -143,7 +150,7 @@ class TrialRunner:
         except RunError as error:
             return _failure(trial, kind_of(error), message=str(error))
         finally:
-            pending.discard()
+            self.discard(started)
         return judge(trial, _Given(ordinary, inputs, answer), actual)
 
     def _is_usable(self, answer: Answer, ordinary: CallInputs) -> bool:
