@@ -152,22 +152,21 @@ def test_without_a_process_of_its_own_every_call_is_taken_to_survive() -> None:
     assert survived([lambda: ctypes.string_at(0)], seconds=1) == [True]
 
 
-def test_a_call_that_was_begun_goes_on_meanwhile_and_is_made_again_where_it_died() -> None:
-    def nap(seconds: float) -> int:
-        if seconds < 0:
+def test_a_call_that_was_begun_goes_on_meanwhile_and_is_made_again_where_it_died(tmp_path: Path) -> None:
+    def answer(request: str) -> int:
+        if request == "deadly":
             os.abort()
-        time.sleep(seconds)
+        (tmp_path / request).touch()
         return os.getpid()
 
-    request, deadly = 0.3, -1.0
-    with worker(nap) as calls:
-        pid = calls.call(0.0)
+    request, deadly = "begun", "deadly"
+    with worker(answer) as calls:
+        pid = calls.call("first")
         calls.begin(request)
-        time.sleep(0.4)
-        began = time.monotonic()
+        while not (tmp_path / request).exists():
+            time.sleep(0.01)
         assert calls.call(request) == pid
-        assert time.monotonic() - began < 0.2
         calls.begin(deadly)
         with pytest.raises(WorkerDied, match="SIGABRT"):
             calls.call(deadly)
-        assert calls.call(0.0) != pid
+        assert calls.call("last") != pid
