@@ -19,6 +19,7 @@ import psutil
 import pytest
 import torch
 
+from anyshape.processes import forked as forked_file
 from anyshape.processes import is_own_process
 from anyshape.processes.forked import Channel, Forked, Gone
 from anyshape.processes.run_folders import make_folder
@@ -151,6 +152,30 @@ def test_what_is_asked_to_stop_may_clean_up(tmp_path: Path) -> None:
         process.stop()
         assert process.death().status == 0
     assert (tmp_path / "cleaned").exists()
+
+
+class Stopping:
+    """Asks its own process to end as soon as somebody looks for a stream in it."""
+
+    @property
+    def stdout(self) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return sys.stdout
+
+
+def test_a_child_that_is_asked_to_stop_while_it_ends_does_not_go_on_as_the_caller(tmp_path: Path) -> None:
+    def work(channel: Channel) -> None:
+        forked_file.sys = Stopping()  # type: ignore[attr-defined]
+
+    caller = os.getpid()
+    try:
+        with forked(work) as process:
+            process.death()
+    finally:
+        if os.getpid() != caller:
+            (tmp_path / "went on").touch()
+            os._exit(1)
+    assert not list(tmp_path.iterdir())
 
 
 def start_another(channel: Channel) -> None:

@@ -28,6 +28,7 @@ from anyshape.processes.transport import pack_parts
 
 _FORKING = threading.Lock()
 _OURS: set[Connection] = set()  # the ends that this process holds; a child closes them
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _STOPS_WITHIN_S = 1.0
 _POLL_S = 0.01
@@ -90,9 +91,14 @@ class Forked:
                 stream.flush()
         with _FORKING:
             ours, theirs = Pipe()
-            self.pid = os.fork()
-            if self.pid == 0:
-                _run_child(work, theirs, [ours, *_OURS], self._words.fileno(), quiet)
+            # A handler of the caller that raises in the child, before it has its own, would have it go on as the caller.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+            try:
+                self.pid = os.fork()
+                if self.pid == 0:
+                    _run_child(work, theirs, [ours, *_OURS], self._words.fileno(), quiet)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _OURS.add(ours)
         theirs.close()
         with contextlib.suppress(OSError):  # the child does it as well: whichever comes first
@@ -158,23 +164,31 @@ class Forked:
 def _run_child(
     work: Callable[[Channel], None], theirs: Connection, others: list[Connection], words: int, quiet: bool
 ) -> NoReturn:
-    """In the child: run the work, and end without what the caller's process does at its end."""
+    """In the child: run the work, and end without what the caller's process does at its end.
+
+    SIGTERM raises `Stopped` once, wherever this is: raised while one `finally` runs, it still meets the other. Nothing leaves
+    this function, or the child would go on as the caller.
+    """
     status = 1
     try:
-        _prepare_child(theirs, others, words)
-        if quiet:
-            _keep_words(words)
-        work(Channel(theirs))
-        status = 0
-    except (Gone, Stopped):
-        status = 0
-    except BaseException:
-        faulthandler.dump_traceback(words)
-    finally:
+        try:
+            _prepare_child(theirs, others, words)
+            if quiet:
+                _keep_words(words)
+            work(Channel(theirs))
+            status = 0
+        except (Gone, Stopped):
+            status = 0
+        except BaseException:
+            faulthandler.dump_traceback(words)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(BaseException):
                 stream.flush()
-        os._exit(status)
+    finally:
+        try:
+            os._exit(status)
+        finally:
+            os._exit(status)
 
 
 def _prepare_child(theirs: Connection, others: list[Connection], words: int) -> None:
@@ -201,6 +215,7 @@ def _prepare_child(theirs: Connection, others: list[Connection], words: int) -> 
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "set_num_threads"):
         torch.set_num_threads(1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
 
 
 def _keep_words(words: int) -> None:
