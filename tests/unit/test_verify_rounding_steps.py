@@ -56,6 +56,13 @@ def test_integers_that_are_divided_have_one_answer() -> None:
     assert largest_sensitivity(lambda x: (x / 7).floor().long(), torch.arange(0, 50)) == [0.0] * 50
 
 
+def test_what_follows_from_sizes_alone_has_one_answer() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return scaled(torch.tensor(x.shape[0])).round() + 0 * x
+
+    assert largest_sensitivity(forward, torch.randn(3)) == [0.0] * 3
+
+
 def test_half_to_even_has_one_answer() -> None:
     assert largest_sensitivity(lambda x: (x / 2).round().long(), torch.arange(-5, 6)) == [0.0] * 11
 
