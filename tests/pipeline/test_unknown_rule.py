@@ -140,7 +140,7 @@ def stages_of(module: nn.Module, called: list[int]) -> tuple[list[str], dict[str
             calls.setdefault(stage, len(called))
 
     with contextlib.suppress(anyshape.PromiseBroken):
-        anyshape.export(module, lambda t=9: torch.randn(1, 2, t), progress=progress)
+        anyshape.export(module, lambda t=9: torch.randn(1, 2, t), progress=progress, isolate=False)
     return stages, calls
 
 

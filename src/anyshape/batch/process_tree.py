@@ -34,6 +34,7 @@ _PAUSE_S = 0.05
 _MAX_AGE_S = 1.0
 _ROOM_FACTOR, _ROOM = 2, 4 << 30
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/")
+_METADATA = (".egg-info", ".dist-info")
 
 
 @dataclass(frozen=True)
@@ -269,8 +270,10 @@ def note_files(path: str, own: str) -> None:
         if event != "open" or not isinstance(args[0], (str, bytes)):
             return
         name = os.path.abspath(os.fsdecode(args[0]))  # noqa: PTH100 - Path would raise events of its own
+        if name.startswith(ours) or os.path.dirname(name).endswith(_METADATA):  # noqa: PTH120
+            return
         line = f"{'w' if _is_for_writing(args[1], args[2]) else 'r'} {name}\n"
-        if line not in seen and not name.startswith(ours):
+        if line not in seen:
             seen.add(line)
             with contextlib.suppress(OSError):  # a full disk is no fault of whoever opens a file
                 os.write(notes, line.encode("utf-8", "surrogateescape"))
