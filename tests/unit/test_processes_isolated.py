@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import logging
 import os
 import signal
@@ -143,6 +144,18 @@ def test_an_error_that_cannot_be_sent_becomes_one_of_the_same_words(error: Excep
 
     with pytest.raises(RuntimeError, match=words):
         apart(work)
+
+
+def test_an_error_of_a_file_that_only_the_other_process_imports_has_its_words(tmp_path: Path) -> None:
+    (tmp_path / "only_there.py").write_text("class Number(Exception):\n    pass\n")
+
+    def work() -> None:
+        sys.path.insert(0, str(tmp_path))
+        raise ValueError("outer") from importlib.import_module("only_there").Number("inner")
+
+    with pytest.raises(ValueError, match="outer") as raised:
+        apart(work)
+    assert str(raised.value.__cause__) == "Number: inner"
 
 
 def test_warnings_are_issued_here_with_their_line() -> None:

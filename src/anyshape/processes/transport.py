@@ -244,27 +244,34 @@ def pack_error(error: BaseException, shared: SharedTensors) -> bytes:
     return pack((parts, links, words), shared)
 
 
-def _packed_part(error: BaseException, shared: SharedTensors) -> bytes:
+def _packed_part(error: BaseException, shared: SharedTensors) -> tuple[bytes, str]:
+    """The error, or nothing where it cannot be made again from what is sent; and its class and words."""
     try:
-        content = pack((error, error.__dict__, getattr(error, "__notes__", [])), shared)
-        unpack(content, shared)  # an error whose class takes other arguments cannot be made again
-        return content
+        words = f"{type(error).__name__}: {error}"
     except Exception:
-        try:
-            words = f"{type(error).__name__}: {error}"
-        except Exception:
-            words = type(error).__name__
-        return pack((RuntimeError(words), {}, []), shared)
+        words = type(error).__name__
+    try:
+        content = pack((error, error.__dict__), shared)
+        unpack(content, shared)  # an error whose class takes other arguments cannot be made again
+    except Exception:
+        content = b""
+    return content, words
+
+
+def _read_part(content: bytes, words: str, shared: SharedTensors) -> BaseException:
+    try:
+        error, facts = unpack(content, shared)
+    except Exception:  # such as a class of a file that only the other process has imported
+        return RuntimeError(words)
+    error.__dict__.update(facts)
+    assert isinstance(error, BaseException)
+    return error
 
 
 def unpack_error(content: bytes, shared: SharedTensors) -> BaseException:
     """The error that `pack_error` made bytes of, with its causes."""
     parts, links, words = unpack(content, shared)
-    errors: list[BaseException] = []
-    for part in parts:
-        error, facts, _ = unpack(part, shared)
-        error.__dict__.update(facts)
-        errors.append(error)
+    errors = [_read_part(part, text, shared) for part, text in parts]
     for error, cause, is_cause in zip(errors, errors[1:], links, strict=False):
         if is_cause:
             error.__cause__ = cause
