@@ -62,7 +62,7 @@ Files, in the order in which data flows:
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
     size_choices         one expression for a number that remainders of sizes choose
-    branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize or slice
+    branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize, slice or copy
     joined_branches      functions that run both sides of these branches
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
