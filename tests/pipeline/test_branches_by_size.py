@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
 
 import anyshape
+from anyshape.exporting import ladder
+from anyshape.exporting.calls_at_sizes import make_trial
 
 
 class Cases(torch.nn.Module):
@@ -114,3 +119,32 @@ def test_a_choice_by_quotients_of_sizes_is_refused_by_its_line() -> None:
     finding = broken.value.findings[0]
     assert finding.code == "AS101" and "takes another" in finding.what
     assert "nearest = min(" in finding.where.text
+
+
+class LargeTensors(torch.nn.Module):
+    """Computes the same in another way where a tensor has more elements than a kernel once could count."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 0, x, 0.0) if x.numel() > 2**31 else x.relu()
+
+
+def test_a_side_that_no_call_can_afford_is_captured_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[int] = []
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        try_sizes = make_trial(*args, **kwargs)
+        return lambda sizes: (called.append(prod(sizes.values())), try_sizes(sizes))[1]
+
+    monkeypatch.setattr(ladder, "make_trial", noting)
+
+    def inputs(batch: int = 2, h: int = 4, w: int = 5) -> dict[str, torch.Tensor]:
+        assert batch * h * w < 10**8  # nobody fills such inputs either
+        return {"x": torch.randn(batch, 3, h, w)}
+
+    result = anyshape.export(LargeTensors(), inputs, tmp_path / "m.onnx", isolate=False)
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules
+    assert "If" in {node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node}
+    assert all(elements < 10**8 for elements in called)
