@@ -29,6 +29,7 @@ What is replaced, and when:
                                        torch._check of tensors that are numbers                  value_checks
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
+                                       comparisons of sizes for functions that want a bool       decided_conditions
                                        texts of sizes, whose lines are noted                     capture/noted_lines
                                        symbols of sizes that are multiples: 32 times another     quick_tracing
                                        `//` of sizes by floats                                   real_numbers
@@ -64,6 +65,7 @@ Files, in the order in which data flows:
     size_choices         one expression for a number that remainders of sizes choose
     branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize, slice or copy
     joined_branches      functions that run both sides of these branches
+    decided_conditions   conditions on sizes that are handed to functions that take bools alone
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     array_functions      numpy's functions that torch._numpy lacks, on open sizes

@@ -78,7 +78,8 @@ class _Writer:
         self.count += 1
         test, joined = (f"__anyshape_{each}_{self.count}__" for each in ("test", "joined"))
         # One operand after the other where it is not joined: each is a condition of its own.
-        asked = copy.deepcopy(branch.test) if isinstance(branch.test, ast.BoolOp) else _load(test)
+        is_compared = isinstance(branch.test, (ast.Compare, ast.Name))
+        asked = _load(test) if is_compared else copy.deepcopy(branch.test)
         fallback = ast.If(asked, own.body, own.orelse) if isinstance(own, ast.If) else None
         if isinstance(own, ast.Assign) and isinstance(own.value, ast.IfExp):
             fallback = ast.Assign(own.targets, ast.IfExp(asked, own.value.body, own.value.orelse))  # type: ignore[assignment]
@@ -205,12 +206,26 @@ def _is_plain(expression: ast.expr) -> bool:
 def _is_test(test: ast.expr) -> bool:
     if isinstance(test, ast.BoolOp):
         return all(map(_is_test, test.values))
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.op, ast.Not) and _opposite(test.operand) is not None and _is_test(test.operand)
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(test.ops[0], _COMPARISONS) and _is_plain(test)
     return isinstance(test, ast.Name)
 
 
+def _opposite(test: ast.expr) -> ast.Compare | None:
+    """`a != b` of `a == b`, and the other way round; None for what has no such opposite (`not a < b` is no `a >= b` of NaN)."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    other = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}.get(type(test.ops[0]))
+    return None if other is None else ast.Compare(test.left, [other()], test.comparators)
+
+
 def _as_test(test: ast.expr) -> ast.expr:
+    if isinstance(test, ast.UnaryOp):
+        opposite = _opposite(test.operand)
+        assert opposite is not None
+        return opposite
     if not isinstance(test, ast.BoolOp):
         return test
     nothing = ast.arguments([], [], None, [], [], None, [])
