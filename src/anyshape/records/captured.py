@@ -172,8 +172,9 @@ class Captured:
         """Whether no branch of the user's code can be outside of what was captured, so that the whole domain is promised.
 
         True where sizes were symbols and every condition is proved, or fails at few sizes, which are compared, or is a line of
-        the user's whose other side was captured as well, or is one of values that torch asserts. Where another condition fails (`n == 11`, `n <= 512`), or a region has
-        a note, the user's code may decide by further conditions, which the capture did not meet.
+        the user's whose other side was captured as well, or is asserted by torch of values. Where another condition fails
+        (`n == 11`, `n <= 512`), or a region has a note, the user's code may decide by further conditions, which the capture did
+        not meet.
         """
         is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known and not self.notes
