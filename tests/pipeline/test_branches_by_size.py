@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
 
 import anyshape
+from anyshape.exporting import ladder
+from anyshape.exporting.calls_at_sizes import make_trial
 
 
 class Cases(torch.nn.Module):
@@ -114,3 +119,66 @@ def test_a_choice_by_quotients_of_sizes_is_refused_by_its_line() -> None:
     finding = broken.value.findings[0]
     assert finding.code == "AS101" and "takes another" in finding.what
     assert "nearest = min(" in finding.where.text
+
+
+class LargeTensors(torch.nn.Module):
+    """Computes the same in another way where a tensor has more elements than a kernel once could count."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 0, x, 0.0) if x.numel() > 2**31 else x.relu()
+
+
+def test_a_side_that_no_call_can_afford_is_captured_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[int] = []
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        try_sizes = make_trial(*args, **kwargs)
+        return lambda sizes: (called.append(prod(sizes.values())), try_sizes(sizes))[1]
+
+    monkeypatch.setattr(ladder, "make_trial", noting)
+
+    def inputs(batch: int = 2, h: int = 4, w: int = 5) -> dict[str, torch.Tensor]:
+        assert batch * h * w < 10**8  # nobody fills such inputs either
+        return {"x": torch.randn(batch, 3, h, w)}
+
+    result = anyshape.export(LargeTensors(), inputs, tmp_path / "m.onnx", isolate=False)
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules
+    assert "If" in {node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node}
+    assert all(elements < 10**8 for elements in called)
+
+
+class HandsConditionsOn(torch.nn.Module):
+    """A condition on sizes goes to a function of C, which takes True and False alone: at once, by a variable, by a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = torch.nn.Linear(8, 24)
+
+    def attend(self, x: torch.Tensor, is_causal: bool) -> torch.Tensor:
+        q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.lin(x).chunk(3, -1))
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[1]
+        is_long = n > 3
+        q = x[:, None]
+        whole = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=self.lin is not None and n > 1)
+        return whole.sum((1, 3)) + self.attend(x, n > 1).sum((1, 3)) + self.attend(x, is_long).sum((1, 3))
+
+
+def test_conditions_for_functions_that_want_a_bool_are_branches(tmp_path: Path) -> None:
+    module = HandsConditionsOn()
+
+    def inputs(batch: int = 2, n: int = 5) -> dict[str, torch.Tensor]:
+        return {"x": torch.randn(batch, n, 8)}
+
+    result = anyshape.export(module, inputs, tmp_path / "m.onnx")
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for n in (1, 2, 3, 4, 9):
+        example = inputs(3, n)
+        torch.testing.assert_close(torch.as_tensor(loaded(**example)), module(**example), rtol=1e-4, atol=1e-5)

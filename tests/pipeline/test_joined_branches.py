@@ -1,4 +1,4 @@
-"""Branches on sizes that only choose numbers, pad, resize or slice become one program, whatever their number."""
+"""Branches on sizes that only choose numbers, pad, resize, slice or copy become one program, whatever their number."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ class PadsWhereNeeded(nn.Module):
             padding = (0, 0, 0, 3 - height % 3)
             x = functional.pad(x, padding)
         x = functional.max_pool2d(x, 3)
+        if not x.shape[-1] % 2 == 0:  # noqa: SIM201 -- as users write it
+            x = functional.pad(x, (0, 2 - x.shape[-1] % 2))
         for _ in range(2):
             height, width = x.shape[-2:]
             is_odd = (height % 2 == 1) or (width % 2 == 1)
@@ -253,6 +255,36 @@ def test_a_branch_that_cannot_be_joined_after_all_is_captured_once(tmp_path: Pat
     assert result.contract.strategy == "symbolic"
 
 
+class CopiesLargeTensors(nn.Module):
+    """Copies before an operator that was once wrong for large tensors, as upsampling layers do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = x.transpose(-1, -2)
+            if x.shape[0] >= 64:
+                x = x.contiguous()
+            if x.numel() * 2 > pow(2, 31) or x.size(1) > 1000:
+                x = x.contiguous()
+            x = functional.interpolate(x, scale_factor=2.0, mode="nearest")
+        return x
+
+
+def test_branches_that_only_copy_decide_nothing(tmp_path: Path) -> None:
+    model = CopiesLargeTensors()
+
+    def inputs(batch: int = 2, height: int = 4, width: int = 5) -> dict[str, torch.Tensor]:
+        return {"x": torch.randn(batch, 3, height, width)}
+
+    result = anyshape.export(model, inputs, tmp_path / "m.onnx")
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules  # the sizes that the branches name are no ends
+    assert "If" not in {node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node}
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for batch in (1, 63, 64, 65):
+        example = inputs(batch, 2, 3)
+        torch.testing.assert_close(torch.as_tensor(loaded(**example)), model(**example))
+
+
 class WritesIntoWhatItChanged(nn.Module):
     """Where nothing is resized, both names are one tensor, and the write is seen in both."""
 
@@ -265,7 +297,10 @@ class WritesIntoWhatItChanged(nn.Module):
         y = x
         width = x.shape[-1]
         wanted = (width + 36) // 37 * 37
-        if self.change == "pad":
+        if self.change == "copy":
+            if width >= 37:
+                x = x.contiguous()
+        elif self.change == "pad":
             if width % 37 != 0:
                 x = functional.pad(x, (0, 37 - width % 37))
         elif wanted != width:
@@ -274,7 +309,7 @@ class WritesIntoWhatItChanged(nn.Module):
         return x, y
 
 
-@pytest.mark.parametrize("change", ["pad", "resize"])
+@pytest.mark.parametrize("change", ["pad", "resize", "copy"])
 def test_a_later_write_is_seen_in_both_tensors(change: str, tmp_path: Path) -> None:
     model = WritesIntoWhatItChanged(change)
     anyshape.export(model, lambda width=9: {"x": torch.randn(2, 3, width)}, tmp_path / "m.onnx")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnxruntime
 import pytest
 import torch
@@ -89,3 +91,29 @@ def test_a_mask_that_hides_everything_is_refused_as_in_eager() -> None:
         (given,) = session.run(None, {"x": x.numpy(), "mask": hidden.numpy()})
         with torch.no_grad():
             torch.testing.assert_close(torch.as_tensor(given), module(x, hidden), rtol=1e-4, atol=1e-5)
+
+
+class MasksByLengths(nn.Module):
+    """The mask is as long as the longest sequence, which is a number that is read from a tensor."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        longest = int(torch.max(lengths).item())
+        mask = torch.arange(longest).expand(lengths.shape[0], longest) >= lengths[:, None]
+        scores = (x @ x.transpose(1, 2)).masked_fill(mask[:, None], float("-inf"))
+        return scores.softmax(-1) @ x
+
+
+def test_a_mask_as_long_as_the_largest_length_leaves_ranges_open(tmp_path: Path) -> None:
+    module = MasksByLengths()
+
+    def inputs(batch: int = 2, time: int = 5) -> dict[str, torch.Tensor]:
+        lengths = torch.tensor([time - row % time for row in range(batch)])
+        return {"x": torch.randn(batch, time, 4), "lengths": lengths}
+
+    result = anyshape.export(module, inputs, tmp_path / "m.onnx", values="given")
+    assert result.contract.strategy == "symbolic"
+    assert not result.contract.rules
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for batch, time in ((1, 1), (3, 2), (2, 9), (7, 4)):
+        example = inputs(batch, time)
+        torch.testing.assert_close(torch.as_tensor(loaded(**example)), module(**example))

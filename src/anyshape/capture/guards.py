@@ -148,6 +148,7 @@ def collect_guards(
     `also` are further terms with torch's records of their lines. Terms in symbols of `asserted` alone are left out.
     """
     found: dict[Condition | str, Guard] = {}
+    values = frozenset(map(id, _asserted_of_values(environment)))
     for term, location in (*_terms(environment), *also):
         if term.free_symbols and {symbol.name for symbol in term.free_symbols} <= asserted:
             continue
@@ -158,8 +159,8 @@ def collect_guards(
         key = condition if condition is not None else str(term)
         if key not in found:
             by_user = getattr(user_line, "by_user", False)
-            guard = Guard(condition, str(term), source, by_user)
-            if condition is None:
+            guard = Guard(condition, str(term), source, by_user, is_of_values=id(term) in values)
+            if condition is None and not guard.is_of_values:
                 guard = _tried(guard, sizes_against(term, symbols, domain, by_user=by_user))
             found[key] = guard
     for symbol, expression in symbols.items():
@@ -219,6 +220,16 @@ def _terms(environment: Any) -> Iterator[tuple[Any, Any]]:
     for assertions in environment.deferred_runtime_asserts.values():
         for assertion in assertions:
             yield assertion.expr, None
+
+
+def _asserted_of_values(environment: Any) -> Iterator[Any]:
+    """The assertions about numbers that the program reads from tensors."""
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+    for assertions in environment.deferred_runtime_asserts.values():
+        for assertion in assertions:
+            if any(symbol_is_type(each, SymT.UNBACKED_INT) for each in assertion.expr.free_symbols):
+                yield assertion.expr
 
 
 def _framework_source(location: Any) -> Any:

@@ -37,8 +37,9 @@ from anyshape.capture.torch_export import (
     symbol_of,
     symbolic_sizes,
 )
-from anyshape.domain import Compare, Condition, Expr, Number, Ref
+from anyshape.domain import Compare, Condition, Expr, Number, Ref, evaluate
 from anyshape.inputs import Declared, flatten_outputs
+from anyshape.inputs.declared import InputLeaf
 from anyshape.intercept.needless_conditions import only_needed_conditions
 from anyshape.intercept.open_numbers import run_open
 from anyshape.intercept.quick_tracing import (
@@ -63,6 +64,8 @@ from anyshape.records.captured import Captured, Guard, Note, Region
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
+
+_MOST_FILLED = 10_000_000  # elements of all inputs
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,10 @@ def _trace(
     form: type[FlatModule], module: torch.nn.Module, declared: Declared, trace_sizes: Mapping[str, int]
 ) -> Traced | Stopped:
     flat = form(module, partial(_rebuild, declared), declared.call, flatten_outputs)
-    values = [_as_input(value) for value in declared.open_values(declared.make(trace_sizes, 0))]
+    try:
+        values = _values_at(declared, trace_sizes)
+    except MemoryError as error:
+        return Stopped(error, module=module)
     stops: list[Stopped] = []
     layout = LayoutConditions()
 
@@ -252,6 +258,26 @@ def _rebuild(declared: Declared, values: Sequence[Any]) -> Any:
             if isinstance(expression, Ref) and (multiple := declared.domain.dim(expression.name).multiple) > 1:
                 replace_by_multiple(size, multiple)
     return declared.rebuild(values)
+
+
+def _values_at(declared: Declared, sizes: Mapping[str, int]) -> list[Any]:
+    """The inputs of a trace. Large ones are not filled: a trace reads no values, and memory that is not written to is not
+    taken. Raises MemoryError where not even that can be had."""
+    import torch
+
+    if declared.elements(sizes) <= _MOST_FILLED:
+        return [_as_input(value) for value in declared.open_values(declared.make(sizes, 0))]
+
+    def sized(leaf: InputLeaf, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return torch.empty(leaf.shape(sizes), dtype=value.dtype, device=value.device)
+        return _as_input(value) if leaf.number is None else evaluate(leaf.number, sizes)
+
+    values = declared.open_values(declared.example)
+    try:
+        return [sized(leaf, value) for leaf, value in zip(declared.open_leaves, values, strict=True)]
+    except RuntimeError as error:  # what torch raises for want of memory
+        raise MemoryError(str(error)) from error
 
 
 def _as_input(value: Any) -> Any:

@@ -7,7 +7,7 @@ attempt whose findings are shown. Adding a rung: docs/how-to/extend/add-a-rung.m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anyshape.capture.rungs import METHODS, CaptureContext, CaptureMethod
@@ -143,10 +143,16 @@ def _refutes_rules(attempt: Attempt, context: ExportContext) -> bool:
 
 def _turn(context: ExportContext) -> Turn:
     try_sizes = make_trial(context.declared, context.reference)
+
+    def answers(sizes: Mapping[str, int]) -> bool:
+        """Sizes at which no call can be afforded count as answered: a trace needs no memory there."""
+        is_known = not context.may_refuse or dict(sizes) in context.explored.answered
+        return is_known or bool(context.cost.excess(sizes)) or try_sizes(sizes) is None
+
     captures = CaptureContext(
         context.module,
         context.declared,
-        lambda sizes: not context.may_refuse or dict(sizes) in context.explored.answered or try_sizes(sizes) is None,
+        answers,
         context.translator.decompose,
         context.traceable,
         paths=context.unfollowed_paths,

@@ -29,6 +29,7 @@ What is replaced, and when:
                                        torch._check of tensors that are numbers                  value_checks
     while torch.export runs            torch._check and _assert_async of values                  value_checks
                                        `bool()` of conditions on sizes                           needless_conditions
+                                       comparisons of sizes for functions that want a bool       decided_conditions
                                        texts of sizes, whose lines are noted                     capture/noted_lines
                                        symbols of sizes that are multiples: 32 times another     quick_tracing
                                        `//` of sizes by floats                                   real_numbers
@@ -62,8 +63,9 @@ Files, in the order in which data flows:
     replay               calls of a module from its first state, under chosen random numbers or without any
     operation_counts     count the operators and elements of a call on fake tensors
     size_choices         one expression for a number that remainders of sizes choose
-    branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize or slice
+    branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize, slice or copy
     joined_branches      functions that run both sides of these branches
+    decided_conditions   conditions on sizes that are handed to functions that take bools alone
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     array_functions      numpy's functions that torch._numpy lacks, on open sizes

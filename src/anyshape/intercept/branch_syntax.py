@@ -1,4 +1,4 @@
-"""The syntax of branches whose two sides may both run: they set variables to numbers, pad a tensor, resize or slice it.
+"""The syntax of branches whose two sides may both run: they set variables to numbers, pad a tensor, resize, slice or copy it.
 
 if TEST:            test = TEST, with `or` and `and` of open conditions as one open condition
     a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
@@ -17,7 +17,8 @@ CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED = (
     f"__anyshape_{each}__" for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied")
 )
 _CHANGES = {"pad": PADDED, "interpolate": RESIZED}
-_CALLS = ("min", "max", "abs", "int", "len")
+_CALLS = ("min", "max", "abs", "int", "len", "pow")
+_METHODS = ("size", "numel", "dim")
 _EXPRESSIONS = (ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Compare)
 _COMPARISONS, _LOOPS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE), (ast.For, ast.While)
 
@@ -77,7 +78,8 @@ class _Writer:
         self.count += 1
         test, joined = (f"__anyshape_{each}_{self.count}__" for each in ("test", "joined"))
         # One operand after the other where it is not joined: each is a condition of its own.
-        asked = copy.deepcopy(branch.test) if isinstance(branch.test, ast.BoolOp) else _load(test)
+        is_compared = isinstance(branch.test, (ast.Compare, ast.Name))
+        asked = _load(test) if is_compared else copy.deepcopy(branch.test)
         fallback = ast.If(asked, own.body, own.orelse) if isinstance(own, ast.If) else None
         if isinstance(own, ast.Assign) and isinstance(own.value, ast.IfExp):
             fallback = ast.Assign(own.targets, ast.IfExp(asked, own.value.body, own.value.orelse))  # type: ignore[assignment]
@@ -193,8 +195,10 @@ def _is_plain(expression: ast.expr) -> bool:
     if isinstance(expression, ast.Subscript):
         return _is_plain(expression.value) and _is_plain(expression.slice)
     if isinstance(expression, ast.Call):
-        is_known = isinstance(expression.func, ast.Name) and expression.func.id in _CALLS and not expression.keywords
-        return is_known and all(map(_is_plain, expression.args))
+        called = expression.func
+        is_known = isinstance(called, ast.Name) and called.id in _CALLS
+        is_known = is_known or (isinstance(called, ast.Attribute) and called.attr in _METHODS and _is_plain(called))
+        return is_known and not expression.keywords and all(map(_is_plain, expression.args))
     parts = [each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)]
     return isinstance(expression, _EXPRESSIONS) and all(map(_is_plain, parts))
 
@@ -202,12 +206,26 @@ def _is_plain(expression: ast.expr) -> bool:
 def _is_test(test: ast.expr) -> bool:
     if isinstance(test, ast.BoolOp):
         return all(map(_is_test, test.values))
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.op, ast.Not) and _opposite(test.operand) is not None and _is_test(test.operand)
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(test.ops[0], _COMPARISONS) and _is_plain(test)
     return isinstance(test, ast.Name)
 
 
+def _opposite(test: ast.expr) -> ast.Compare | None:
+    """`a != b` of `a == b`, and the other way round; None for what has no such opposite (`not a < b` is no `a >= b` of NaN)."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    other = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}.get(type(test.ops[0]))
+    return None if other is None else ast.Compare(test.left, [other()], test.comparators)
+
+
 def _as_test(test: ast.expr) -> ast.expr:
+    if isinstance(test, ast.UnaryOp):
+        opposite = _opposite(test.operand)
+        assert opposite is not None
+        return opposite
     if not isinstance(test, ast.BoolOp):
         return test
     nothing = ast.arguments([], [], None, [], [], None, [])
@@ -216,12 +234,17 @@ def _as_test(test: ast.expr) -> ast.expr:
 
 
 def _changed_tensor(statement: ast.stmt) -> ast.expr | None:
-    """`pad(x, ...)`, `interpolate(x, ...)` or `x[...]` without a call of `contiguous`, where the statement sets x to it."""
+    """`pad(x, ...)`, `interpolate(x, ...)`, `x[...]` or, of `x.contiguous()`, `x`, where the statement sets x to it.
+
+    The first three may have a call of `contiguous`, which is left out.
+    """
     if not isinstance(statement, ast.Assign):
         return None
     value, name = statement.value, _target(statement)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "contiguous":
         value = value.func.value
+        if isinstance(value, ast.Name):
+            return value if value.id == name else None
     if isinstance(value, ast.Call) and _called(value) in _CHANGES:
         given = [*value.args[1:], *(each.value for each in value.keywords)]
         taken = value.args[0] if value.args and given else None
@@ -247,7 +270,9 @@ def _is_range(each: ast.expr) -> bool:
 
 
 def _under(changed: ast.expr, test: str) -> ast.expr:
-    """The call that pads, resizes or slices under a condition."""
+    """The call that pads, resizes or slices under a condition; a tensor that is only copied is equal on both sides."""
+    if isinstance(changed, ast.Name):
+        return changed
     if isinstance(changed, ast.Call):
         return ast.Call(_load(_CHANGES[_called(changed)]), [_load(test), changed.func, *changed.args], changed.keywords)
     assert isinstance(changed, ast.Subscript)

@@ -1,4 +1,4 @@
-"""Join both sides of a branch on sizes, where they only compute numbers, pad, resize or slice, so that it decides nothing.
+"""Join both sides of a branch on sizes that only compute numbers, pad, resize, slice or copy, so that it decides nothing.
 
     if width % 4 != 0:                                ->     x = pad(x, (0, <4 - width % 4, or 0 where width % 4 == 0>))
         x = pad(x, (0, 4 - width % 4))
@@ -6,10 +6,11 @@
 A model with such a branch in each of five layers, on two sizes, has a thousand ways through its code. The functions get other
 code objects, made of their source: both sides run, and each number that they set is chosen by `size_choices`. Where a number
 cannot be chosen so, the branch is taken as it was written. To pad by 0, and to resize or slice to the sizes that a tensor has,
-changes nothing: that replaces the other side. Sides that do anything else are not joined.
+changes nothing: that replaces the other side. `if x.numel() > 2**31: x = x.contiguous()` copies on both sides. Sides that do
+anything else are not joined.
 
-To pad by 0 gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen in both.
-`check_unwritten` finds such a write, and the module is captured without joined branches.
+To pad by 0 or to copy gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen
+in both. `check_unwritten` finds such a write, and the module is captured without joined branches.
 """
 
 from __future__ import annotations
@@ -158,14 +159,14 @@ def _last_lines(code: CodeType) -> Iterator[int]:
 
 
 def _may_have_branches(code: CodeType) -> bool:
-    """Whether it compares, and divides, pads, resizes or slices: reading the source of each function takes long."""
+    """Whether it compares, and divides, pads, resizes, slices or copies: reading the source of each function takes long."""
     units = code.co_code
     if _COMPARE not in units[::2]:
         return False
     has_slices = any(each in units[::2] for each in _SLICING)
     pairs = zip(units[::2], units[1::2], strict=True)
     return (
-        not {"pad", "interpolate"}.isdisjoint(code.co_names)
+        not {"pad", "interpolate", "contiguous"}.isdisjoint(code.co_names)
         or has_slices
         or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
     )

@@ -21,6 +21,7 @@ import torch
 from torch import SymFloat, SymInt
 
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
+from anyshape.intercept.decided_conditions import Lines, decided_conditions, lines_to_decide
 from anyshape.intercept.joined_branches import WrittenLaterError, check_unwritten, joined_branches
 from anyshape.intercept.open_arrays import open_numpy
 from anyshape.intercept.patching import (
@@ -76,6 +77,22 @@ def open_numbers(module: torch.nn.Module, noted: list[Rounding] | None = None, *
 def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding] | None = None) -> T:
     """The result of `run` with int, float and others replaced so that sizes stay symbolic; without the replacements where
     torch does not take one of them (`x.to(float)` needs the real float). `noted`: see `open_numbers`."""
+    decided: frozenset[Lines] = frozenset()
+    while True:
+        try:
+            with decided_conditions(decided):
+                return _run_joined(module, run, noted)
+        except (TypeError, ValueError) as error:
+            further = lines_to_decide(error, decided) if isinstance(error, TypeError) else decided
+            if further == decided:
+                break
+            decided = further
+    with uncached(module):
+        return run()
+
+
+def _run_joined(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding] | None) -> T:
+    """The result of `run` with joined branches; without them where one cannot be joined after all."""
     try:
         with open_numbers(module, noted):
             result = run()
@@ -83,9 +100,6 @@ def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding
             return result
     except WrittenLaterError:
         with open_numbers(module, noted, joins=False):
-            return run()
-    except (TypeError, ValueError):
-        with uncached(module):
             return run()
 
 

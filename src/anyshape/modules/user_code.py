@@ -15,6 +15,7 @@ from __future__ import annotations
 import dis
 import inspect
 import linecache
+import os
 import re
 import sys
 import sysconfig
@@ -158,15 +159,20 @@ def _foreign_folders() -> tuple[str, ...]:
     import torch
 
     standard = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-    return (str(Path(torch.__file__).parent), str(PACKAGE_FOLDER), *(str(Path(folder)) for folder in standard))
+    return _beginnings(Path(torch.__file__).parent, PACKAGE_FOLDER, *standard)
 
 
 def _installed_folders() -> tuple[str, ...]:
-    return (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    return _beginnings(sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
 
 def _tool_folders() -> tuple[str, ...]:
-    return tuple(str(Path(folder) / name) for folder in _installed_folders() for name in _TOOLS)
+    return _beginnings(*(Path(folder) / name for folder in _installed_folders() for name in _TOOLS))
+
+
+def _beginnings(*folders: str | Path) -> tuple[str, ...]:
+    """How the paths of files in these folders begin: `torch/`, which `torchaudio/` does not begin with."""
+    return tuple(f"{Path(folder)}{os.sep}" for folder in folders)
 
 
 @lru_cache(maxsize=4096)

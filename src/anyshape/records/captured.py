@@ -42,6 +42,8 @@ class Guard:
     `by_user`: a condition of the user's own code (`if x.shape[0] > 3`), or a size that the program holds as a constant; False
     for conditions that operators of torch ask for themselves.
     `has_few_failures`: it is known to fail at few sizes only (see `capture/failing_sizes.py`).
+    `is_of_values`: torch asserts it of numbers that the program reads from tensors (`u0 == time`). No branch is behind it:
+    torch traces none that values decide.
     `condition` is None where integer arithmetic over the dims cannot express it: `text` then has torch's own words.
     `counterexample` has sizes of the domain at which the condition does not hold, `further` more of them.
     """
@@ -54,6 +56,7 @@ class Guard:
     counterexample: Mapping[str, int] | None = field(default=None, hash=False)
     has_few_failures: bool = False
     further: tuple[Mapping[str, int], ...] = field(default=(), hash=False)
+    is_of_values: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,8 +172,9 @@ class Captured:
         """Whether no branch of the user's code can be outside of what was captured, so that the whole domain is promised.
 
         True where sizes were symbols and every condition is proved, or fails at few sizes, which are compared, or is a line of
-        the user's whose other side was captured as well. Where another condition fails (`n == 11`, `n <= 512`), or a region has
-        a note, the user's code may decide by further conditions, which the capture did not meet.
+        the user's whose other side was captured as well, or is asserted by torch of values. Where another condition fails
+        (`n == 11`, `n <= 512`), or a region has a note, the user's code may decide by further conditions, which the capture did
+        not meet.
         """
         is_known = all(guard.status == "proved" or hides_no_branch(guard) for guard in self.guards)
         is_whole = self.is_symbolic and bool(self.regions) and is_known and not self.notes
@@ -194,9 +198,12 @@ class Captured:
 
 
 def hides_no_branch(guard: Guard) -> bool:
-    """Whether no further branch is possible where a guard fails: the other side was captured, or these sizes are compared."""
+    """Whether no further branch is possible where a guard fails: the other side was captured, or these sizes are compared.
+
+    Nor is one where values break what torch asserts of them.
+    """
     is_branch = guard.by_user and guard.source is not None
-    return guard.condition is not None and (is_branch or fails_at_few(guard))
+    return guard.is_of_values or (guard.condition is not None and (is_branch or fails_at_few(guard)))
 
 
 def fails_at_few(guard: Guard) -> bool:
