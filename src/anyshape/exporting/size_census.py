@@ -16,6 +16,7 @@ from anyshape.domain import Compare, Number, Ref, Sizes, Undecided, holds, small
 from anyshape.domain.solve import EFFORT, PATIENCE
 from anyshape.explore import Costing, EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.each_size import others_of
+from anyshape.exporting.float_reads import watch_reads
 from anyshape.findings.finding import shorten
 from anyshape.inputs import Declared
 from anyshape.modules.unfollowed_uses import Watched, watch_uses
@@ -126,7 +127,9 @@ class SizeCensus:
         key = self._key(sizes)
         if key not in self._watched:
             inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
-            self._watched[key] = watch_uses(lambda: self.reference.run(inputs, watched=True))
+            self._watched[key] = watch_reads(
+                lambda: watch_uses(lambda: self.reference.run(inputs, watched=True)), inputs
+            )
         return self._watched[key]
 
 

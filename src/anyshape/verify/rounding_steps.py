@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.verify.choices import base_name
 from anyshape.verify.reference import Answer, CallInputs, Reference
+from anyshape.verify.size_steps import Step, kept_steps
 from anyshape.verify.ties import ROUNDINGS_APART
 from anyshape.verify.tolerance import least_noise
 
@@ -28,11 +29,11 @@ Steps = list[torch.Tensor]
 
 
 def answers_beside_steps(
-    reference: Reference, inputs: CallInputs, other: Callable[[CallInputs], object]
+    reference: Reference, inputs: CallInputs, other: Callable[[CallInputs], object], of_sizes: Sequence[Step] = ()
 ) -> Iterator[Answer]:
     """The module's answers with rounded numbers moved up, then down; none where it rounds and compares nothing.
 
-    `other` runs the module in more precise arithmetic, or in another order of summation.
+    `other` runs the module in more precise arithmetic, or in another order of summation. Steps `of_sizes` stay as they are.
     """
     own, exact = _Watching(), _Watching()
     with own:
@@ -46,7 +47,8 @@ def answers_beside_steps(
         for one, two in zip(own.steps, exact.steps, strict=False)
     ]
     for direction in (1, -1):
-        with _Moving(direction, moved if len(own.steps) == len(exact.steps) else ()):
+        # The steps of sizes are replaced last, so that they do not see what moves the others.
+        with _Moving(direction, moved if len(own.steps) == len(exact.steps) else ()), kept_steps(of_sizes, inputs):
             answer = reference.run(inputs, watched=True)
         if isinstance(answer, Answer):
             yield answer
