@@ -16,7 +16,7 @@ from anyshape.domain import Compare, Number, Ref, Sizes, Undecided, holds, small
 from anyshape.domain.solve import EFFORT, PATIENCE
 from anyshape.explore import Costing, EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.each_size import others_of
-from anyshape.exporting.float_reads import watch_reads
+from anyshape.exporting.number_reads import watch_reads
 from anyshape.findings.finding import shorten
 from anyshape.inputs import Declared
 from anyshape.modules.unfollowed_uses import Watched, watch_uses
