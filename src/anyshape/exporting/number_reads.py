@@ -21,7 +21,7 @@ from anyshape.modules.unfollowed_uses import Seen, Watched
 from anyshape.modules.user_code import source_of_running_code
 from anyshape.modules.uses_in_code import Use
 from anyshape.verify.reference import CallInputs
-from anyshape.verify.size_steps import OfSizes, is_number, places_of
+from anyshape.verify.steps_of_sizes import OfSizes, is_number, places_of
 
 _READ = -2  # in place of a column
 _FEW = 8  # numbers of a tensor that are kept

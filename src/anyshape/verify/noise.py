@@ -23,7 +23,7 @@ from anyshape.verify.compare import OutputTolerance, epsilon, is_float, widen
 from anyshape.verify.float64_copy import double_by_default
 from anyshape.verify.reference import Answer, CallInputs, Reference, Refused
 from anyshape.verify.rounding_steps import answers_beside_steps
-from anyshape.verify.size_steps import Step, kept_steps, steps_of_sizes
+from anyshape.verify.steps_of_sizes import Step, kept_steps, steps_of_sizes
 from anyshape.verify.tensors import as_float64, map_tensors, module_in_float64, total_elements
 from anyshape.verify.tolerance import Tolerance, default_noise, least_noise, magnitudes
 
@@ -70,7 +70,7 @@ class Yardstick:
         return "float64 eager" if self._double is not None else "another order of summation"
 
     def double_answer(self, inputs: CallInputs, steps: Sequence[Step] = ()) -> Answer | None:
-        """The answer in double precision, with these steps of sizes (`size_steps`); None when it cannot be had."""
+        """The answer in double precision, with these steps of sizes (`steps_of_sizes`); None when it cannot be had."""
         if self._double is None:
             return None
         wide = map_tensors(inputs, as_float64)

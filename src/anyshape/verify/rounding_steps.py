@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.verify.choices import base_name
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.size_steps import Step, kept_steps
+from anyshape.verify.steps_of_sizes import Step, kept_steps
 from anyshape.verify.ties import ROUNDINGS_APART
 from anyshape.verify.tolerance import least_noise
 
