@@ -128,3 +128,15 @@ def test_no_rounding_excuses_a_number_that_sizes_alone_decide(module: nn.Module,
     for n in (7, 49, 322, 343, 366, 699):
         x = torch.randn(n, 4)
         np.testing.assert_allclose(loaded(x), module(x), rtol=1e-5)
+
+
+class CubeRoot(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[: int(torch.tensor(float(x.shape[0])) ** (1 / 3))]
+
+
+def test_a_number_of_sizes_is_not_told_as_one_of_values() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(CubeRoot(), inputs, strategy="symbolic")
+    (finding, *_) = broken.value.findings
+    assert finding.code == "AS111" and "from sizes" in finding.what and "input to input" not in str(finding)

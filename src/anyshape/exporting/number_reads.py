@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from anyshape.findings import Source
 from anyshape.modules.look_ups import numbers_in, numbers_of_keys, read_look_up
 from anyshape.modules.unfollowed_uses import Seen, Watched
 from anyshape.modules.user_code import source_of_running_code
@@ -33,6 +34,11 @@ def watch_reads(call: Callable[[], Watched], inputs: CallInputs) -> Watched:
     with reading:
         watched = call()
     return Watched({**watched.uses, **reading.uses}, watched.lines)
+
+
+def reads_at(watched: Watched, line: Source) -> bool:
+    """Whether Python read such a number on this line."""
+    return any((use.file, use.line, use.column) == (line.file, line.line, _READ) for use in watched.uses)
 
 
 class _Reading(OfSizes):
