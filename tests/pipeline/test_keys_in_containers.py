@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import anyshape
-from anyshape.explore import Costing, find_unfollowed
+from anyshape.explore import Costing, EachSize, find_unfollowed
 from anyshape.exporting.size_census import SizeCensus
 from anyshape.inputs import declare, flatten_outputs
 from anyshape.modules.look_ups import numbers_of_keys
@@ -116,6 +118,31 @@ def looped(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
     return x
 
 
+def row(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if (t == np.array([h, w])).all(1).any() else x
+
+
+def row_of_tensor(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if (t == torch.tensor([h, w])).all(1).any() else x
+
+
+def inside_text(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if t.find(f";{h}x{w};") >= 0 else x
+
+
+def by_value(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    try:
+        t((h, w))
+    except ValueError:
+        return x
+    return x * 2
+
+
+class Pairs(enum.Enum):
+    SMALL = PAIR
+    WIDE = (28, 61)
+
+
 class WithAttributes(nn.Module):
     n40_56: torch.Tensor
 
@@ -143,6 +170,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "MappingProxyType": lambda: module_with(types.MappingProxyType({PAIR: 3.0}), got),
     "Enum": lambda: module_with(Names, named),
     "a loop over names": lambda: module_with([("3x4", 2.0), ("7x9", 2.0), ("40x56", 3.0)], looped),
+    "rows of an array": lambda: module_with(np.array([(3, 4), PAIR]), row),
     "a table of 200 keys": lambda: module_with({**{(n, 200): 1.0 for n in range(1, 200)}, PAIR: 3.0}, got),
 }
 
@@ -175,6 +203,44 @@ def test_a_branch_by_a_key_is_right_everywhere(name: str, tmp_path: Path) -> Non
 def test_a_table_that_a_file_does_not_have_is_refused_with_its_line() -> None:
     with pytest.raises(anyshape.PromiseBroken, match=r"h=40, w=56(?s:.*)in Table\.(get|__getitem__)|in got:"):
         anyshape.export(MODELS["a class with get"](), inputs, where=WHERE)
+
+
+def test_rows_of_a_tensor_that_python_looks_into_are_keys() -> None:
+    module = module_with(torch.tensor([(3, 4), PAIR]), row_of_tensor)
+    declared = declare(module, inputs, where=WHERE)
+    with Reference(module, flatten_outputs) as reference:
+        census = SizeCensus(declared, reference, Costing(module, declared), 0, lambda sizes: True)
+        assert {"h": 40, "w": 56} in census.unfollowed([])["w"].at_keys
+
+
+def test_texts_of_two_dims_without_keys_are_compared_at_all_pairs() -> None:
+    module = module_with(";40x56;", inside_text)
+    declared = declare(module, inputs, where=["1 <= h <= 8", "1 <= w <= 9"])
+    found = find_unfollowed(declared, lambda sizes: watch_uses(lambda: module(inputs(**sizes))), lambda sizes: True)
+    assert found["h"].joint == found["w"].joint == {"h", "w"}
+    each = EachSize(declared, Costing(module, declared), found)
+    compared = {(sizes["h"], sizes["w"]) for sizes in each.points({"h": 8, "w": 9})}
+    assert {(h, w) for h in range(1, 9) for w in range(1, 10)} <= compared
+    assert find_unfollowed_of("a class with get")["h"].joint == frozenset()
+
+
+def find_unfollowed_of(name: str) -> Any:
+    module = MODELS[name]()
+    declared = declare(module, inputs, where=WHERE)
+    return find_unfollowed(declared, lambda sizes: watch_uses(lambda: module(inputs(**sizes))), lambda sizes: True)
+
+
+@pytest.mark.parametrize(("held", "forward"), [(Pairs, by_value), (";40x56;", inside_text)])
+def test_two_dims_that_decide_together_are_right_wherever_the_contract_admits_them(
+    held: Any, forward: Any, tmp_path: Path
+) -> None:
+    module = module_with(held, forward)
+    anyshape.export(module, inputs, tmp_path / "m.onnx")
+    loaded = anyshape.load(tmp_path / "m.onnx")
+    for h, w in (PAIR, (28, 61), (40, 8), (6, 8)):
+        x = inputs(h, w)
+        with contextlib.suppress(anyshape.ContractBroken):
+            torch.testing.assert_close(loaded(x), module(x), atol=1e-5, rtol=1e-4)
 
 
 class Odd:

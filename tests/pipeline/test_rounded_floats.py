@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import log, nn, tensor
@@ -101,3 +103,40 @@ def test_the_steps_of_a_rounded_double_are_compared_beside_a_proof(tmp_path) -> 
     result = anyshape.export(Rounded(steps_of_log), inputs, tmp_path / "m.onnx")
     assert result.contract.tested.capture_proved
     assert {7, 8, 49, 50, 343, 344, 2401, 2402} <= {sizes["n"] for sizes in result.verdict.tried}
+
+
+class NextPower(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[0]
+        power = (torch.log(torch.tensor(float(n))) / math.log(7)).ceil().int().item()
+        return x * (power + 1)
+
+
+class SineBranch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if torch.sin(torch.tensor(float(x.shape[0]))).item() > 0.9999 else x
+
+
+@pytest.mark.parametrize("module", [NextPower(), SineBranch()])
+def test_no_rounding_excuses_a_number_that_sizes_alone_decide(module: nn.Module, tmp_path: Path) -> None:
+    path = str(tmp_path / "model.onnx")
+    try:
+        anyshape.export(module, lambda n=5: torch.randn(n, 4), path)
+    except anyshape.PromiseBroken:
+        return
+    loaded = anyshape.load(path)
+    for n in (7, 49, 322, 343, 366, 699):
+        x = torch.randn(n, 4)
+        np.testing.assert_allclose(loaded(x), module(x), rtol=1e-5)
+
+
+class CubeRoot(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[: int(torch.tensor(float(x.shape[0])) ** (1 / 3))]
+
+
+def test_a_number_of_sizes_is_not_told_as_one_of_values() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(CubeRoot(), inputs, strategy="symbolic")
+    (finding, *_) = broken.value.findings
+    assert finding.code == "AS111" and "from sizes" in finding.what and "input to input" not in str(finding)

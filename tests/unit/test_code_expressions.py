@@ -118,7 +118,7 @@ def test_a_name_that_many_codes_have_is_no_text() -> None:
 
 def test_code_is_the_users_unless_it_is_torchs_ours_or_pythons() -> None:
     installed = Path(sysconfig.get_path("purelib"))
-    users = ["<string>", "<stdin>", "<ipython-input-3-0123>", "model.py"]
+    users = ["<string>", "<stdin>", "<ipython-input-3-0123>", "<frozen mylib.layers>", "model.py"]
     users += [str(installed / name / "core.py") for name in ("einops", "scipy", "transformers", "of_a_colleague")]
     users += [
         str(installed / name / "core.py") for name in ("torchaudio", "torch_geometric", "numpyro", "anyshape_models")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -242,3 +243,20 @@ def test_folders_of_processes_that_have_ended_are_removed(tmp_path: Path, monkey
     alive.mkdir()
     made = make_folder()
     assert sorted(tmp_path.iterdir()) == sorted([alive, made])
+
+
+def waits_beside_a_thread(channel: Channel) -> None:
+    def asked() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR2)
+        channel.send("asked")
+
+    threading.Thread(target=asked, daemon=True).start()
+    time.sleep(60)
+
+
+def test_a_process_that_is_asked_where_it_is_tells_the_line_of_its_work_whichever_thread_gets_the_signal() -> None:
+    with forked(waits_beside_a_thread) as process:
+        assert process.channel.receive() == "asked"
+        os.kill(process.pid, signal.SIGKILL)
+        functions = [frame.function for frame in process.death().frames]
+        assert "waits_beside_a_thread" in functions and "asked" not in functions

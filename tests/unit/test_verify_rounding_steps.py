@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -65,6 +66,30 @@ def test_what_follows_from_sizes_alone_has_one_answer() -> None:
 
 def test_half_to_even_has_one_answer() -> None:
     assert largest_sensitivity(lambda x: (x / 2).round().long(), torch.arange(-5, 6)) == [0.0] * 11
+
+
+def steps_of_length(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.log(torch.tensor(float(x.shape[0]))).div(math.log(7)).ceil()
+
+
+def test_steps_that_sizes_alone_decide_have_one_answer() -> None:
+    """log(7) / log(7) is above 1 in single precision: its ceil is 2 there, and 1 in double precision."""
+    assert max(largest_sensitivity(steps_of_length, torch.randn(7))) < 1e-5
+
+
+def test_a_number_that_python_reads_from_sizes_has_one_answer() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x * int(torch.exp(torch.log(torch.tensor(float(x.shape[0])))))
+
+    assert max(largest_sensitivity(forward, torch.randn(63))) < 1e-4
+
+
+def test_steps_of_values_beside_those_of_sizes_stay_sensitive() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return (scaled(x).round() + steps_of_length(torch.ones(7))[0]).to(torch.uint8)
+
+    near, far = largest_sensitivity(forward, torch.tensor([3, 2]))
+    assert near == float("inf") and far == 0.0
 
 
 class Picture(nn.Module):

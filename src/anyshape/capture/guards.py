@@ -22,6 +22,7 @@ from anyshape.domain.solver_questions import divide_multiples
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
 from anyshape.modules.user_code import (
+    acts_for_caller,
     is_users,
     make_source,
     only_passes_on,
@@ -73,12 +74,17 @@ class _UserLine(str):
 
 
 def _asked_by_user() -> bool:
-    """Whether the user's own code looks at a size, rather than an operator of torch below it."""
+    """Whether the user's own code looks at a size, rather than an operator of torch below it.
+
+    What the standard library compares for it (`Kind((h, w))` of an Enum, `bisect`) is the user's question as well.
+    """
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
     between = uninteresting_files()
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (frame.f_code.co_filename in between or only_passes_on(frame)):
+    while frame is not None and (
+        frame.f_code.co_filename in between or only_passes_on(frame) or acts_for_caller(frame)
+    ):
         frame = frame.f_back
     return frame is not None and runs_users_code(frame)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from anyshape.contract.graph_rules import GraphRule, graph_rules
-from anyshape.domain import Dim, Domain, Sizes, evaluate, holds, negate, smallest_known_point, smallest_point
+from anyshape.domain import Dim, Domain, Sizes, dims_of, evaluate, holds, negate, smallest_known_point, smallest_point
 from anyshape.findings import Finding, Severity
 from anyshape.graphs import Place
 from anyshape.records.contract import Contract, TensorPromise
@@ -57,6 +57,8 @@ def make_inputs(
     own = shapes or shapes_at(contract, sizes)
     return {
         tensor.name: _draw(tensor, own[tensor.name], value_range(contract, tensor, sizes, rows), random)
+        if tensor.number is None
+        else np.asarray(evaluate(tensor.number, sizes), _dtype(tensor))
         for tensor in contract.inputs
     }
 
@@ -161,13 +163,15 @@ def shapes_outside(contract: Contract) -> list[tuple[str, Shapes]]:
         return []
     base = shapes_at(contract, inside)
     found = []
-    for rule in rules[:_MOST_RULES]:
+    numbers = {place.key for place in places if place.is_value}  # which no shape breaks
+    for rule in [rule for rule in rules if numbers.isdisjoint(dims_of(rule.condition))][:_MOST_RULES]:
         sizes = _break(rule, rules, places)
         if sizes is None:
             continue
         shapes = {name: list(shape) for name, shape in base.items()}
         for place in places:
-            shapes[place.input][place.axis] = sizes[place.key]
+            if not place.is_value:
+                shapes[place.input][place.axis] = sizes[place.key]
         if all(prod(shape) <= _MOST_ELEMENTS for shape in shapes.values()):
             found.append((_spoken(rule), {name: tuple(shape) for name, shape in shapes.items()}))
     return found

@@ -103,7 +103,9 @@ def _frozen_contract(contract: Contract, sizes: Mapping[str, int]) -> Contract:
 
 def _frozen_tensor(tensor: TensorPromise, numbers: Mapping[str, Expr]) -> TensorPromise:
     return replace(
-        tensor, axes=tuple(None if axis is None else simplify(substitute(axis, numbers)) for axis in tensor.axes)
+        tensor,
+        axes=tuple(None if axis is None else simplify(substitute(axis, numbers)) for axis in tensor.axes),
+        number=None if tensor.number is None else simplify(substitute(tensor.number, numbers)),
     )
 
 

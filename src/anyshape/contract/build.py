@@ -105,7 +105,10 @@ def build_contract(
 
 def promised_inputs(declared: Declared) -> tuple[TensorPromise, ...]:
     """The inputs of the file, with the axes that were declared."""
-    return tuple(TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes) for leaf in declared.open_leaves)
+    return tuple(
+        TensorPromise(leaf.name, leaf.path, leaf.file_dtype, leaf.axes, number=leaf.number)
+        for leaf in declared.open_leaves
+    )
 
 
 def describe_run(model: str, declared: Declared, seed: int) -> Run:

@@ -96,15 +96,18 @@ class Defence:
         self.arithmetic = Arithmetic(self._axis, names)
         self._opset = opset
         self._places = {place.key: place for place in places}
+        self._inputs = inputs
         self._zeros: dict[int, ir.Value] = {}  # by rank
         self._shapes: dict[str, ir.Value] = {}
-        for name in dict.fromkeys(place.input for place in places):
+        for name in dict.fromkeys(place.input for place in places if not place.is_value):
             shape = inputs[name].shape
             assert shape is not None
             self._shapes[name] = self.arithmetic.add("Shape", inputs[name], size=len(shape))
 
     def _axis(self, key: str) -> ir.Value:
         place = self._places[key]
+        if place.is_value:
+            return self.arithmetic.number(self._inputs[place.input])
         return self.arithmetic.add("Gather", self._shapes[place.input], self.arithmetic.constant([place.axis]))
 
     def enforce(self, rules: Sequence[GraphRule]) -> ir.Value:

@@ -44,7 +44,7 @@ def defend_values(model: ir.Model, contract: Contract, names: Collection[str] | 
     graph = model.graph
     inputs = {value.name: value for value in graph.inputs if value.name}
     checked = [each for each in _checks(contract) if each.name in inputs and (names is None or each.name in names)]
-    places = places_of(contract.input_axes)
+    places = places_of(contract.input_axes, contract.input_numbers)
     gated = inputs_to_gate(graph, [*(place.input for place in places), *(each.name for each in checked)])
     if not checked or not gated:
         return 0
@@ -74,7 +74,8 @@ class _Check:
 
 
 def _checks(contract: Contract) -> Iterator[_Check]:
-    axes = {reading.dim: reading.value for reading in readings_of(contract.domain, places_of(contract.input_axes))}
+    places = places_of(contract.input_axes, contract.input_numbers)
+    axes = {reading.dim: reading.value for reading in readings_of(contract.domain, places)}
     dtypes = {tensor.name: tensor.dtype for tensor in contract.inputs}
     for name, bounds in contract.value_bounds.items():
         if dtypes[name] not in (*_WHOLE, *_SINGLE, *_DOUBLE):

@@ -118,7 +118,9 @@ def _condition(text: Any, key: str) -> Condition:
 def _tensor(data: Any) -> TensorPromise:
     any_rank = isinstance(data, dict) and data.get("axes", ()) is None
     axes = () if any_rank else tuple(_axis(axis) for axis in _list(data, "axes"))
-    return TensorPromise(_get(data, "name", str), _get(data, "path", str), _get(data, "dtype", str), axes, any_rank)
+    number = parse_expr(_get(data, "number", str)) if "number" in data else None
+    name, path, dtype = (_get(data, key, str) for key in ("name", "path", "dtype"))
+    return TensorPromise(name, path, dtype, axes, any_rank, number)
 
 
 def _state(data: Any) -> StatePromise:

@@ -50,7 +50,7 @@ class GraphRule:
 
 def graph_rules(contract: Contract) -> tuple[tuple[Place, ...], tuple[GraphRule, ...]]:
     """The places that rules mention, and all rules, in the order in which they are best tested."""
-    places = places_of(contract.input_axes)
+    places = places_of(contract.input_axes, contract.input_numbers)
     readings = {reading.dim: reading for reading in readings_of(contract.domain, places)}
     axes = {dim: reading.value for dim, reading in readings.items()}
     rules = [
@@ -94,15 +94,17 @@ def _open_places(contract: Contract, places: tuple[Place, ...], readings: Mappin
 
         found = range_of(contract.domain, place.expr)
         low, high = (end if isinstance(end, int) else None for end in (found or (None, None)))
-        limits = _limits(Ref(place.key), max(low or 0, 0), high)
+        least = low if place.is_value else max(low or 0, 0)
+        limits = _limits(Ref(place.key), least, high, is_axis=not place.is_value)
         if limits is not None:
-            yield GraphRule(f"AS402: {place} ({place.expr}) must be {_spoken_range(low or 0, high)}", limits)
+            yield GraphRule(f"AS402: {place} ({place.expr}) must be {_spoken_range(least, high)}", limits)
 
 
 def _dim(dim: Dim, reading: Reading) -> Iterator[GraphRule]:
     spoken = _spoken_dim(reading)
-    # No axis is shorter than 0, but what is computed from axes can be.
-    limits = _limits(reading.value, dim.min, dim.max, is_axis=reading.is_direct)
+    # No axis is shorter than 0, but what is computed from axes can be, and a number.
+    is_axis = reading.is_direct and not reading.places[0].is_value
+    limits = _limits(reading.value, dim.min, dim.max, is_axis=is_axis)
     if limits is not None:
         yield GraphRule(f"AS402: {spoken} must be {_spoken_range(dim.min, dim.max)}", limits)
     if dim.multiple != 1:
@@ -110,9 +112,9 @@ def _dim(dim: Dim, reading: Reading) -> Iterator[GraphRule]:
         yield GraphRule(f"AS403: {spoken} must be a multiple of {dim.multiple}", Compare("==", rest, Number(0)))
 
 
-def _limits(value: Expr, low: int, high: int | None, is_axis: bool = True) -> Condition | None:
+def _limits(value: Expr, low: int | None, high: int | None, is_axis: bool = True) -> Condition | None:
     ends: list[Condition] = []
-    if low > 0 or not is_axis:
+    if low is not None and (low > 0 or not is_axis):
         ends.append(Compare(">=", value, Number(low)))
     if high is not None:
         ends.append(Compare("<=", value, Number(high)))
@@ -125,10 +127,10 @@ def _spoken_dim(reading: Reading) -> str:
     return f"{reading.dim} (from {' and '.join(map(str, reading.places))})"
 
 
-def _spoken_range(low: int, high: int | None) -> str:
+def _spoken_range(low: int | None, high: int | None) -> str:
     if high is None:
         return f"at least {low}"
-    return f"at most {high}" if low == 0 else f"{low} to {high}" if low != high else str(low)
+    return f"at most {high}" if not low else f"{low} to {high}" if low != high else str(low)
 
 
 def _relations(contract: Contract, axes: Mapping[str, Expr]) -> Iterator[GraphRule]:

@@ -79,6 +79,16 @@ def diagnose_capture_error(error: BaseException) -> Finding:
     )
 
 
+def as_read_from_sizes(finding: Finding) -> Finding:
+    """The finding about a read of values, for a number that follows from sizes alone."""
+    return replace(
+        finding,
+        what="Python reads a number that tensors make from sizes; no rule follows it.",
+        why="floats, or comparisons of tensors, decide it: no expression of the dims gives it.",
+        fix="compute it from x.shape with whole numbers (+ - * // %), or go on with the tensor itself.",
+    )
+
+
 def diagnose_endless_regions(guard: Guard) -> Finding:
     """A condition on sizes that makes another program for each size, or for more sizes than can be distinguished."""
     rule = format_condition(guard.condition) if guard.condition is not None else guard.text

@@ -4,6 +4,8 @@ Of a dim that is only divided with a rest (`n % 97`), many sizes are compared in
 
 if f"{n:04d}".startswith("03"):     no comparison of numbers leads to 300 and 399, so the file is compared at 1, 2, 3, ...
                                     up to the end of n, or as far as that is affordable: there the promise ends
+if f"{h}x{w}" in NAMES:             a text of two dims is compared at all pairs of sizes, unless NAMES is a container whose keys
+                                    show the sizes; where the example's own size is out of reach, along each dim alone
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice, product
+from math import prod
 from random import Random
 from typing import NamedTuple
 
@@ -37,20 +40,21 @@ class Unfollowed(NamedTuple):
     """The line of such a use of a dim. `is_rest`: there are only rests of divisions.
 
     `at_keys`: sizes of all dims at which what is looked up is a key of the container. `near`: sizes other than the example's
-    from which a call comes to the use.
+    from which a call comes to the use. `joint`: the dims on which a use depends together, if no keys show where it does.
     """
 
     source: Source
     is_rest: bool
     at_keys: tuple[Sizes, ...] = ()
     near: tuple[Sizes, ...] = ()
+    joint: frozenset[str] = frozenset()
 
     def and_also(self, other: Unfollowed) -> Unfollowed:
         """This use and another one of the same dim, with the line of one that is no rest, if there is one."""
         shown = min(self, other, key=lambda each: each.is_rest)
         points = ((*self.at_keys, *other.at_keys), (*self.near, *other.near))
         at_keys, near = (tuple(each for at, each in enumerate(some) if each not in some[:at]) for some in points)
-        return Unfollowed(shown.source, shown.is_rest, at_keys, near)
+        return Unfollowed(shown.source, shown.is_rest, at_keys, near, self.joint | other.joint)
 
 
 def find_unfollowed(
@@ -75,8 +79,9 @@ def find_unfollowed(
                 near = () if dict(start) == dict(example) else (start,)
                 found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest, near=near)
                 break
-    points = tuple(_Looking(declared, watch, is_affordable, start, first, moves).at_keys())
-    return {name: each._replace(at_keys=points) for name, each in found.items()}
+    looking = _Looking(declared, watch, is_affordable, start, first, moves)
+    points, joint = tuple(looking.at_keys()), looking.joint()
+    return {name: each._replace(at_keys=points, joint=joint) for name, each in found.items()}
 
 
 class _Move(NamedTuple):
@@ -115,6 +120,27 @@ class _Looking:
                     sizes = self._find(at, key, start, movers) if any(movers) else None
                     if sizes is not None:
                         yield sizes
+
+    def joint(self) -> frozenset[str]:
+        """The dims of uses that several dims decide together: texts, look-ups and numbers that Python reads from tensors.
+
+        A look-up whose keys have a number for each of its dims decides nothing elsewhere.
+        """
+        found: set[str] = set()
+        for use, seen in self.first.items():
+            of = {name for name, move in self.moves.items() if move.seen.get(use, seen).text != seen.text}
+            is_discrete = bool(seen.look_ups) or "'" in seen.text or use.column < 0
+            if len(of) > 1 and is_discrete and not use.is_rest and not self._shows_sizes(use, seen, of):
+                found |= of
+        return frozenset(found)
+
+    def _shows_sizes(self, use: Use, seen: Seen, of: set[str]) -> bool:
+        """Whether the numbers of an item in one of the containers follow one dim each, and all of these."""
+        for place, look_up in seen.look_ups.items():
+            movers = [self._movers((use, place), number) for number in range(len(look_up.item))]
+            if all(len(each) == 1 for each in movers) and {each[0] for each in movers} >= of:
+                return True
+        return False
 
     def _dims(self, at: _At, look_up: LookUp) -> set[str]:
         """The dims that change what is looked up."""
@@ -184,7 +210,14 @@ class EachSize:
     ends: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ends", {name: self._find_end(name) for name in self.unfollowed})
+        ends = {name: self._find_end(name) for name in self.unfollowed}
+        object.__setattr__(self, "ends", {**ends, **self._find_box()})
+
+    @property
+    def joint(self) -> list[str]:
+        """The dims whose sizes are compared in all combinations, where that is affordable."""
+        together = {name for use in self.unfollowed.values() for name in use.joint}
+        return [name for name in self.declared.domain.names if name in together]
 
     def excess(self, sizes: Sizes) -> str:
         """Which limits a comparison at these sizes exceeds, in words; "" if none."""
@@ -210,6 +243,9 @@ class EachSize:
     def _together(self, ends: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """Points at which several dims vary: all small ones of two dims, equal sizes, and random ones."""
         example, random = self.declared.example_sizes, Random(0)
+        box = self._find_box()
+        for sizes in product(*(self.values(name, min(end, ends[name])) for name, end in box.items())) if box else ():
+            yield {**example, **dict(zip(box, sizes, strict=True))}
         for one, other in combinations(ends, 2):
             sides = (self.values(name, min(_SIDE, ends[name])) for name in (one, other))
             yield from ({**example, one: first, other: second} for first, second in product(*sides))
@@ -231,6 +267,28 @@ class EachSize:
         """The sizes of a dim up to an end."""
         dim = self.declared.domain.dim(name)
         return range(dim.smallest, end + 1, dim.multiple)
+
+    def _find_box(self) -> Mapping[str, int]:
+        """Ends of the dims in `joint` up to which all combinations are affordable; none where the example's are not.
+
+        All ends grow in the same proportion from the example's, by eighths, up to those that are declared.
+        """
+        domain, example, joint = self.declared.domain, self.declared.example_sizes, self.joint
+        most = {name: domain.dim(name).max or _MOST for name in joint}
+        is_open = any(domain.dim(name).max is None for name in joint)
+        work = self.cost.all_work // (_SHARE_OF_OPEN if is_open else _SHARE_OF_DECLARED)
+        ends = {name: example[name] for name in joint}
+        found: Mapping[str, int] = {}
+        while joint:
+            corner = {**example, **ends}
+            count = prod(len(self.values(name, end)) for name, end in ends.items())
+            if count > _MOST or self.cost.excess(corner) or count * self.cost(corner) > work:
+                break
+            found = ends
+            ends = {name: min(most[name], end + max(1, end // 8)) for name, end in ends.items()}
+            if ends == found:
+                break
+        return found
 
     def _find_end(self, name: str) -> int:
         """The last size such that all up to it together are affordable; the example's at the least."""

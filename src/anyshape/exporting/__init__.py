@@ -7,6 +7,7 @@ Files, in the order in which data flows:
 
     pipeline          the stages in order; start reading here
     context           ExportContext: what every rung works with; time of stages; the function that compares
+    number_reads      numbers that Python reads from tensors which follow from sizes
     size_census       what the code does at each size of a dim that it uses as a text or a key
     constancy         models with state or randomness: refused, or made constant
     empty_ranges      open ranges that begin at 0, where the user's code shows by its conditions that 0 is meant

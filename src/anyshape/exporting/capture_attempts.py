@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from anyshape.capture.regions import EndlessRegions, ValuesDecideElsewhere, one_program_for_all
 from anyshape.capture.rungs import CaptureContext, CaptureMethod
 from anyshape.diagnose.captures import (
+    as_read_from_sizes,
     diagnose_capture_error,
     diagnose_endless_regions,
     diagnose_translation_error,
@@ -17,7 +18,7 @@ from anyshape.diagnose.captures import (
 )
 from anyshape.exporting.attempts import verify_capture, verify_exported
 from anyshape.exporting.context import ExportContext
-from anyshape.findings import AnyshapeError, Reason, Severity
+from anyshape.findings import AnyshapeError, Finding, Reason, Severity, Source
 from anyshape.optimize import optimize
 from anyshape.records.captured import Captured, Guard
 from anyshape.records.export import Attempt
@@ -51,7 +52,20 @@ def attempt_capture(method: CaptureMethod, captures: CaptureContext, context: Ex
             break
         context = context.with_counterexamples(refuting)
         captures = replace(captures, suspects=context.traceable)
-    return _with_line(attempt, context)
+    return _with_line(_told_from_sizes(attempt, context), context)
+
+
+def _told_from_sizes(attempt: Attempt, context: ExportContext) -> Attempt:
+    """The attempt, with another reason where the number that Python reads follows from sizes and from no value."""
+
+    def told(finding: Finding) -> Finding:
+        is_of_values = finding.reason in (Reason.VALUES_DECIDE, Reason.VALUES_DECIDE_ELSEWHERE)
+        is_of_sizes = (
+            is_of_values and isinstance(finding.where, Source) and context.census.reads_sizes_at(finding.where)
+        )
+        return as_read_from_sizes(finding) if is_of_sizes else finding
+
+    return replace(attempt, findings=tuple(map(told, attempt.findings)))
 
 
 def _with_line(attempt: Attempt, context: ExportContext) -> Attempt:

@@ -16,6 +16,8 @@ from anyshape.domain import Compare, Number, Ref, Sizes, Undecided, holds, small
 from anyshape.domain.solve import EFFORT, PATIENCE
 from anyshape.explore import Costing, EachSize, Unfollowed, find_unfollowed
 from anyshape.explore.each_size import others_of
+from anyshape.exporting.number_reads import reads_at, watch_reads
+from anyshape.findings import Source
 from anyshape.findings.finding import shorten
 from anyshape.inputs import Declared
 from anyshape.modules.unfollowed_uses import Watched, watch_uses
@@ -50,6 +52,11 @@ class SizeCensus:
         if key not in self._found:
             self._found[key] = find_unfollowed(self.declared, self._watch, self._may_watch, self._in_order(start))
         return self._found[key]
+
+    def reads_sizes_at(self, line: Source) -> bool:
+        """Whether the number that Python reads there in a call at the example's sizes follows from sizes, and from no value."""
+        start = self._in_order(self.declared.example_sizes)
+        return self._may_watch(start) and reads_at(self._watch(start), line)
 
     def refutes(self, note: Note) -> bool:
         """Whether calls on the way of the capture that noted it show that nothing depends on a text.
@@ -126,7 +133,9 @@ class SizeCensus:
         key = self._key(sizes)
         if key not in self._watched:
             inputs = self.declared.make(sizes, self.seed)  # outside: how the user makes inputs is no part of the model
-            self._watched[key] = watch_uses(lambda: self.reference.run(inputs, watched=True))
+            self._watched[key] = watch_reads(
+                lambda: watch_uses(lambda: self.reference.run(inputs, watched=True)), inputs
+            )
         return self._watched[key]
 
 

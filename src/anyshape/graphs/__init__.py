@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from anyshape.domain import Compare, Domain, Expr, Number, Ref, conjuncts, dims_of, simplify, substitute
@@ -27,13 +28,18 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+VALUE = -1  # in place of an axis
+NO_NUMBERS: Mapping[str, Expr] = MappingProxyType({})
 _FASTER_IN_TORCH = ("float16", "float32", "float64")
 _RUNTIMES_OWN = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 @dataclass(frozen=True)
 class Place:
-    """An axis of an input, and the expression of the dims that it must be; `key` names it in readings."""
+    """An axis of an input, and the expression of the dims that it must be; `key` names it in readings.
+
+    `axis` is `VALUE` for the value of an input that is a whole number.
+    """
 
     input: str
     axis: int
@@ -41,7 +47,12 @@ class Place:
     key: str
 
     def __str__(self) -> str:
-        return f"{self.input!r} axis {self.axis}"
+        return repr(self.input) if self.is_value else f"{self.input!r} axis {self.axis}"
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is no axis, but the value of an input."""
+        return self.axis == VALUE
 
 
 @dataclass(frozen=True)
@@ -66,14 +77,20 @@ class _Equation:
     right: Expr
 
 
-def places_of(inputs: Mapping[str, Sequence[Expr | None]]) -> tuple[Place, ...]:
-    """Every axis of every input whose size depends on dims, in the file's order; `inputs` has the axes of each."""
+def places_of(
+    inputs: Mapping[str, Sequence[Expr | None]], numbers: Mapping[str, Expr] = NO_NUMBERS
+) -> tuple[Place, ...]:
+    """Every axis of every input whose size depends on dims, in the file's order, then every input that is a whole number.
+
+    `inputs` has the axes of each input, `numbers` what the values of whole numbers are.
+    """
     axes = [
         (name, axis, expr)
         for name, sizes in inputs.items()
         for axis, expr in enumerate(sizes)
         if expr is not None and not isinstance(expr, Number)
     ]
+    axes += [(name, VALUE, expr) for name, expr in numbers.items()]
     return tuple(Place(name, axis, expr, f"axis_{index}") for index, (name, axis, expr) in enumerate(axes))
 
 

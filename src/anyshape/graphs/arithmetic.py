@@ -80,6 +80,11 @@ class Arithmetic:
         alike = sum(1 for node in self.nodes if node.name is not None and node.name.split(" #")[0] == wanted)
         return f"{wanted} #{alike + 1}" if alike else wanted
 
+    def number(self, value: ir.Value) -> ir.Value:
+        """An input that is a whole number, as a vector of one int64."""
+        wide = value if value.dtype is ir.DataType.INT64 else self.add("Cast", value, to=ir.DataType.INT64)
+        return self.add("Reshape", wide, self.constant([1]))
+
     def expr(self, expr: Expr) -> ir.Value:
         """The value of an expression; a divisor of 0 counts as 1, `excess` takes care of it."""
         if expr not in self._written:

@@ -37,7 +37,7 @@ class CallChecker:
     @staticmethod
     def of(contract: Contract) -> CallChecker:
         """The checker of a contract; solves for the dims once."""
-        places = places_of(contract.input_axes)
+        places = places_of(contract.input_axes, contract.input_numbers)
         inputs = {tensor.name: tensor for tensor in contract.inputs}
         dims = {place: dims_of(place.expr) for place in places}
         return CallChecker(contract, places, readings_of(contract.domain, places), inputs, dims, contract.value_bounds)
@@ -64,7 +64,7 @@ class CallChecker:
         return self._call(feeds).bindings()
 
     def _call(self, feeds: Mapping[str, Array]) -> _Call:
-        return _Call(self, {place.key: feeds[place.input].shape[place.axis] for place in self.places})
+        return _Call(self, {place.key: _size_at(place, feeds[place.input]) for place in self.places})
 
     def _check_names(self, feeds: Mapping[str, Array]) -> None:
         for name in feeds:
@@ -73,6 +73,10 @@ class CallChecker:
         missing = [tensor for tensor in self.contract.inputs if tensor.name not in feeds]
         if missing:
             raise ContractBroken(say.missing_input(missing, self.contract.inputs))
+
+
+def _size_at(place: Place, array: Array) -> int:
+    return int(array) if place.is_value else array.shape[place.axis]
 
 
 def _check_tensor(tensor: TensorPromise, array: Array, is_torch: bool) -> None:

@@ -4,6 +4,7 @@
     self.table[f"{h}x{w}"]                ParameterDict, ModuleDict                                    ->  their names
     getattr(self, f"bias_{h}_{w}")        a module, any object, a class, an Enum                       ->  names of attributes
     table[h, w], (h, w) in table          a class of the user's or of a library                        ->  keys of what it holds
+    (SIZES == np.array([h, w])).all(1)    an array                                                     ->  its rows
 
 Sizes are computed at which item and key have the same numbers, and the file is compared there. Methods of the user's are not
 called for it.
@@ -58,6 +59,8 @@ def numbers_in(value: Any) -> Numbers:
         return tuple(map(int, _DIGITS.findall(text)))
     if is_a(value, (tuple, list)):
         return tuple(number for each in items_of(value) for number in numbers_in(each))
+    if is_a(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= _MOST_KEYS:
+        return tuple(map(int, value.reshape(-1)))
     return ()
 
 
@@ -68,7 +71,10 @@ def numbers_of_keys(container: Any) -> list[Numbers]:
 
 
 def _keys(container: Any, depth: int) -> Iterator[Any]:
-    if is_a(container, (torch.Tensor, np.ndarray, str, bytes, int, float, FunctionType, ModuleType)):
+    if is_a(container, np.ndarray):
+        yield from container if container.ndim else ()
+        return
+    if is_a(container, (torch.Tensor, str, bytes, int, float, FunctionType, ModuleType)):
         return
     with suppress(Exception):  # it cannot be read, or not now
         yield from _items(container)

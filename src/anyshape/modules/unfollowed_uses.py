@@ -147,7 +147,10 @@ def _look(use: Watching, frame: FrameType) -> _Reached | None:
     # A container may stand at any place: `item in t`, `t.get(item)`, `dict.get(t, item)`, `text == other`.
     items = {place: numbers_in([*values[:place], *values[place + 1 :]]) for place in range(len(values))}
     is_equality = isinstance(use.node, ast.Compare) and not isinstance(use.node.ops[0], (ast.In, ast.NotIn))
-    containers = {place: [(values[place],) if is_equality else values[place]] for place, item in items.items() if item}
+    is_one = [is_equality and not isinstance(value, np.ndarray) for value in values]  # each row of an array is compared
+    containers = {
+        place: [(values[place],) if is_one[place] else values[place]] for place, item in items.items() if item
+    }
     return _Reached(text, items, containers)
 
 

@@ -32,7 +32,8 @@ from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 from anyshape.modules import globals_of, kept_search
 from anyshape.modules.plain_access import is_a, items_of
 
-_MADE = ("<frozen ", "<eval_with_key>", "<__array_function__")  # made by Python, torch.fx and numpy
+_MADE = ("<eval_with_key>", "<__array_function__")  # made by torch.fx and numpy
+_FROZEN = "<frozen "  # a module inside the interpreter: Python's own, or one of a program that was frozen
 # numpy's functions are replaced as a whole (intercept/open_arrays), and most of it has no source; psutil is what we call
 _TOOLS = ("numpy", "psutil")
 FOREIGN_MODULES = frozenset((*sys.stdlib_module_names, "anyshape", "torch", *_TOOLS)) - {"__main__"}
@@ -183,6 +184,8 @@ def is_users(file: str) -> bool:
     """
     if file.startswith(("torch/", *_MADE)):
         return False
+    if file.startswith(_FROZEN):
+        return file.removeprefix(_FROZEN).rstrip(">").partition(".")[0] not in (*FOREIGN_MODULES, "getpath")
     if file.startswith(_installed_folders()):  # lies inside the standard library's folder on some systems
         return not file.startswith((*_foreign_folders()[:2], *_tool_folders()))
     return not file.startswith(_foreign_folders())
@@ -191,6 +194,13 @@ def is_users(file: str) -> bool:
 def runs_users_code(frame: FrameType) -> bool:
     """Whether a frame runs the user's own code."""
     return _is_users_code(frame.f_code, frame.f_globals)
+
+
+def acts_for_caller(frame: FrameType) -> bool:
+    """Whether a frame runs code of the standard library, or of a tool: what that compares, its caller asks for."""
+    file = frame.f_code.co_filename
+    is_torchs = file.startswith(("torch/", "<eval_with_key>", _foreign_folders()[0]))
+    return not (is_torchs or is_ours(frame) or runs_users_code(frame))
 
 
 def _is_users_code(code: CodeType, space: Mapping[str, Any]) -> bool:

@@ -208,7 +208,8 @@ def _prepare_child(theirs: Connection, others: list[Connection], words: int) -> 
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group of a terminal; the caller decides
     faulthandler.enable(words, all_threads=False)
-    faulthandler.register(signal.SIGUSR2, words, all_threads=False)
+    # The signal may come to a thread that a library keeps; of all threads, the one that the work runs in is written last.
+    faulthandler.register(signal.SIGUSR2, words, all_threads=True)
     if gc.get_threshold()[0]:
         gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
     gc.freeze()  # what is there stays: to look through it would copy its pages

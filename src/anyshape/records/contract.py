@@ -48,7 +48,8 @@ class TensorPromise:
     """An input or an output: its name in the file, its path in the user's structure, its dtype and its axes.
 
     An axis of None follows no expression of the dims (it depends on values, or on a branch). Where even
-    their number does, there are none and `any_rank` is True.
+    their number does, there are none and `any_rank` is True. `number` is what the value of an input is, where that is a whole
+    number of the dims.
     """
 
     name: str
@@ -56,6 +57,7 @@ class TensorPromise:
     dtype: str
     axes: tuple[Expr | None, ...]
     any_rank: bool = False
+    number: Expr | None = None
 
     def __str__(self) -> str:
         sizes = ["..."] if self.any_rank else ["?" if axis is None else str(axis) for axis in self.axes]
@@ -165,6 +167,11 @@ class Contract:
         return {tensor.name: tensor.axes for tensor in self.inputs}
 
     @property
+    def input_numbers(self) -> dict[str, Expr]:
+        """What the value of each input is that is a whole number, by its name in the file."""
+        return {tensor.name: tensor.number for tensor in self.inputs if tensor.number is not None}
+
+    @property
     def value_bounds(self) -> dict[str, ValueBounds]:
         """The bounds of each input whose values have any, by its name in the file."""
         paths = {tensor.name: tensor.path for tensor in self.inputs}
@@ -229,7 +236,8 @@ def _rule(rule: Rule) -> Json:
 
 def _tensor(tensor: TensorPromise) -> Json:
     axes = None if tensor.any_rank else [_axis(axis) for axis in tensor.axes]
-    return {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
+    plain = {"name": tensor.name, "path": tensor.path, "dtype": tensor.dtype, "axes": axes}
+    return plain if tensor.number is None else {**plain, "number": format_expr(tensor.number)}
 
 
 def _axis(axis: Expr | None) -> int | str | None:

@@ -133,7 +133,8 @@ class _SizeTests:
     def __init__(self, graph: ir.Graph, declared: Declared) -> None:
         self._inputs = {value.name: value for value in graph.inputs}
         axes = {leaf.name: leaf.axes for leaf in declared.tensor_leaves}
-        self._places: dict[str, Place] = {place.key: place for place in places_of(axes)}
+        numbers = {leaf.name: leaf.number for leaf in declared.open_leaves if leaf.number is not None}
+        self._places: dict[str, Place] = {place.key: place for place in places_of(axes, numbers)}
         found = readings_of(declared.domain, tuple(self._places.values()))
         self._readings: Mapping[str, Expr] = {reading.dim: reading.value for reading in found}
         taken = {value.name for value in (*graph.inputs, *graph.initializers.values()) if value.name}
@@ -155,6 +156,8 @@ class _SizeTests:
 
     def _axis(self, key: str) -> ir.Value:
         place = self._places[key]
+        if place.is_value:
+            return self._arithmetic.number(self._inputs[place.input])
         return self._arithmetic.add("Shape", self._inputs[place.input], start=place.axis, end=place.axis + 1)
 
 

@@ -18,6 +18,7 @@ Files, in the order in which data flows:
     choices           what the module chose from, in one run
     ties              equal values whose order torch leaves open
     near_ties         values whose order is a matter of rounding; how far other choices move the module's outputs
+    steps_of_sizes    steps that sizes alone decide, kept in other precision
     rounding_steps    numbers that rounding moves over a step: rounded, cast to integers, compared
     changing_outputs  random files, compared as samples; calls in a row, with state
     cond_sides        sides of torch.cond that no values lead to

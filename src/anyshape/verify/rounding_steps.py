@@ -3,10 +3,8 @@
     (y * 255).round().to(torch.uint8)     180.49998 in the module, 180.50001 in the file   ->   180 and 181
 
 The module runs again with the arguments of such operators a little larger, then a little smaller. An element of the outputs
-that changes is as sensitive as that. Two kinds of numbers are not moved, since they have one right answer:
-
-- those that lie on a step exactly, unless more precise arithmetic moves them: `floor(n / 7)` of integers, half to even;
-- those that are the same for other values of the inputs: `ceil(log(tensor(float(n))) / log(7))` follows from sizes alone.
+that changes is as sensitive as that. Numbers that lie on a step exactly stay there, unless more precise arithmetic moves them:
+`floor(n / 7)` of integers has one right answer, and so has rounding half to even.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from anyshape.verify.choices import base_name
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.tensors import map_tensors
+from anyshape.verify.steps_of_sizes import Step, kept_steps
 from anyshape.verify.ties import ROUNDINGS_APART
 from anyshape.verify.tolerance import least_noise
 
@@ -31,23 +29,17 @@ Steps = list[torch.Tensor]
 
 
 def answers_beside_steps(
-    reference: Reference, inputs: CallInputs, other: Callable[[CallInputs], object]
+    reference: Reference, inputs: CallInputs, other: Callable[[CallInputs], object], of_sizes: Sequence[Step] = ()
 ) -> Iterator[Answer]:
     """The module's answers with rounded numbers moved up, then down; none where it rounds and compares nothing.
 
-    `other` runs the module in more precise arithmetic, or in another order of summation.
+    `other` runs the module in more precise arithmetic, or in another order of summation. Steps `of_sizes` stay as they are.
     """
     own, exact = _Watching(), _Watching()
     with own:
         reference.run(inputs, watched=True)
     if not own.steps:
         return
-    elsewhere = _Watching()
-    with elsewhere:
-        reference.run(map_tensors(inputs, other_values), watched=True)
-    if len(elsewhere.steps) != len(own.steps):  # which of them are the same is not known
-        return
-    follows = [_differs(one, two) for one, two in zip(own.steps, elsewhere.steps, strict=True)]
     with exact:
         other(inputs)
     moved = [
@@ -55,21 +47,11 @@ def answers_beside_steps(
         for one, two in zip(own.steps, exact.steps, strict=False)
     ]
     for direction in (1, -1):
-        with _Moving(direction, follows, moved if len(own.steps) == len(exact.steps) else ()):
+        # The steps of sizes are replaced last, so that they do not see what moves the others.
+        with _Moving(direction, moved if len(own.steps) == len(exact.steps) else ()), kept_steps(of_sizes, inputs):
             answer = reference.run(inputs, watched=True)
         if isinstance(answer, Answer):
             yield answer
-
-
-def other_values(tensor: torch.Tensor) -> torch.Tensor:
-    """The values of a tensor in the other order, floats a little nearer to 0.25: what was in [0, 1] stays there."""
-    turned = tensor.reshape(-1).flip(0).reshape(tensor.shape)
-    return turned * (1 - 2**-6) + 2**-8 if tensor.is_floating_point() else turned
-
-
-def _differs(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
-    """By element; False everywhere where the shapes differ."""
-    return one != two if one.shape == two.shape else torch.zeros(one.shape, dtype=torch.bool)
 
 
 class _AtSteps(TorchDispatchMode):  # type: ignore[misc]
@@ -105,25 +87,19 @@ class _Watching(_AtSteps):
 
 
 class _Moving(_AtSteps):
-    """`follows`: which of the numbers differ for other values of the inputs; `moved`: how far precise arithmetic moves each."""
-
-    def __init__(self, direction: int, follows: Sequence[torch.Tensor], moved: Sequence[torch.Tensor | None]) -> None:
+    def __init__(self, direction: int, moved: Sequence[torch.Tensor | None]) -> None:
         super().__init__()
         self._direction = direction
-        self._follows = iter(follows)
         self._moved = iter(moved)
 
     def at_step(self, number: torch.Tensor, distance: torch.Tensor) -> torch.Tensor:
-        moved, follows = next(self._moved, None), next(self._follows, None)
+        moved = next(self._moved, None)
         on_step = distance * 2 == (distance * 2).round()
         finite = number.detach().nan_to_num(0.0, 0.0, 0.0).abs()
         reach = least_noise(torch.finfo(number.dtype).eps) * float(finite.max())
         if moved is not None and moved.shape == distance.shape:
             on_step = on_step & (moved == 0)
             reach = max(reach, ROUNDINGS_APART * float(moved.nan_to_num(0.0, 0.0, 0.0).max()))
-        if follows is None or follows.shape != distance.shape:
-            return number
-        on_step = on_step | ~follows
         shifted = number + self._direction * reach
         if on_step.shape != number.shape:  # compared with a larger tensor
             return number if bool(on_step.any()) else shifted
