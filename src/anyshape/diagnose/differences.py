@@ -4,6 +4,7 @@ Which output differs, at which smallest sizes, at which node, and by whose condi
 docs/how-to/extend/add-a-finding.md.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line; also of a guard that has no rule of whole numbers
+an operator draws random numbers first         ->  AS149: the module draws the same ones in each call, from a seed of its own
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
                                                   AS150 distribution of random values
 the runtime refuses, crashes, hangs           ->  AS306, AS307
@@ -34,6 +35,7 @@ from anyshape.records.export import Judged
 from anyshape.records.verdict import Difference, Failure, FailureKind, Fault, Located, Mismatch, Verdict
 
 _TAKES_A_SHAPE = ("Reshape", "Expand", "ConstantOfShape")
+_DRAWS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
 _NAMES = {
     Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
     Mismatch.SHAPE: ("AS302", "wrong-shape"),
@@ -96,6 +98,8 @@ def diagnose_differences(
         return (_branch(failure, blamed, domain),)
     if (ruleless := _find_ruleless(verdict, regions)) is not None:
         return (_ruleless_branch(*ruleless),)
+    if failure.located is not None and failure.located.op_type in _DRAWS:
+        return (_drawn(failure),)
     return (_plain(failure, verdict, replay),)
 
 
@@ -157,6 +161,21 @@ def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
         remedy=Remedy(where=(rule,)),
         is_fix_untried=True,
         alternative="write the line so that one program serves all sizes (torch.where, masks, clamped slices).",
+        sizes=failure.sizes,
+    )
+
+
+def _drawn(failure: Failure) -> Finding:
+    """Random numbers that are the same in each call, or are drawn for such values alone."""
+    return Finding(
+        code="AS149",
+        name="random-not-kept",
+        what="the file cannot draw the random numbers of the model: those of torch follow from its seed.",
+        where=source_of(failure) or say_node(failure),
+        why=f"at {say_sizes(failure.sizes)} the output depends on them{_values(failure)}: {say_failure(failure)}.",
+        fix='draw once in __init__:   self.register_buffer("noise", torch.randn(...))',
+        is_fix_untried=True,
+        alternative="make the noise an input of forward.",
         sizes=failure.sizes,
     )
 
