@@ -216,9 +216,7 @@ def show(model: Any, names: Sequence[str], given: Given) -> dict[str, Array]:
         path = Path(folder) / "shown.onnx"
         path.write_bytes(cut.SerializeToString())
         left = max(0.5, given.seconds_left())
-        with ChildRunner(
-            path, optimize=False, time_limit_s=left, operators=given.operators
-        ) as runner:
+        with ChildRunner(path, optimize=False, time_limit_s=left, operators=given.operators) as runner:
             try:
                 arrays = runner.run({name: array for name, array in given.feeds.items() if name in inputs})
             except RunError as error:
