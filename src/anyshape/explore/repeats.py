@@ -77,7 +77,8 @@ def observe_repeats(
 
 def _rare_calls(replay: Replay, declared: Declared, edges: Sequence[Any]) -> tuple[list[CallPoint], list[CallPoint]]:
     """The calls with these inputs that the module answers, twice alike if it writes something; those that draw numbers."""
-    found, drawing = [], []
+    found: list[CallPoint] = []
+    drawing: list[CallPoint] = []
     for inputs in edges:
         call = partial(call_again, declared, inputs)
         fresh = replay.fresh(call)
