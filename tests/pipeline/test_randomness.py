@@ -71,7 +71,22 @@ def test_a_model_that_seeds_itself_is_not_random() -> None:
 
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(Seeded(), models.inputs, strategy="symbolic")
-    assert broken.value.findings[0].code != "AS144"
+    assert broken.value.findings[0].code == "AS149"
+    assert "randn" in broken.value.findings[0].where.text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("bound", [60.0, 1000.0])
+@pytest.mark.parametrize("by_branch", [False, True])
+def test_noise_that_is_added_to_large_values_alone_is_seen(bound: float, by_branch: bool) -> None:
+    class Dithered(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if by_branch:
+                return x + torch.rand_like(x) if (x.abs() > bound).any() else x  # draws
+            return x + torch.where(x.abs() > bound, torch.randn_like(x), torch.zeros_like(x))  # draws
+
+    finding = refused(Dithered())
+    assert finding.code == "AS144"
+    assert "# draws" in finding.where.text  # type: ignore[union-attr]
 
 
 class LayerDrop(torch.nn.Module):

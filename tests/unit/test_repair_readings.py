@@ -302,3 +302,54 @@ def test_constants_inside_a_branch_follow_the_batch(tmp_path: Path) -> None:
     )
     fixed = fix(save(text, tmp_path), {"x": "batch 6"})
     assert run(fixed, x=np.ones((5, 6), np.float32), c=np.array(False))[0].shape == (5, 2, 3)
+
+
+def test_a_table_that_holds_its_own_length_is_asked_about(tmp_path: Path) -> None:
+    path = save(
+        "g (float[7, 4] x) => (float[7, 4] y) { y = Add (x, w) }", tmp_path, w=np.full((7, 1), 7, np.float32)
+    )  # as of torch.full((n, 1), n)
+    assert code_of(path, {"x": "n 4"}) == ("AS502", "it is n at the file's own sizes.")
+    fixed = fix(path, {"x": "n 4"}, read={"y": "7"})
+    assert np.array_equal(run(fixed, x=np.zeros((3, 4), np.float32))[0], np.full((3, 4), 7, np.float32))
+    other = save("g (float[7, 4] x) => (float[7, 4] y) { y = Add (x, w) }", tmp_path, w=np.full((7, 1), 5, np.float32))
+    assert np.array_equal(run(fix(other, {"x": "n 4"}), x=np.zeros((3, 4), np.float32))[0], np.full((3, 4), 5))
+
+
+def test_places_that_count_from_the_end_are_asked_about(tmp_path: Path) -> None:
+    text = (
+        "g (float[7] x) => (float[7] y) "
+        "{ s = Slice (x, three, end, zero) t = Slice (x, zero, three, zero) y = Concat <axis = 0> (s, t) }"
+    )  # as of roll(x, n // 2)
+    path = save(text, tmp_path, zero=np.array([0]), three=np.array([-3]), end=np.array([2**63 - 1]))
+    code, why = code_of(path, {"x": "n"})
+    assert code == "AS502" and "n - 3 or n - n//2" in why
+    x = np.arange(10, dtype=np.float32)
+    halves = {"s[0].start": "n - n//2", "t[0].end": "n - n//2"}
+    assert np.array_equal(run(fix(path, {"x": "n"}, read=halves), x=x)[0], np.roll(x, 5))
+    threes = {"s[0].start": "n - 3", "t[0].end": "n - 3"}
+    assert np.array_equal(run(fix(path, {"x": "n"}, read=threes), x=x)[0], np.roll(x, 3))
+
+
+def test_a_counted_table_as_long_as_a_dim_is_asked_about(tmp_path: Path) -> None:
+    text = "g (int64[7] x) => (bool[7, 7] y) { u = Unsqueeze (x, last) y = Equal (u, w) }"  # as of one_hot(x, n)
+    path = save(text, tmp_path, last=np.array([-1]), w=np.arange(7))
+    code, why = code_of(path, {"x": "n"})
+    assert code == "AS502" and "7 or n" in why
+    for reading, width in (("7", 7), ("n", 3)):
+        fixed = fix(path, {"x": "n"}, read={"y[-1]": reading})
+        assert run(fixed, x=np.arange(3))[0].shape == (3, width)
+
+
+def test_a_number_behind_what_is_left_is_asked_about(tmp_path: Path) -> None:
+    text = "g (float[1, 7, 4] x) => (float[1, 7, 4] y) { s = Constant <value_ints = [-1, 7, 4]> () y = Reshape (x, s) }"
+    path = save(text, tmp_path)
+    code, why = code_of(path, {"x": "1 seq 4"})
+    assert code == "AS502" and "[1, seq, 4] or [seq//7, 7, 4]" in why
+    x = np.zeros((1, 14, 4), np.float32)
+    pieces = fix(path, {"x": "1 seq 4"}, read={"y[-1]": "[seq//7, 7, 4]"})
+    assert run(pieces, x=x)[0].shape == (2, 7, 4)
+    whole = fix(path, {"x": "1 seq 4"}, read={"y[-1]": "[1, seq, 4]"})
+    assert run(whole, x=x)[0].shape == (1, 14, 4)
+    before = text.replace("[-1, 7, 4]", "[2, -1, 4]").replace("[1, 7, 4]", "[2, 7, 4]")  # as of view(batch, -1, 4)
+    kept = fix(save(before, tmp_path), {"x": "batch seq 4"})
+    assert run(kept, x=np.zeros((3, 5, 4), np.float32))[0].shape == (3, 5, 4)

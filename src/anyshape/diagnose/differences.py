@@ -4,6 +4,7 @@ Which output differs, at which smallest sizes, at which node, and by whose condi
 docs/how-to/extend/add-a-finding.md.
 
 a failing size breaks a guard of the capture  ->  AS101, the guard's line; also of a guard that has no rule of whole numbers
+the line of a random operator differs         ->  AS149: the module draws the same numbers in each call, from its own seed
 otherwise, by what differs                    ->  AS301 structure, AS302 shape, AS303 dtype, AS304 NaN or infinity, AS305 value,
                                                   AS150 distribution of random values
 the runtime refuses, crashes, hangs           ->  AS306, AS307
@@ -13,7 +14,7 @@ the file of onnxruntime's optimizer differs   ->  AS423, a warning: the portable
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from anyshape.diagnose import first_line, replay_option, say_promise, say_sizes
@@ -34,6 +35,8 @@ from anyshape.records.export import Judged
 from anyshape.records.verdict import Difference, Failure, FailureKind, Fault, Located, Mismatch, Verdict
 
 _TAKES_A_SHAPE = ("Reshape", "Expand", "ConstantOfShape")
+_LINE = "anyshape.source"  # the metadata of a node: the line of the user's code that it comes from
+_DRAWS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
 _NAMES = {
     Mismatch.STRUCTURE: ("AS301", "wrong-structure"),
     Mismatch.SHAPE: ("AS302", "wrong-shape"),
@@ -81,9 +84,16 @@ def source_of(failure: Failure) -> Source | None:
 
 
 def diagnose_differences(
-    verdict: Verdict, domain: Domain, regions: Sequence[Region] = (), replay: str = "m.onnx --model model.py"
+    verdict: Verdict,
+    domain: Domain,
+    regions: Sequence[Region] = (),
+    replay: str = "m.onnx --model model.py",
+    drawing_lines: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """Findings from a verdict that breaks the promise; nothing when it passed. `replay` is what `anyshape check` is given."""
+    """Findings from a verdict that breaks the promise; nothing when it passed. `replay` is what `anyshape check` is given.
+
+    `drawing_lines` are those that random operators of the file come from, as `model.py:7`.
+    """
     failure = verdict.smallest_failure or next(iter(verdict.failures), None)
     if failure is None:
         if verdict.is_skipped:
@@ -96,6 +106,8 @@ def diagnose_differences(
         return (_branch(failure, blamed, domain),)
     if (ruleless := _find_ruleless(verdict, regions)) is not None:
         return (_ruleless_branch(*ruleless),)
+    if (line := source_of(failure)) is not None and f"{line.file}:{line.line}" in drawing_lines:
+        return (_drawn(failure),)
     return (_plain(failure, verdict, replay),)
 
 
@@ -157,6 +169,21 @@ def _branch(failure: Failure, guard: Guard, domain: Domain) -> Finding:
         remedy=Remedy(where=(rule,)),
         is_fix_untried=True,
         alternative="write the line so that one program serves all sizes (torch.where, masks, clamped slices).",
+        sizes=failure.sizes,
+    )
+
+
+def _drawn(failure: Failure) -> Finding:
+    """Random numbers that are the same in each call, or are drawn for such values alone."""
+    return Finding(
+        code="AS149",
+        name="random-not-kept",
+        what="the file cannot draw the random numbers of the model: those of torch follow from its seed.",
+        where=source_of(failure),
+        why=f"at {say_sizes(failure.sizes)} the output depends on them{_values(failure)}: {say_failure(failure)}.",
+        fix='draw once in __init__:   self.register_buffer("noise", torch.randn(...))',
+        is_fix_untried=True,
+        alternative="make the noise an input of forward.",
         sizes=failure.sizes,
     )
 
@@ -286,11 +313,18 @@ FileRule = Callable[[Judged], Iterable[Finding]]
 
 RULES: tuple[FileRule, ...] = (
     lambda file: diagnose_outputs(file.exported, file.declared.output_axes, file.declared.domain),
-    lambda file: diagnose_differences(file.verdict, file.declared.domain, file.regions),
+    lambda file: diagnose_differences(
+        file.verdict, file.declared.domain, file.regions, drawing_lines=_drawing_lines(file)
+    ),
     lambda file: diagnose_clock(file.verdict),
     lambda file: () if file.is_part else diagnose_refused_inside(file.verdict, file.declared.domain, file.explored),
     lambda file: diagnose_cond_sides(file.verdict),
 )
+
+
+def _drawing_lines(file: Judged) -> set[str]:
+    nodes = file.exported.model.graph.all_nodes()
+    return {node.metadata_props.get(_LINE, "") for node in nodes if node.op_type in _DRAWS}
 
 
 def diagnose_file(file: Judged) -> tuple[Finding, ...]:

@@ -34,12 +34,15 @@ class Randomness:
 
     replay: Replay
 
-    def observe(self, points: Sequence[CallPoint]) -> Repeated:
-        for point in points:
+    def observe(self, points: Sequence[CallPoint], rare: Sequence[CallPoint] = ()) -> Repeated:
+        """`rare` are calls of rare values that draw numbers: these may have an effect there alone."""
+        for point in (*points, *rare):
             if self.replay.ignores_draws(point.call, point.fresh):
                 continue
             advanced = self.replay.advanced(point.call)
-            draws = {source: _MANY_DRAWS if is_open else _DRAWS for source, is_open in advanced.items()}
+            draws = {
+                source: _MANY_DRAWS if is_open and point in points else _DRAWS for source, is_open in advanced.items()
+            }
             seeds = {source: self._seed_that_matters(point, source, count) for source, count in draws.items()}
             found = tuple(source for source, seed in seeds.items() if seed is not None)
             if found:

@@ -49,7 +49,8 @@ def observe_repeats(
     edges: Sequence[Any] = (),
 ) -> Repeated:
     """What repeated calls show at these sizes. `numbers` are those of the user's code, which a counter may be compared with.
-    `edges` are inputs of rare values, at the example's sizes: a module that writes something then is called in a row with them.
+    `edges` are inputs of rare values, at the example's sizes: a module that writes something then is called in a row with them,
+    and one that reads random numbers under others.
 
     With `few`, two or three calls at the first sizes that the module answers come before: where these show that it depends on
     no random numbers, writes nothing and answers alike, they are all. Comparing a file watches for writes and draws at all
@@ -68,27 +69,38 @@ def observe_repeats(
         for point in made:
             if point not in steady and (point.is_legal or not is_proved):
                 return Repeated(unsteady=True, differs=_line_of_difference(replay, point), sizes=point.sizes)
-        rare = [] if few else list(_rare_calls(replay, declared, edges))
+        rare, drawing = _rare_calls(replay, declared, [] if few else edges)
         replay.reset()
-        return observe_points(Memory(replay, [*steady, *(rare if replay.has_written else ())], numbers, few), steady)
+        memory = Memory(replay, [*steady, *(rare if replay.has_written else ())], numbers, few)
+        return observe_points(memory, steady, rare=drawing)
 
 
-def _rare_calls(replay: Replay, declared: Declared, edges: Sequence[Any]) -> Iterator[CallPoint]:
-    """The calls with these inputs that the module answers, twice alike if it writes something."""
+def _rare_calls(replay: Replay, declared: Declared, edges: Sequence[Any]) -> tuple[list[CallPoint], list[CallPoint]]:
+    """The calls with these inputs that the module answers, twice alike if it writes something; those that draw numbers."""
+    found: list[CallPoint] = []
+    drawing: list[CallPoint] = []
     for inputs in edges:
         call = partial(call_again, declared, inputs)
         fresh = replay.fresh(call)
+        has_drawn = replay.has_drawn
         replay.reset()
         if fresh.raised is None and (not replay.has_written or replay.fresh(call).is_like(fresh)):
-            yield CallPoint(declared.example_sizes, call, fresh, is_legal=False)
+            found.append(CallPoint(declared.example_sizes, call, fresh, is_legal=False))
+            drawing.extend(found[-1:] if has_drawn else ())
+    return found, drawing
 
 
-def observe_points(memory: Memory, may_be_random: Sequence[CallPoint], before: Slots | None = None) -> Repeated:
-    """What calls in a row, and calls under other random numbers show. `before`: see `Memory.observe`."""
+def observe_points(
+    memory: Memory,
+    may_be_random: Sequence[CallPoint],
+    before: Slots | None = None,
+    rare: Sequence[CallPoint] = (),
+) -> Repeated:
+    """What calls in a row, and calls under other random numbers show. `before`: `Memory.observe`; `rare`: `Randomness`."""
     if not memory.points:
         return Repeated()
     found = memory.observe(before)
-    random = Randomness(memory.replay).observe(may_be_random)
+    random = Randomness(memory.replay).observe(may_be_random, rare)
     return replace(found, sizes=found.sizes or random.sizes, random=random.random, drawn=random.drawn)
 
 

@@ -45,7 +45,7 @@ from anyshape.records.export import Attempt
 from anyshape.saving import save_model
 from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
-from anyshape.verify.edge_values import Legal, edges_of, positions_of, with_values
+from anyshape.verify.edge_values import LARGER, Legal, edges_of, positions_of, with_values
 from anyshape.verify.reference import Answer, NotedCall
 
 if TYPE_CHECKING:
@@ -145,13 +145,13 @@ def make_constant(module: torch.nn.Module, declared: Declared, options: Options)
 
 
 def _rare_inputs(declared: Declared, options: Options) -> list[Any]:
-    """The example with edge values, as those that files are compared with."""
+    """The example with edge values, as those that files are compared with, and larger ones."""
     if declared.only_given_values:
         return []
     try:
         inputs = declared.make(declared.example_sizes, options.verify.seed)
         legal = Legal(positions_of(inputs, declared.feeds), declared.value_ranges(declared.example_sizes))
-        return [with_values(inputs, edge, legal) for edge in edges_of(inputs, legal)]
+        return [with_values(inputs, edge, legal) for edge in (*edges_of(inputs, legal), LARGER)]
     except Exception:  # code of the user makes them
         return []
 

@@ -66,6 +66,7 @@ class Replay:
         self._state = ModuleState(module)
         self._has_run = False
         self.has_written = False  # whether any call so far wrote something, were it an equal value
+        self.has_drawn = False  # whether the last call drew random numbers of torch
 
     def fresh(self, call: Call, seed: int = 0, varied: Sequence[str] = ()) -> Reply:
         """The reply from the first state. The `varied` sources of random numbers are seeded anew."""
@@ -145,6 +146,7 @@ class Replay:
         self._has_run = True
         self._state.random.restore()
         self._vary(seed, varied)
+        start = _position()
         try:
             with torch.no_grad(), warnings.catch_warnings(), within:
                 warnings.simplefilter("ignore")
@@ -153,6 +155,8 @@ class Replay:
                 return Reply(tuple((path, copied(leaf)) for path, leaf in leaves))
         except Exception as error:
             return Reply(raised=error)
+        finally:
+            self.has_drawn = _position() != start
 
     def _vary(self, seed: int, varied: Sequence[str]) -> None:
         if TORCH in varied:

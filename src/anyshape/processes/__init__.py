@@ -9,7 +9,7 @@ Files, in the order in which data flows:
 
     forked     fork a process, exchange messages with it, kill it with all that it has started
     deaths     why a process ended: the signal, and the line of Python at which it ended
-    idleness   whether a process still computes
+    idleness   whether a process still computes, and how much it has computed
     run_folders  a folder for the temporary files of one process
     guarded    tensors past whose end nothing can be read
     transport  results and errors as bytes; tensors that the caller has as well travel by name

@@ -1,8 +1,12 @@
-"""How much processor time a process and those that it has started have used, and for how long they have used none."""
+"""How much processor time a process and those that it has started have used, and for how long they have used none.
+
+Limits of searches are in processor time: a busy machine comes as far with them as a quiet one.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 
 import psutil
@@ -42,7 +46,22 @@ class Idleness:
                 self._used, self._since = used, now
 
 
-def _processor_time(pid: int) -> float:
+class Work:
+    """The processor time of this process and of all that it starts, from now on; those that have ended count as well."""
+
+    def __init__(self) -> None:
+        self._before = self._used = _processor_time(os.getpid(), with_ended=True)
+        self._looked = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        now = time.monotonic()
+        if now - self._looked > _LOOKS_EVERY_S:
+            self._looked, self._used = now, _processor_time(os.getpid(), with_ended=True)
+        return max(0.0, self._used - self._before)
+
+
+def _processor_time(pid: int, *, with_ended: bool = False) -> float:
     used = 0.0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
@@ -50,4 +69,5 @@ def _processor_time(pid: int) -> float:
             with contextlib.suppress(psutil.Error):
                 times = each.cpu_times()
                 used += times.user + times.system
+                used += times.children_user + times.children_system if with_ended else 0.0
     return used

@@ -24,7 +24,6 @@ Files, in the order in which data flows:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from time import process_time
 
 import anyshape.repair.broadcast_rules as elementwise
 import anyshape.repair.cutting_rules as cutting
@@ -105,7 +104,7 @@ RULES: dict[str, Rule] = {
 
 Follow = Callable[[Mapping[str, int]], Follower]
 _MOST_PASSES = 400
-_MOST_SECONDS = 5.0
+_MOST_VALUES = 60_000  # that are followed in all passes together: some seconds
 
 
 class SearchEnded(Contradiction):
@@ -116,13 +115,14 @@ def find_reading(follow: Follow, fixed: Mapping[str, int], most: int = _MOST_PAS
     """The first pass without a contradiction in which `fixed` choices are taken. Raises the furthest Contradiction."""
     decisions: Mapping[str, int] | None = dict(fixed)
     furthest: Contradiction | None = None
-    began = process_time()
+    followed = 0
     for _ in range(most):
-        if decisions is None or process_time() - began > _MOST_SECONDS:
+        if decisions is None or followed > _MOST_VALUES:
             break
         try:
             return follow(decisions)
         except Contradiction as found:
+            followed += found.progress
             furthest = found if furthest is None or found.progress > furthest.progress else furthest
             decisions = next_decisions(found.choices, fixed, found.dims)
     assert furthest is not None

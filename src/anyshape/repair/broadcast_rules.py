@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from anyshape.domain import Expr, Number, Op, simplify
 from anyshape.repair.followed_graph import Follower
-from anyshape.repair.known_constants import has_pattern, is_regular
+from anyshape.repair.known_constants import has_pattern, is_regular, varying_axes
 from anyshape.repair.known_shapes import Axes, Contradiction, Known, dims_in, is_open, is_same, product, sizes_like
 
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "//", "Mod": "%", "Max": "max", "Min": "min"}
@@ -93,18 +93,20 @@ def _made_by_constants(
     options = sizes_like(follower, follower.at(size))
     if not constants or not options or any(own != Number(1) for index, own in column.items() if index not in constants):
         return size
+    is_counted = False  # as in `one_hot` by a comparison: that rows are independent says nothing about its length
     for index in constants:
         known = follower.input(node, index)
         if known is None or column[index] == Number(1):
             continue
         array = known.array()
         axis = array.ndim + place
+        is_counted = is_counted or bool(varying_axes(array, [axis]))
         if not has_pattern(array, axis):
             return size
         if not is_regular(array, {**wanted[index], axis: options[0]}):
             why = f"the constant {getattr(node.inputs[index], 'name', '')!r} it takes may have been made for {options[0]}."
             raise Contradiction(node, why, dims_in(options))
-    return follower.choose(node, [(each,) for each in (size, *options)], f"[{place}]")[0]
+    return follower.choose(node, [(each,) for each in (size, *options)], f"[{place}]", acts=is_counted)[0]
 
 
 def _computed(follower: Follower, node: ir.Node) -> object:

@@ -32,13 +32,13 @@ def slice_(follower: Follower, node: ir.Node) -> list[Known]:
             is_open(begin)
             and not is_same(starts[index], begin)
             and steps[index] > 0
-            and not _is_from_end(starts[index])
+            and not _is_from_end(starts[index], begin, source.axes[place])
         ):
             starts[index] = begin
         if (
             is_open(end)
             and not _is_to_end(ends[index], steps[index])
-            and not _is_from_end(ends[index])
+            and not _is_from_end(ends[index], end, source.axes[place])
             and steps[index] > 0
         ):
             ends[index] = end if not is_same(end, source.axes[place]) else Number(2**63 - 1)
@@ -47,8 +47,9 @@ def slice_(follower: Follower, node: ir.Node) -> list[Known]:
     return [Known(tuple(made), _sliced_ints(source, starts, ends, axes, steps))]
 
 
-def _is_from_end(expr: Expr) -> bool:
-    return isinstance(expr, Number) and expr.value < 0
+def _is_from_end(bound: Expr, place: Expr, axis: Expr) -> bool:
+    """Whether the bound is the place already, as a negative number."""
+    return isinstance(bound, Number) and bound.value < 0 and is_same(place, axis + bound)
 
 
 def _is_to_end(end: Expr, step: int) -> bool:
@@ -81,7 +82,8 @@ def _bound(follower: Follower, node: ir.Node, axis: Expr, bound: Expr, slot: str
         return bound if not is_open(axis) or _is_within(follower, bound, axis) else simplify(Op("min", (bound, axis)))
     number = follower.at(bound)
     if number < 0:
-        return simplify(axis + number)
+        counted = [(simplify(axis - each),) for each in read_number(follower, -number, axis)]
+        return follower.choose(node, counted, slot)[0]
     if number > follower.at(axis):
         raise Contradiction(node, f"it cuts an axis of size {axis} at {number}, beyond its end.", dims_in((axis,)))
     readings: list[Expr] = read_number(follower, number, axis)

@@ -83,10 +83,10 @@ def _explained(number: float, formulas: Iterable[tuple[float, str]]) -> str | No
 
 
 def _fixed_sizes(follower: Follower) -> list[Expr]:
-    """Sizes of values that follow no dim."""
-    return list(
-        dict.fromkeys(axis for known in follower.known.values() for axis in known.axes if isinstance(axis, Number))
-    )
+    """Sizes that follow no dim, of all values but the tables that are made at other sizes."""
+    tables = {edit.node.inputs[edit.index] for edit in follower.edits if isinstance(edit, TableEdit)}
+    known = [each for value, each in follower.known.items() if value not in tables]
+    return list(dict.fromkeys(axis for each in known for axis in each.axes if isinstance(axis, Number)))
 
 
 def _numbers(follower: Follower) -> Iterator[tuple[ir.Node, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import onnx_ir as ir
@@ -36,10 +36,26 @@ def reshape(follower: Follower, node: ir.Node) -> list[Known]:
             dims_in(source.axes),
         )
     axes = follower.choose(node, readings)
+    axes = follower.choose(node, [axes, *_with_numbers(source.axes, axes, target)], "[-1]", acts=True)
     if any(map(is_open, axes)):
         follower.edit_ints(node, 1, _shortest(source.axes, axes, target, keeps_zero=keeps_zero))
     ints = source.ints.reshape(sizes) if source.ints is not None and not any(map(is_open, axes)) else None
     return [Known(axes, ints)]
+
+
+def _with_numbers(source: Axes, axes: Axes, target: Sequence[Expr]) -> Iterator[Axes]:
+    """The readings in which a number of the target is that number at all sizes, and a -1 before it takes what is left.
+
+    `reshape(-1, 7, 4)` cuts pieces of 7 as well as it keeps an axis of 7. Behind the number, as in `view(batch, -1, 64)`, the
+    -1 is one axis, and the number the size before it.
+    """
+    left = target.index(Number(-1)) if Number(-1) in target else len(target)
+    for place in range(left + 1, len(target)):
+        if is_open(axes[place]) and isinstance(target[place], Number) and target[place] not in (Number(0), Number(1)):
+            made = [*axes[:place], target[place], *axes[place + 1 :]]
+            rest = product(each for index, each in enumerate(made) if index != left)
+            made[left] = simplify(product(source) // rest)
+            yield tuple(made)
 
 
 def _keeps(axes: Axes, given: Sequence[Expr]) -> bool:

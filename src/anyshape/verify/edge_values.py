@@ -164,6 +164,9 @@ EDGES = (
 FURTHER_EDGES = tuple(EdgeValues(name, change) for name, change in FURTHER_CHANGES.items())
 """Tried at one small size."""
 
+LARGER = EdgeValues("larger", floats(lambda tensor, draw: _enlarged(tensor, draw) * 10), extreme=True)
+"""For calls of the module alone: noise may be added to such values only."""
+
 NAN = EdgeValues("nan", floats(with_nan), is_note=True)
 """Tried at one small size. Few models mean NaN, and MaxPool of onnxruntime loses it: exactness would cost every file."""
 

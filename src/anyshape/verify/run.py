@@ -26,6 +26,7 @@ import torch
 
 from anyshape.domain import holds
 from anyshape.modules.state import RandomState
+from anyshape.processes.idleness import Work
 from anyshape.records.verdict import FailureKind, Verdict
 from anyshape.runtime import ChildRunner
 from anyshape.runtime.process import usable_cores
@@ -108,7 +109,7 @@ def _verify_file(request: VerifyRequest, file: str | Bfloat16Copy) -> Verdict:
 
 
 def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) -> Verdict:
-    started = monotonic()
+    started, work = monotonic(), Work()
     options = request.options
     runner.start()  # it loads while the floor is measured
     planned = plan_in_proportion(request) if request.plan is None else request.plan.planned()
@@ -117,11 +118,11 @@ def _verify(request: VerifyRequest, path: str, runner: ChildRunner, read: Read) 
     floor = _measure(request, path, yardstick, planned)
     with _float64_copy(request, path) as float64_copy:
         trial_runner = TrialRunner(request, path, runner, yardstick, floor, read, float64_copy)
-        verdict = _tried(request, trial_runner, planned, started)
+        verdict = _tried(request, trial_runner, planned, started, work)
         return replace(verdict, untried_values=planned.untried_values)
 
 
-def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, started: float) -> Verdict:
+def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, started: float, work: Work) -> Verdict:
     options, path = request.options, trial_runner.path
     tally = Tally(request)
     place, count = options.share
@@ -143,7 +144,7 @@ def _tried(request: VerifyRequest, trial_runner: TrialRunner, planned: Planned, 
                 break
     for left in planned.untried:
         tally.give_up(left.sizes, left.why)
-    smallest = smallest_failure(trial_runner, tally.failures, started)
+    smallest = smallest_failure(trial_runner, tally.failures, work)
     if smallest is not None and options.runtime == ONNXRUNTIME.name:  # which runs the parts of the file
         smallest = replace(smallest, located=locate(request, path, tally.failures, smallest))
     return tally.verdict(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from time import monotonic
 
 from anyshape.domain import Sizes
+from anyshape.processes.idleness import Work
 from anyshape.records.verdict import Failure
 from anyshape.verify.edge_values import edge_called
 from anyshape.verify.request import Contains
@@ -111,16 +111,19 @@ def _telling(candidates: Sequence[Sizes]) -> Iterator[Sizes]:
         step //= 2
 
 
-def smallest_failure(trial_runner: TrialRunner, failures: list[Failure], started: float) -> Failure | None:
-    """The failure at the smallest sizes at which it shows, and there with the simplest values."""
+def smallest_failure(trial_runner: TrialRunner, failures: list[Failure], work: Work) -> Failure | None:
+    """The failure at the smallest sizes at which it shows, and there with the simplest values.
+
+    `work` began with the comparisons.
+    """
     if not failures:
         return None
     smallest = min(failures, key=lambda failure: prod(size + 1 for size in failure.sizes.values()))
     if smallest.kind in HOPELESS:
         return smallest
     options = trial_runner.request.options
-    deadline = max(monotonic(), started + options.budget_s) + _SHRINK_SHARE * options.budget_s
-    budget = Budget(options.shrink_tries, lambda: monotonic() < deadline)
+    most = max(work.seconds, options.budget_s) + _SHRINK_SHARE * options.budget_s
+    budget = Budget(options.shrink_tries, lambda: work.seconds < most)
 
     def fails(sizes: Sizes) -> bool:
         nonlocal smallest

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import prod
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from anyshape.processes.idleness import Work
 from anyshape.records.verdict import Failure, FailureKind, Fault, Located, Mismatch
 from anyshape.runtime.child_messages import Array
 from anyshape.runtime.custom_node_plan import every_node, subgraphs
@@ -84,12 +84,12 @@ def locate(request: VerifyRequest, path: str, failures: Collection[Failure], sma
     """The node at fault for the smallest failure; looked for where its values differ enough to be distinguished."""
     if request.options.locate_s <= 0 or smallest.kind not in _LOCATABLE or file_bytes(path) > _MOST_BYTES:
         return None
-    deadline = monotonic() + request.options.locate_s
+    work = Work()
     try:
         for failure in _telling(failures, smallest):
-            scene = _scene(request, failure, deadline)
+            scene = _scene(request, failure, lambda: request.options.locate_s - work.seconds)
             found = None if scene is None else _located(scene, path)
-            if found is not None or monotonic() > deadline:
+            if found is not None or work.seconds > request.options.locate_s:
                 return found
     except Exception:  # whatever a strange file does to a copy of it that nobody will run
         return None
@@ -112,7 +112,7 @@ def _mismatch(failure: Failure) -> Mismatch | None:
     return failure.difference.mismatch if failure.difference is not None else None
 
 
-def _scene(request: VerifyRequest, failure: Failure, deadline: float) -> _Scene | None:
+def _scene(request: VerifyRequest, failure: Failure, seconds_left: Callable[[], float]) -> _Scene | None:
     made = request.make(failure.sizes, failure.seed)
     inputs: CallInputs = with_values(made, edge_called(failure.values), request.legal(failure.sizes))
     watched = watch(request.reference, inputs)
@@ -120,7 +120,7 @@ def _scene(request: VerifyRequest, failure: Failure, deadline: float) -> _Scene 
         return None
     answer, steps = watched
     is_slight = failure.difference is not None and failure.difference.excess < _SLIGHT
-    given = Given(request.feeds(inputs), request.operators, deadline)
+    given = Given(request.feeds(inputs), request.operators, seconds_left)
     return _Scene(request, failure, answer.arrays, KnownValues(steps, is_slight), given)
 
 
@@ -284,9 +284,9 @@ def _out_of_shape(scene: _Scene, seen: Seen, node: FileNode) -> FileNode:
 def _is_known(scene: _Scene, value: Array) -> bool:
     """Whether a loop's value raises no doubt: counters and conditions have no counterpart, and raise none.
 
-    Raises TimeoutError after the deadline: a long loop has thousands of values.
+    Raises TimeoutError where no time is left: a long loop has thousands of values.
     """
-    if monotonic() > scene.given.deadline:
+    if scene.given.seconds_left() <= 0:
         raise TimeoutError
     return value.dtype.kind in "iub" or scene.known.find(value) is not None
 
