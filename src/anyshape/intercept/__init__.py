@@ -65,6 +65,7 @@ Files, in the order in which data flows:
     size_choices         one expression for a number that remainders of sizes choose
     branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize or slice
     joined_branches      functions that run both sides of these branches
+    open_ranges          range() whose step is an open size
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     array_functions      numpy's functions that torch._numpy lacks, on open sizes
