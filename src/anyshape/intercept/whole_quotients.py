@@ -41,31 +41,37 @@ def _rounding(kind: Any) -> Patch:
 
 def _rounded(kind: Any, number: Any) -> Any:
     """The whole number, as a term of integers; None where it has no such form."""
-    above, below, shift = sympy.Integer(0), 1, 0
+    shift, fraction = sympy.Integer(0), None
     for part in sympy.Add.make_args(number):
-        if (whole := _whole(part)) is not None:
-            shift += whole
-        elif type(part).__name__ in ("IntTrueDiv", "FloatTrueDiv") and below == 1:
-            over, by = map(_whole, part.args)
-            if over is None or not by or not by.is_Integer or by < 0:
-                return None
-            above, below = over, by
-        elif (found := _scaled(part)) is not None and below == 1:
-            above, below = found
-        else:
+        over, by = _fraction(part)
+        if by == 1:
+            shift += over
+        elif over is None or fraction is not None:
             return None
+        else:
+            fraction = over, by
+    if fraction is None:
+        return shift
+    above, below = fraction
     if kind is TruncToInt and not number.is_nonnegative and not (above + shift * below).is_nonnegative:
         return None
     return FloorDiv(above + below - 1 if kind is CeilToInt else above, below) + shift
 
 
-def _scaled(term: Any) -> tuple[Any, Any] | None:
-    """Numerator and denominator of an integer times a float that is a fraction of a power of two, as `n * 0.75` is exact."""
-    factor, others = term.as_coeff_Mul()
+def _fraction(term: Any) -> tuple[Any, Any]:
+    """Numerator and denominator as integers, the denominator a positive number; None twice where a term is no such fraction."""
+    if (whole := _whole(term)) is not None:
+        return whole, 1
+    if type(term).__name__ in ("IntTrueDiv", "FloatTrueDiv"):
+        over, by = map(_whole, term.args)
+        if over is not None and over == by:
+            return sympy.Integer(1), 1
+        return (over, by) if over is not None and by is not None and by.is_Integer and by > 0 else (None, None)
+    factor, others = term.as_coeff_Mul()  # n * 0.75 is exact
     whole = _whole(others) if factor.is_Float else None
     over, by = float(factor).as_integer_ratio() if whole is not None else (0, 0)
     is_small = 0 < by <= _LARGEST_DENOMINATOR and abs(over) <= _LARGEST_NUMERATOR
-    return (over * whole, sympy.Integer(by)) if is_small else None
+    return (over * whole, sympy.Integer(by)) if is_small else (None, None)
 
 
 def _whole(term: Any) -> Any:
