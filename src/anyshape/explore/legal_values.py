@@ -23,6 +23,7 @@ import torch
 
 from anyshape.domain import Expr, Number, Ref, Sizes, evaluate, simplify
 from anyshape.domain.bounded_values import name_in_bounds
+from anyshape.explore.legal_columns import draw_by_column
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs
@@ -58,7 +59,12 @@ def learn_values(declared: Declared, answers: Answers) -> LegalValues | None:
     if not leaves:
         return None
     found = (_learn(declared, answers, leaves, place) for place in _PLACES)
-    return next((learned for learned in found if learned is not None), None)
+    learned = next((each for each in found if each is not None), None)
+    if learned is not None:
+        return learned
+    points = [sizes for sizes, _ in _Trials(declared, answers, leaves, _everywhere).tame]
+    drawn = draw_by_column(declared, answers, leaves, points)
+    return None if drawn is None else LegalValues(drawn, {}, "")
 
 
 def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequence[Sizes]) -> RefusedValue | None:

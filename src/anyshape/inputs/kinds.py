@@ -244,19 +244,37 @@ def _float_drawer(seen: torch.Tensor) -> Draw:
 def _by_column(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     """Columns of a table that are not of one kind: floats beside the whole numbers of categories, or categories of which some
     tables are much longer than others. Whole numbers are drawn within the range of their column."""
+    rows = _rows(tensors)
+    if rows is None:
+        return None
+    is_whole, low, high = _whole_columns(rows), rows.amin(0), rows.amax(0)
+    if not rows.is_floating_point():
+        shares = (high - low + 1) / (rows.max() - rows.min() + 1)
+        has_kinds = len(rows) > 1 and bool((shares ** len(rows)).min() * len(low) < _ACCIDENT)
+    else:
+        has_kinds = bool((is_whole & (low < high)).any()) and not bool(is_whole.all())
+    return column_by_column(tensors) if has_kinds else None
+
+
+def _rows(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """All rows of tables with one number of columns; None for other tensors."""
     widths = {tensor.shape[-1] if tensor.ndim > 1 else 0 for tensor in tensors}
     if len(widths) != 1 or not 2 <= (width := widths.pop()) <= _MOST_COLUMNS or tensors[0].is_complex():
         return None
-    rows = torch.cat([tensor.reshape(-1, width) for tensor in tensors])
-    is_whole = ((rows == rows.round()) & rows.isfinite()).all(0)
-    low, high = rows.amin(0), rows.amax(0)
-    if not rows.is_floating_point():
-        shares = (high - low + 1) / (rows.max() - rows.min() + 1)
-        has_kinds = len(rows) > 1 and bool((shares ** len(rows)).min() * width < _ACCIDENT)
-    else:
-        has_kinds = bool((is_whole & (low < high)).any()) and not bool(is_whole.all())
-    if not has_kinds:
+    return torch.cat([tensor.reshape(-1, width) for tensor in tensors])
+
+
+def _whole_columns(rows: torch.Tensor) -> torch.Tensor:
+    return ((rows == rows.round()) & rows.isfinite()).all(0)
+
+
+def column_by_column(examples: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Whole numbers within the range of their column, and floats as those of all other columns; None where there are none."""
+    tensors = [_widened(example) for example in examples if example.numel()]
+    rows = _rows(tensors) if tensors else None
+    if rows is None:
         return None
+    is_whole, low, high, width = _whole_columns(rows), rows.amin(0), rows.amax(0), rows.shape[1]
     everywhere = _within_range(tensors)
     elsewhere = everywhere if is_whole.all() else _within_range([rows[:, ~is_whole]])
 
