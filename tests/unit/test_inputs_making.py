@@ -46,7 +46,11 @@ KINDS: list[tuple[str, str, list[torch.Tensor]]] = [
     ("tokens", "whole numbers", [torch.tensor([[5, 2, 9], [7, 3, 3]])]),
     ("floats", "floats", [torch.tensor([0.1, -3.0, 2.5, 0.7])]),
     ("a category beside floats", "columns", [torch.tensor([[0.0, 0.31], [3.0, -1.2], [1.0, 0.7], [3.0, 2.4]])]),
-    ("many of few and of thousands", "columns", [torch.stack([torch.arange(30) * 7919 % 2003, torch.arange(30) % 4], 1)]),
+    (
+        "many of few and of thousands",
+        "columns",
+        [torch.stack([torch.arange(30) * 7919 % 2003, torch.arange(30) % 4], 1)],
+    ),
     ("complex numbers", "floats", [torch.tensor([0.1 + 2j, -3.0 - 1j, 2.5 + 0j, 0.7 + 0.5j])]),
 ]
 

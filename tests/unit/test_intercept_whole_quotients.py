@@ -28,7 +28,9 @@ SUMS: list[tuple[Any, Callable[[int], float]]] = [
 
 
 @pytest.mark.parametrize(("term", "value"), SUMS, ids=lambda each: str(each) if isinstance(each, sympy.Basic) else "")
-@pytest.mark.parametrize(("kind", "rounding"), [(CeilToInt, math.ceil), (FloorToInt, math.floor)], ids=["ceil", "floor"])
+@pytest.mark.parametrize(
+    ("kind", "rounding"), [(CeilToInt, math.ceil), (FloorToInt, math.floor)], ids=["ceil", "floor"]
+)
 def test_a_rounded_sum_has_the_value_of_python(kind: Any, rounding: Any, term: Any, value: Any) -> None:
     with quotients_rounded_as_integers():
         rounded = kind(term)
@@ -45,7 +47,13 @@ def test_trunc_is_written_with_integers_where_the_quotient_is_not_negative() -> 
 
 @pytest.mark.parametrize(
     "term",
-    [IntTrueDiv(N, 2) + IntTrueDiv(M, 3), IntTrueDiv(N, M), ToFloat(N) * 0.1, IntTrueDiv(N, 2) * 0.5, FloatTrueDiv(ToFloat(N), 2.5)],
+    [
+        IntTrueDiv(N, 2) + IntTrueDiv(M, 3),
+        IntTrueDiv(N, M),
+        ToFloat(N) * 0.1,
+        IntTrueDiv(N, 2) * 0.5,
+        FloatTrueDiv(ToFloat(N), 2.5),
+    ],
     ids=str,
 )
 def test_other_floats_stay_as_they_are(term: Any) -> None:

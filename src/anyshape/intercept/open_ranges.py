@@ -16,7 +16,11 @@ from torch import SymInt
 
 def open_range(*numbers: Any) -> Any:
     """range(), or a tuple of open sizes."""
-    if len(numbers) != 3 or not isinstance(numbers[2], SymInt) or not all(type(each) in (int, SymInt) for each in numbers):
+    if (
+        len(numbers) != 3
+        or not isinstance(numbers[2], SymInt)
+        or not all(type(each) in (int, SymInt) for each in numbers)
+    ):
         return range(*numbers)
     start, stop, step = numbers
     length = stop - start

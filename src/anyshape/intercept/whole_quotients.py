@@ -69,8 +69,10 @@ def _fraction(term: Any) -> tuple[Any, Any]:
         return (over, by) if over is not None and by is not None and by.is_Integer and by > 0 else (None, None)
     factor, others = term.as_coeff_Mul()  # n * 0.75 is exact
     whole = _whole(others) if factor.is_Float else None
-    over, by = float(factor).as_integer_ratio() if whole is not None else (0, 0)
-    is_small = 0 < by <= _LARGEST_DENOMINATOR and abs(over) <= _LARGEST_NUMERATOR
+    if whole is None:
+        return None, None
+    over, by = float(factor).as_integer_ratio()
+    is_small = by <= _LARGEST_DENOMINATOR and abs(over) <= _LARGEST_NUMERATOR
     return (over * whole, sympy.Integer(by)) if is_small else (None, None)
 
 
