@@ -193,8 +193,8 @@ def _is_ordered(first: Any, last: Any) -> bool:
 
 
 def _with_smaller(own: Any) -> Any:
-    """torch's function for one end of a slice, which gives an expression where it gave nothing: of an end whose sign is open
-    (`x[:, : n - 5]`), too."""
+    """torch's function for one end of a slice, which gives an expression where it gave nothing. The sign of an end
+    (`x[:, : n - 5]`) is a condition on sizes."""
 
     def index_rule(size: Any, index: Any) -> Any:
         import torch
@@ -207,8 +207,11 @@ def _with_smaller(own: Any) -> Any:
             return torch.sym_min(index, size)
         if guard_or_false(index < 0):
             return torch.sym_max(index + size, 0)
-        is_negative = torch.sym_min(torch.sym_max(-index, 0), 1)
-        return torch.sym_max(torch.sym_min(index + size * is_negative, size), 0)
+        if not isinstance(index, torch.SymInt) or not index.node.has_hint():
+            return None
+        if index >= 0:
+            return index if guard_or_false(index <= size) else torch.sym_min(index, size)
+        return torch.sym_max(index + size, 0)
 
     return index_rule
 
