@@ -19,6 +19,7 @@ Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 _MANY = 8
 _SURE = 24  # an order that 1 of so many random examples would show is no accident
 _MOST_COLUMNS = 256
+_FEW_ROWS = 4  # fewer say little about the range of a column
 _ACCIDENT = 1e-4  # a range of a column that numbers drawn from all of the range would have less often is its own
 _MOST_DRAWN = 1_000_003  # floats; a prime, so that no axis and no stride is a multiple of it by accident
 
@@ -250,7 +251,7 @@ def _by_column(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     is_whole, low, high = _whole_columns(rows), rows.amin(0), rows.amax(0)
     if not rows.is_floating_point():
         shares = (high - low + 1) / (rows.max() - rows.min() + 1)
-        has_kinds = len(rows) > 1 and bool((shares ** len(rows)).min() * len(low) < _ACCIDENT)
+        has_kinds = len(rows) >= _FEW_ROWS and bool((shares ** len(rows)).min() * len(low) < _ACCIDENT)
     else:
         has_kinds = bool((is_whole & (low < high)).any()) and not bool(is_whole.all())
     return column_by_column(tensors) if has_kinds else None
