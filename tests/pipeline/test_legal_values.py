@@ -108,3 +108,24 @@ def test_offsets_that_begin_with_zero_and_rise_are_learned() -> None:
     (finding,) = result.findings
     assert finding.code == "AS315"
     assert "0 <= ids <= 10 and 0 <= offsets <= n, offsets rising, the first at its lowest" in finding.what
+
+
+class Categories(nn.Module):
+    """Each column goes to a table of its own."""
+
+    def __init__(self, rows: tuple[int, ...]) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList([nn.Embedding(count, 3) for count in rows])
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.cat([table(ids[:, at].long()) for at, table in enumerate(self.tables)], 1)
+
+
+@pytest.mark.parametrize("rows", [(4, 5, 4), (4, 50, 7)], ids=str)
+def test_categories_by_column_are_taken(rows: tuple[int, ...]) -> None:
+    """The largest numbers of two columns are no bound of the third one."""
+    ids = torch.stack([(torch.arange(8) * 3 + 1) % count for count in rows], 1)
+    ids[0] = torch.tensor(rows) - 1
+    result = anyshape.export(Categories(rows), (ids,), None, dynamic={"ids": "batch _"})
+    assert result.strategy == "symbolic"
+    assert result.contract.domain.dim("batch").max is None

@@ -109,6 +109,22 @@ def test_torch_s_classes_are_taken_for_themselves_beside_numpy() -> None:
     assert result.strategy == "decided"
 
 
+class Checked(nn.Module):
+    """Sizes are checked as an array is."""
+
+    def forward(self, x):
+        rest = (np.array(x.shape[1:]) % np.power(2, 3)) > 0
+        if rest.any():
+            raise ValueError(f"axes {(np.where(rest)[0] + 1).tolist()} must be divisible by 8")
+        return x * 2
+
+
+def test_a_check_of_sizes_in_an_array_is_followed() -> None:
+    result = anyshape.export(Checked(), (torch.randn(2, 16, 24),), None, dynamic={"x": "batch h w"})
+    assert result.strategy == "symbolic"
+    assert result.contract.domain.dim("h").max is None
+
+
 def test_afterwards_numpy_and_torch_are_themselves() -> None:
     before = (np, cos, remembered_table, torch.from_numpy, torch.tensor, torch.FloatTensor)
     anyshape.export(Remembered().eval(), lambda batch=2, seq=5: torch.randn(batch, seq, 8), None)

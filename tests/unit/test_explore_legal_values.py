@@ -99,3 +99,26 @@ def test_the_example_stays_and_drawn_values_are_legal() -> None:
 def test_where_any_integer_is_taken_there_is_nothing_to_learn() -> None:
     learned, _ = learn(lambda m, x, n: x.sum() * n, torch.randn(5, 3), torch.tensor([1, 2]))
     assert learned is None
+
+
+def between_others(module: Of, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+    """Edges from a node to itself are left out."""
+    first, second = edges[:, edges[0] != edges[1]]
+    return torch.zeros_like(x).index_add(0, second, x[first])
+
+
+def test_indices_are_learned_where_equal_ones_are_left_out() -> None:
+    x, edges = torch.randn(6, 3), torch.stack([torch.arange(9) % 6, torch.arange(9) % 5])
+    module = Of(between_others)
+    declared = declare(module, (x, edges), dynamic={"x": "nodes _", "n": "_ edges"})
+
+    def answers(inputs: Any) -> bool:
+        try:
+            module(*inputs.args, **inputs.kwargs)
+        except Exception:
+            return False
+        return True
+
+    learned = learn_values(declared, answers)
+    assert learned is not None
+    assert learned.texts == {"n": "0 <= n < nodes"}

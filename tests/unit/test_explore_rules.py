@@ -30,6 +30,7 @@ TABLE: list[tuple[str, str, Truth, tuple[int, ...]]] = [
         (3, 4, 3, 4),
     ),
     ("pos16", "batch seq", lambda batch, seq: seq in (1, 16), (2, 16)),
+    ("several", "batch h w", lambda batch, h, w: h % 4 == 0 and w % 4 == 0 and h * w > 16, (2, 16, 24)),
     ("m7", "h w", lambda h, w: h % 7 == 0 and w % 7 == 0, (14, 7)),
     ("unet1", "h w", lambda h, w: w % 2 == 0 and h % 2 == 0, (8, 8)),
     ("view20", "n", lambda n: n % 20 == 0, (40,)),

@@ -45,6 +45,12 @@ KINDS: list[tuple[str, str, list[torch.Tensor]]] = [
     ("a float mask", "two values", [torch.tensor([0.0, -INF, 0.0, -INF, 0.0])]),
     ("tokens", "whole numbers", [torch.tensor([[5, 2, 9], [7, 3, 3]])]),
     ("floats", "floats", [torch.tensor([0.1, -3.0, 2.5, 0.7])]),
+    ("a category beside floats", "columns", [torch.tensor([[0.0, 0.31], [3.0, -1.2], [1.0, 0.7], [3.0, 2.4]])]),
+    (
+        "many of few and of thousands",
+        "columns",
+        [torch.stack([torch.arange(30) * 7919 % 2003, torch.arange(30) % 4], 1)],
+    ),
     ("complex numbers", "floats", [torch.tensor([0.1 + 2j, -3.0 - 1j, 2.5 + 0j, 0.7 + 0.5j])]),
 ]
 
@@ -202,3 +208,10 @@ def test_a_check_of_made_inputs_sees_shapes_dtypes_and_constants() -> None:
     for spoil in wrong:
         with pytest.raises(DeclarationError, match="AS017"):
             check_values(declared.leaves, spoil(declared.flat(declared.make({"n": 4}, 1))), {"n": 4})
+
+
+def test_a_category_is_drawn_within_its_column_and_floats_beside_it_are_floats() -> None:
+    example = torch.cat([torch.tensor([[2.0], [5.0], [3.0], [2.0]]), torch.randn(4, 2)], 1)
+    drawn = draw((200, 3), example)
+    assert set(drawn[:, 0].tolist()) == {2.0, 3.0, 4.0, 5.0}
+    assert bool((drawn[:, 1:] != drawn[:, 1:].round()).all())

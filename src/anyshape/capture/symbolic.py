@@ -52,6 +52,7 @@ from anyshape.intercept.quick_tracing import (
 from anyshape.intercept.real_numbers import floor_divisions_of_python
 from anyshape.intercept.size_tensors import Rounding, small_constants_known
 from anyshape.intercept.value_checks import recorded_checks
+from anyshape.intercept.whole_quotients import quotients_rounded_as_integers
 from anyshape.leaves import leaves
 from anyshape.leaves.checked import masks_as_in_eager
 from anyshape.leaves.lifted import control_flow_kept
@@ -222,6 +223,7 @@ def _capturing(module: torch.nn.Module, layout: LayoutConditions) -> Iterator[No
         stack.enter_context(small_constants_known())
         stack.enter_context(results_kept_when_repeated())
         stack.enter_context(sizes_computed_once())
+        stack.enter_context(quotients_rounded_as_integers())
         stack.enter_context(quiet_libraries())
         stack.enter_context(user_lines())
         stack.enter_context(layout_conditions_apart(layout))

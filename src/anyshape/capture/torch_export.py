@@ -150,9 +150,12 @@ def _slice_lengths_from_sizes() -> Iterator[Patch]:
 
     space, rules = vars(fake_impls), getattr(fake_impls, "op_implementations_dict", {})
     target: Any = torch.ops.aten.slice.Tensor
-    if _INDEX not in space or target not in rules or _has_lengths_of_sizes(space[_INDEX], rules[target]):
+    if _INDEX not in space or target not in rules:
         return
     index_rule, slice_rule = _with_smaller(space[_INDEX]), rules[target]
+    if _has_lengths_of_sizes(space[_INDEX], slice_rule):
+        yield space, _INDEX, index_rule
+        return
 
     def slice_forward(
         mode: Any, func: Any, value: Any, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
@@ -190,7 +193,8 @@ def _is_ordered(first: Any, last: Any) -> bool:
 
 
 def _with_smaller(own: Any) -> Any:
-    """torch's function for one end of a slice, which gives the smaller of end and size where it gave nothing."""
+    """torch's function for one end of a slice, which gives an expression where it gave nothing. The sign of an end
+    (`x[:, : n - 5]`) is a condition on sizes."""
 
     def index_rule(size: Any, index: Any) -> Any:
         import torch
@@ -203,7 +207,11 @@ def _with_smaller(own: Any) -> Any:
             return torch.sym_min(index, size)
         if guard_or_false(index < 0):
             return torch.sym_max(index + size, 0)
-        return None
+        if not isinstance(index, torch.SymInt) or not index.node.has_hint():
+            return None
+        if index >= 0:
+            return index if guard_or_false(index <= size) else torch.sym_min(index, size)
+        return torch.sym_max(index + size, 0)
 
     return index_rule
 

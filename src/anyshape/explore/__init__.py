@@ -17,6 +17,7 @@ Files, in the order in which data flows:
     rule_grammar       the kinds of rules there are
     rules              points at which it answered or raised -> rules
     settled_rules      call the module at further points until rules have predicted enough of them
+    legal_columns      integers whose bounds differ from column to column
     legal_values       which integers the module takes
     legal_floats       which floats the module takes
     comparison_extent  comparisons of a capture without proof: how far they go, and where the user's code may switch

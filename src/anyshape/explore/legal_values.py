@@ -6,9 +6,9 @@
 
 Inputs made from an example are concerned, not those of a function of sizes, which should give what is legal. Where it does not,
 the bounds are learned for a message (`find_refused_by_function`). At a few sizes all
-elements of an input get one number, or all but the first, and the largest number that the module takes is searched by
-bisection; an expression of the dims that gives it at all of these sizes is the bound. Numbers are then drawn within the
-bounds, in the first order that the module takes.
+elements of an input get one number, or all but the first, or the last alone (a graph whose edges go from a node to itself
+may have none left), and the largest number that the module takes is searched by bisection; an expression of the dims that
+gives it at all of these sizes is the bound. Numbers are then drawn within the bounds, in the first order that the module takes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import torch
 
 from anyshape.domain import Expr, Number, Ref, Sizes, evaluate, simplify
 from anyshape.domain.bounded_values import name_in_bounds
+from anyshape.explore.legal_columns import draw_by_column
 from anyshape.findings import DeclarationError
 from anyshape.inputs import Declared
 from anyshape.inputs.calls import Inputs
@@ -31,7 +32,8 @@ from anyshape.inputs.making import Arrange, BoundedMaker, Ranges, declare_values
 from anyshape.records.explored import RefusedValue
 
 Answers = Callable[[Inputs], bool]
-Constants = Mapping[str, int]  # path of an input -> the number that all of its elements get
+Constants = Mapping[str, int]  # path of an input -> the number that its elements get at a place
+Place = Callable[[torch.Tensor], torch.Tensor]  # a view of these elements
 
 _FARTHEST = 1 << 17  # what is legal up to here has no end; beyond, a number of repetitions would fill the memory
 _OTHER_SIZES = (7, 5, 11, 4, 6, 9)
@@ -56,8 +58,13 @@ def learn_values(declared: Declared, answers: Answers) -> LegalValues | None:
     leaves = _drawn_integers(declared)
     if not leaves:
         return None
-    found = (_learn(declared, answers, leaves, keeps_first) for keeps_first in (False, True))
-    return next((learned for learned in found if learned is not None), None)
+    found = (_learn(declared, answers, leaves, place) for place in _PLACES)
+    learned = next((each for each in found if each is not None), None)
+    if learned is not None:
+        return learned
+    points = [sizes for sizes, _ in _Trials(declared, answers, leaves, _everywhere).tame]
+    drawn = draw_by_column(declared, answers, leaves, points)
+    return None if drawn is None else LegalValues(drawn, {}, "")
 
 
 def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequence[Sizes]) -> RefusedValue | None:
@@ -68,10 +75,10 @@ def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequ
     leaves = [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
     if declared.source != "function" or declared.only_given_values or not leaves:
         return None
-    trials = _Trials(declared, answers, leaves, keeps_first=False)
+    trials = _Trials(declared, answers, leaves, _everywhere)
     if not all(trials.find_tame(sizes) is not None for sizes in refused[:_MOST_POINTS]):
         return None
-    learned = _learn(declared, answers, leaves, keeps_first=False)
+    learned = _learn(declared, answers, leaves, _everywhere)
     if learned is None or not all(answers(learned.declared.make(sizes, 0)) for sizes in refused[:_MOST_POINTS]):
         return None
     for sizes in refused:
@@ -106,8 +113,8 @@ def _drawn_integers(declared: Declared) -> list[InputLeaf]:
     return [leaf for leaf in declared.tensor_leaves if _is_integer(leaf) and leaf.name not in declared.value_texts]
 
 
-def _learn(declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], keeps_first: bool) -> LegalValues | None:
-    trials = _Trials(declared, answers, leaves, keeps_first)
+def _learn(declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], place: Place) -> LegalValues | None:
+    trials = _Trials(declared, answers, leaves, place)
     if len(trials.tame) < _FEWEST_POINTS:
         return None
     found = {leaf.path: limits for leaf in leaves if (limits := trials.bounds(leaf)) is not None}
@@ -155,13 +162,13 @@ def _ranges(leaves: Sequence[InputLeaf], bounds: Mapping[str, tuple[int, Expr]])
 
 
 class _Trials:
-    """Calls at a few sizes, each with one number in all elements of each integer input; with `keeps_first` the first
-    elements along the last axis have the lowest number of the example."""
+    """Calls at a few sizes, each with one number at one place of each integer input; elements elsewhere have the lowest
+    number of the example."""
 
-    def __init__(self, declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], keeps_first: bool) -> None:
+    def __init__(self, declared: Declared, answers: Answers, leaves: Sequence[InputLeaf], place: Place) -> None:
         self._declared = declared
         self._answers = answers
-        self._keeps_first = keeps_first
+        self._place = place
         self._seen = {leaf.path: _elements(declared, leaf) for leaf in leaves}
         # Points, and numbers that the module takes there.
         self.tame = [(sizes, tame) for sizes in _points(declared) if (tame := self.find_tame(sizes)) is not None]
@@ -182,9 +189,10 @@ class _Trials:
         return self._answers(declared.rebuild(values))
 
     def _filled(self, leaf: InputLeaf, value: torch.Tensor, number: int) -> torch.Tensor:
-        filled = torch.full_like(value, number)
         seen = self._seen[leaf.path]
-        return _with_end(filled, 0, int(seen.min())) if self._keeps_first and seen.numel() else filled
+        filled = torch.full(value.shape, int(seen.min()) if seen.numel() else number).to(value)
+        self._place(filled).fill_(number)
+        return filled
 
     def bounds(self, leaf: InputLeaf) -> tuple[int, Expr] | None:
         """The lowest number, and the largest as an expression of the dims; None where no bound is seen."""
@@ -215,6 +223,21 @@ class _Trials:
             else:
                 far, reach = middle, max(1, abs(middle - near) // 2)
         return near
+
+
+def _everywhere(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _after_first(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor[..., 1:] if tensor.ndim else tensor
+
+
+def _last_alone(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1)[-1:]
+
+
+_PLACES = (_everywhere, _after_first, _last_alone)
 
 
 def _with_end(tensor: torch.Tensor, at: int, end: int) -> torch.Tensor:

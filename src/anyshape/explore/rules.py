@@ -27,7 +27,7 @@ from anyshape.domain import (
     negate,
     smallest_point,
 )
-from anyshape.explore.rule_grammar import candidate_tiers, complexity
+from anyshape.explore.rule_grammar import LARGEST_MULTIPLE, candidate_tiers, complexity
 
 Rules = tuple[Condition, ...]
 
@@ -154,15 +154,39 @@ def _edge_points(rules: Rules, answered: Sequence[Sizes]) -> Iterator[dict[str, 
             yield from ({**answered[0], names[0]: size} for size in near)
 
 
+def points_at_boundaries(
+    domain: Domain, rules: Rules, answered: Sequence[Sizes], allowed: Callable[[Sizes], bool]
+) -> Iterator[Sizes]:
+    """The points nearest to the boundary of a rule about two dims at which all other rules hold.
+
+    Beside h % 4 == 0 and w % 4 == 0, no point right at the boundary of h*w >= 64 says anything about it, and h=4, w=12 does.
+    """
+    for rule in rules:
+        others = [other for other in rules if other is not rule]
+        for start, name, low, high in _boundaries(rule, answered):
+            for side in (range(low, max(0, low - LARGEST_MULTIPLE), -1), range(high, high + LARGEST_MULTIPLE)):
+                points = ({**start, name: size} for size in side)
+                nearest = next((point for point in points if all(holds(other, point) for other in others)), None)
+                if nearest is not None and domain.contains(nearest) and allowed(nearest):
+                    yield nearest
+
+
 def _boundary_points(rule: Condition, answered: Sequence[Sizes]) -> Iterator[dict[str, int]]:
     """Both sides of the boundary of a rule that bounds two dims together, at several sizes of the one."""
+    for start, name, low, high in _boundaries(rule, answered):
+        yield from ({**start, name: size} for size in (low, high))
+
+
+def _boundaries(rule: Condition, answered: Sequence[Sizes]) -> Iterator[tuple[dict[str, int], str, int, int]]:
+    """A point, one of its dims, and the two sizes of that dim between which the rule begins or ceases to hold."""
     names = dims_of(rule)
     if not isinstance(rule, Compare) or rule.op in ("==", "!=") or len(names) != 2:
         return
     for one, other in permutations(names):
         seen = sorted({sizes[one] for sizes in answered})
-        for part in range(_PARTS + 1):
-            start = {**answered[0], one: (seen[-1] * part + seen[0] * (_PARTS - part)) // _PARTS}
+        between = [(seen[-1] * part + seen[0] * (_PARTS - part)) // _PARTS for part in range(_PARTS + 1)]
+        for at in dict.fromkeys([*between, *seen[:_PARTS]]):
+            start = {**answered[0], one: at}
             inside = {size: holds(rule, {**start, other: size}) for size in (1, _FAR)}
             if inside[1] == inside[_FAR]:
                 continue
@@ -170,7 +194,7 @@ def _boundary_points(rule: Condition, answered: Sequence[Sizes]) -> Iterator[dic
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if holds(rule, {**start, other: middle}) == inside[1] else (low, middle)
-            yield from ({**start, other: size} for size in (low, high))
+            yield start, other, low, high
 
 
 def _box(names: Sequence[str], answered: Sequence[Sizes], random: Random) -> Iterator[dict[str, int]]:

@@ -12,7 +12,15 @@ from anyshape.domain import AnyOf, Condition, Domain, Sizes, dims_of, holds
 from anyshape.explore.cost_estimates import Costing
 from anyshape.explore.evidence import TrialAllowance, gather_evidence
 from anyshape.explore.limits import bisect_bounds
-from anyshape.explore.rules import Rules, explain, find_form_that_holds, fresh_points, pinned_dims, points_beyond
+from anyshape.explore.rules import (
+    Rules,
+    explain,
+    find_form_that_holds,
+    fresh_points,
+    pinned_dims,
+    points_at_boundaries,
+    points_beyond,
+)
 from anyshape.records.verdict import Refusal
 
 Try = Callable[[Mapping[str, int]], Refusal | None]
@@ -132,17 +140,18 @@ class _Learning:
                 return None
             seen = len(trial_log.refused)
             allowed.expect_refusals(rules)
-            beyond = points_beyond(
-                domain, rules, self._captured, lambda sizes: self._is_as_cheap_as_example(sizes) or allowed(sizes)
-            )
+            beyond = points_beyond(domain, rules, self._captured, self._is_cheap_or_allowed)
+            at_boundaries = points_at_boundaries(domain, rules, trial_log.answered, self._is_cheap_or_allowed)
             fresh = fresh_points(domain, rules, trial_log.answered, allowed, turn)
-            if _predict(rules, chain(beyond, fresh), trial_log):
+            if _predict(rules, chain(beyond, () if self._cost.is_dear else at_boundaries, fresh), trial_log):
                 is_tested = not allowed.denied or _is_tested(rules, trial_log.refused_sizes[seen:])
                 return rules if is_tested and _admits_more(domain, rules, trial_log) else None
         return None
 
-    def _is_as_cheap_as_example(self, sizes: Sizes) -> bool:
-        return self._cost.operations(sizes) <= self._cost.operations(self._trial_log.answered[0])
+    def _is_cheap_or_allowed(self, sizes: Sizes) -> bool:
+        """Whether a call takes no more than that of the example, or is allowed."""
+        is_cheap = self._cost.operations(sizes) <= self._cost.operations(self._trial_log.answered[0])
+        return is_cheap or self.allowed(sizes)
 
 
 def _holds_at_lowest(domain: Domain, rules: Sequence[Condition], trial_log: TrialLog) -> bool:

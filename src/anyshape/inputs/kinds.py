@@ -18,6 +18,9 @@ Draw = Callable[[Shape, torch.Generator], torch.Tensor]
 
 _MANY = 8
 _SURE = 24  # an order that 1 of so many random examples would show is no accident
+_MOST_COLUMNS = 256
+_FEW_ROWS = 4  # fewer say little about the range of a column
+_ACCIDENT = 1e-4  # a range of a column that numbers drawn from all of the range would have less often is its own
 _MOST_DRAWN = 1_000_003  # floats; a prime, so that no axis and no stride is a multiple of it by accident
 
 
@@ -163,7 +166,7 @@ def _sorted(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
     if not all(bool((tensor.diff(dim=-1) >= 0).all()) for tensor in tensors):
         return None
     firsts = torch.cat([tensor[..., 0].flatten() for tensor in tensors])
-    inner = _within_range(tensors)
+    inner = _by_column(tensors) or _within_range(tensors)
 
     def draw(shape: Shape, random: torch.Generator) -> torch.Tensor:
         rows = inner.draw(shape, random).sort(-1).values
@@ -239,4 +242,53 @@ def _float_drawer(seen: torch.Tensor) -> Draw:
     return draw
 
 
-_RULES = (_constant, _arange, _linspace, _triangle, _prefix, _permutation, _sorted, _few_values)
+def _by_column(tensors: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Columns of a table that are not of one kind: floats beside the whole numbers of categories, or categories of which some
+    tables are much longer than others. Whole numbers are drawn within the range of their column."""
+    rows = _rows(tensors)
+    if rows is None:
+        return None
+    is_whole, low, high = _whole_columns(rows), rows.amin(0), rows.amax(0)
+    if not rows.is_floating_point():
+        shares = (high - low + 1) / (rows.max() - rows.min() + 1)
+        has_kinds = len(rows) >= _FEW_ROWS and bool((shares ** len(rows)).min() * len(low) < _ACCIDENT)
+    else:
+        has_kinds = bool((is_whole & (low < high)).any()) and not bool(is_whole.all())
+    return column_by_column(tensors) if has_kinds else None
+
+
+def _rows(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """All rows of tables with one number of columns; None for other tensors."""
+    widths = {tensor.shape[-1] if tensor.ndim > 1 else 0 for tensor in tensors}
+    if len(widths) != 1 or not 2 <= (width := widths.pop()) <= _MOST_COLUMNS or tensors[0].is_complex():
+        return None
+    return torch.cat([tensor.reshape(-1, width) for tensor in tensors])
+
+
+def _whole_columns(rows: torch.Tensor) -> torch.Tensor:
+    return ((rows == rows.round()) & rows.isfinite()).all(0)
+
+
+def column_by_column(examples: Sequence[torch.Tensor]) -> ValueKind | None:
+    """Whole numbers within the range of their column, and floats as those of all other columns; None where there are none."""
+    tensors = [_widened(example) for example in examples if example.numel()]
+    rows = _rows(tensors) if tensors else None
+    if rows is None:
+        return None
+    is_whole, low, high, width = _whole_columns(rows), rows.amin(0), rows.amax(0), rows.shape[1]
+    everywhere = _within_range(tensors)
+    elsewhere = everywhere if is_whole.all() else _within_range([rows[:, ~is_whole]])
+
+    def draw(shape: Shape, random: torch.Generator) -> torch.Tensor:
+        if shape[-1] != width:
+            return everywhere.draw(shape, random)
+        drawn = elsewhere.draw(shape, random)
+        for column in is_whole.nonzero().flatten().tolist():
+            ends = int(low[column]), int(high[column]) + 1
+            drawn[..., column] = torch.randint(*ends, shape[:-1], generator=random).to(drawn)
+        return drawn
+
+    return ValueKind("columns", draw)
+
+
+_RULES = (_constant, _arange, _linspace, _triangle, _prefix, _permutation, _sorted, _few_values, _by_column)

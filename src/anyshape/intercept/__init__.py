@@ -17,6 +17,7 @@ What is replaced, and when:
                                        a check of new entries of torch's fake tensor cache       quick_tracing
                                        stacks and results that torch keeps of each operator      quick_tracing
                                        products and comparisons of sizes: computed once          quick_tracing
+                                       quotients of sizes that are rounded: whole ones           whole_quotients
                                        the length of a slice that may end behind its axis        capture/torch_export
                                        the dtype of positions that torch.unique returns          capture/torch_export
                                        a condition on the remainder where pooling divides        capture/torch_export
@@ -66,6 +67,7 @@ Files, in the order in which data flows:
     branch_syntax        the syntax of branches whose sides only compute numbers, pad, resize, slice or copy
     joined_branches      functions that run both sides of these branches
     decided_conditions   conditions on sizes that are handed to functions that take bools alone
+    open_ranges          range() whose step is an open size
     open_numbers         `int`, `len`, `math` in the user's code on open sizes
     real_numbers         floats that stay open: functions of math on sizes, floats read from tensors
     array_functions      numpy's functions that torch._numpy lacks, on open sizes
@@ -73,6 +75,7 @@ Files, in the order in which data flows:
     tensor_arithmetic    what torch functions compute on small tensors of sizes, element by element
     size_tensors         small tensors: which have known values; those computed from sizes alone, from which Python reads sizes
     quick_tracing        less of what torch keeps of each operator of a trace; sizes that are multiples, as 32 times a symbol
+    whole_quotients      rounded quotients of sizes as terms of integers
     int_arithmetic       Python's arithmetic of ints and floats, on tensors without axes
     python_numbers       ints and floats that Python read from tensors, kept as tensors
     selections           tensors whose length depends on values: what a mask selects, slices between tensors

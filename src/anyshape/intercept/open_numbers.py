@@ -24,6 +24,7 @@ from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirecte
 from anyshape.intercept.decided_conditions import Lines, decided_conditions, lines_to_decide
 from anyshape.intercept.joined_branches import WrittenLaterError, check_unwritten, joined_branches
 from anyshape.intercept.open_arrays import open_numpy
+from anyshape.intercept.open_ranges import open_range
 from anyshape.intercept.patching import (
     Patch,
     capturing,
@@ -280,6 +281,7 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
     "round": _open_round,
     "divmod": _open_divmod,
     "isinstance": _open_isinstance,
+    "range": open_range,
 }
 _CALLS = {name: _in_capture(name, ours) for name, ours in _BUILTINS.items()}
 _OF_SIZES: dict[str, Callable[..., Any]] = {

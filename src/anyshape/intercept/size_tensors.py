@@ -121,6 +121,8 @@ class SizeTensors(TorchFunctionMode):
         elements = self._of(value)
         if elements is not None and not elements.rough:
             return elements.values if elements.values.ndim else elements.values[()]
+        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "iuf" and value.size <= MOST_ELEMENTS:
+            return np.array(value.tolist(), object)
         if not isinstance(value, _NUMBERS) or isinstance(value, bool):
             raise ValueError("no number")
         return value

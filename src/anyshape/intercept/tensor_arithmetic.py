@@ -43,6 +43,8 @@ _REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "prod": operator.mul,
     **dict.fromkeys(("max", "amax"), torch.sym_max),
     **dict.fromkeys(("min", "amin"), torch.sym_min),
+    "any": operator.or_,
+    "all": operator.and_,
 }
 
 
@@ -76,8 +78,9 @@ def array_of(values: Any) -> np.ndarray[Any, Any]:
 def compute(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype) -> Elements | None:
     """The elements of a result of this dtype; None where the function is not followed. Tensors are given as Elements."""
     given = [arg for arg in args if isinstance(arg, Elements)]
+    kwargs = {"dim" if key == "axis" else key: value for key, value in kwargs.items()}  # numpy's word
     rough = any(arg.rough for arg in given)
-    if name in _CONVERSIONS and dtype != torch.bool:
+    if name in _CONVERSIONS and (dtype != torch.bool or given[0].dtype == dtype):
         return _converted(given[0], dtype)
     if name in _SAME:
         return given[0]
