@@ -44,13 +44,13 @@ def reshape(follower: Follower, node: ir.Node) -> list[Known]:
 
 
 def _with_numbers(source: Axes, axes: Axes, target: Sequence[Expr]) -> Iterator[Axes]:
-    """The readings in which a number of the target is that number at all sizes, and a -1 before it takes what is left.
+    """The readings in which a number of the target is that number at all sizes, and a -1 that begins it takes what is left.
 
-    `reshape(-1, 7, 4)` cuts pieces of 7 as well as it keeps an axis of 7. Behind the number, as in `view(batch, -1, 64)`, the
-    -1 is one axis, and the number the size before it.
+    `reshape(-1, 7, 4)` cuts pieces of 7 as well as it keeps an axis of 7. Elsewhere, as in `view(batch, -1, 64)`, the -1 is
+    one axis, and the numbers are the sizes beside it.
     """
-    left = target.index(Number(-1)) if Number(-1) in target else len(target)
-    for place in range(left + 1, len(target)):
+    left = 0
+    for place in range(1, len(target) if target and target[left] == Number(-1) else 1):
         if is_open(axes[place]) and isinstance(target[place], Number) and target[place] not in (Number(0), Number(1)):
             made = [*axes[:place], target[place], *axes[place + 1 :]]
             rest = product(each for index, each in enumerate(made) if index != left)
