@@ -137,7 +137,7 @@ def next_decisions(
     """The last choice about these dims read otherwise, the choices before it as they were; None where none is left."""
     for place in range(len(choices) - 1, -1, -1):
         choice = choices[place]
-        is_about = not dims or choice.dims & dims
+        is_about = not choice.is_asked and (not dims or choice.dims & dims)
         if choice.key not in fixed and is_about and choice.taken + 1 < len(choice.readings):
             before = {each.key: each.taken for each in choices[:place]}
             return {**before, **fixed, choice.key: choice.taken + 1}

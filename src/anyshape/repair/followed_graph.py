@@ -154,14 +154,16 @@ class Follower:
         """The value at the file's own sizes."""
         return size_at(expr, self.sizes)
 
-    def choose(self, node: ir.Node, readings: Sequence[Axes], slot: str = "", *, acts: bool = False) -> Axes:
-        """One of the readings; where there are several, a choice is noted. `acts`: as in `Choice`."""
+    def choose(
+        self, node: ir.Node, readings: Sequence[Axes], slot: str = "", *, acts: bool = False, is_asked: bool = False
+    ) -> Axes:
+        """One of the readings; where there are several, a choice is noted. `acts`, `is_asked`: as in `Choice`."""
         distinct = tuple(dict.fromkeys(tuple(simplify(each) for each in reading) for reading in readings))
         if len(distinct) == 1:
             return distinct[0]
         key = f"{name_of(node)}{slot}"
         taken = self._decisions.get(key, 0)
-        self.choices.append(Choice(key, node, distinct, taken, acts or node.op_type in _ACTING))
+        self.choices.append(Choice(key, node, distinct, taken, acts or node.op_type in _ACTING, is_asked))
         return distinct[taken]
 
     def require_same(self, node: ir.Node, one: Expr, other: Expr, what: str) -> Expr:

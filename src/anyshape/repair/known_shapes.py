@@ -46,7 +46,7 @@ class Choice:
     """A node whose numbers have several readings; `taken` is the index of the one that was followed.
 
     `acts`: the node cuts, fills or picks along the axis that the numbers are about, so that nothing which holds row by row
-    confirms a reading.
+    confirms a reading. `is_asked`: another reading than the first is asked about, and never what makes the rest fit.
     """
 
     key: str
@@ -54,6 +54,7 @@ class Choice:
     readings: tuple[Axes, ...]
     taken: int
     acts: bool = False
+    is_asked: bool = False
 
     @property
     def dims(self) -> frozenset[str]:

@@ -36,7 +36,7 @@ def reshape(follower: Follower, node: ir.Node) -> list[Known]:
             dims_in(source.axes),
         )
     axes = follower.choose(node, readings)
-    axes = follower.choose(node, [axes, *_with_numbers(source.axes, axes, target)], "[-1]", acts=True)
+    axes = follower.choose(node, [axes, *_with_numbers(source.axes, axes, target)], "[-1]", acts=True, is_asked=True)
     if any(map(is_open, axes)):
         follower.edit_ints(node, 1, _shortest(source.axes, axes, target, keeps_zero=keeps_zero))
     ints = source.ints.reshape(sizes) if source.ints is not None and not any(map(is_open, axes)) else None
