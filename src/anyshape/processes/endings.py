@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import linecache
 import sysconfig
+from itertools import takewhile
 from pathlib import Path
 
 from anyshape.findings import Finding, Source
 from anyshape.findings.finding import PACKAGE_FOLDER, shorten
 from anyshape.processes.deaths import Death
+from anyshape.processes.forked import run_child
 
 _MORE_TIME = "give it more time: time_limit=... (--time-limit)."
 
@@ -50,12 +52,18 @@ def stopped_from_outside(seconds: float, stage: str, death: Death) -> Finding:
 
 
 def user_line(death: Death) -> Source | None:
-    """The innermost line that is not of torch, of this package or of Python itself."""
-    frame = next((each for each in death.frames if _may_be_users(each.file)), None)
+    """The innermost line of the process's own work that is not of torch, of this package or of Python itself."""
+    work = takewhile(lambda frame: not _begins_process(frame), death.frames)
+    frame = next((each for each in work if _may_be_users(each.file)), None)
     if frame is None:
         return None
     text = linecache.getline(frame.file, frame.line).strip()
     return Source(file=shorten(frame.file), line=frame.line, function=frame.function, text=text)
+
+
+def _begins_process(frame: Source) -> bool:
+    """Whether the frames beyond it are those of the caller, which the fork has inherited."""
+    return frame.function == run_child.__name__ and Path(frame.file) == Path(run_child.__code__.co_filename)
 
 
 def _may_be_users(file: str) -> bool:

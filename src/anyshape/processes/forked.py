@@ -31,6 +31,7 @@ _OURS: set[Connection] = set()  # the ends that this process holds; a child clos
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _STOPS_WITHIN_S = 1.0
+_DESCRIBES_WITHIN_S = 2.0  # a busy machine; a process that computes writes at once
 _POLL_S = 0.01
 _OBJECTS = 20_000  # between two collections: few enough that a tensor in a circle of references does not stay for long
 
@@ -96,7 +97,7 @@ class Forked:
             try:
                 self.pid = os.fork()
                 if self.pid == 0:
-                    _run_child(work, theirs, [ours, *_OURS], self._words.fileno(), quiet)
+                    run_child(work, theirs, [ours, *_OURS], self._words.fileno(), quiet)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _OURS.add(ours)
@@ -118,9 +119,13 @@ class Forked:
 
     def describe_where(self) -> None:
         """Have the process write down where it is, for the `death` that follows."""
+        before = os.fstat(self._words.fileno()).st_size
         with contextlib.suppress(OSError):
             os.kill(self.pid, signal.SIGUSR2)
-        self.channel.is_ready(0.2)
+        deadline = time.monotonic() + _DESCRIBES_WITHIN_S
+        while os.fstat(self._words.fileno()).st_size == before and self.is_alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        self.channel.is_ready(_POLL_S)  # the rest of the lines
 
     def stop(self) -> None:
         """Ask the process to end, and wait for a moment: it may put away a file that it has begun to write."""
@@ -161,7 +166,7 @@ class Forked:
             self._status = os.waitstatus_to_exitcode(status)
 
 
-def _run_child(
+def run_child(
     work: Callable[[Channel], None], theirs: Connection, others: list[Connection], words: int, quiet: bool
 ) -> NoReturn:
     """In the child: run the work, and end without what the caller's process does at its end.

@@ -6,13 +6,18 @@ Names of the user are titles and never field names: a field name with a dot or a
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from anyshape.domain import format_sizes
 from anyshape.findings.finding import shown
+from anyshape.processes import is_own_process
 from anyshape.records.runs import Run, StageTime
 from anyshape.records.verdict import Verdict
 from anyshape.report.page.page_facts import PageFacts
@@ -56,6 +61,11 @@ _CONFIG = {
         "columnPadding": 28,
     },
 }
+_DRAW = (
+    "import json, sys; sys.path[:] = sys.argv[1:]; import vl_convert; "
+    "sys.stdout.write(vl_convert.vegalite_to_svg(json.load(sys.stdin)))"
+)
+_DRAWN_IN: dict[str, int] = {}  # the process that has started the threads of vl_convert for us
 _LEAST_S = 0.005
 _FEW_COLUMNS = 8
 
@@ -175,13 +185,26 @@ def _map_svg(chart: Any, found: CellMap) -> str:
 
 def _as_svg(chart: Any) -> str:
     """The chart as SVG without a background, as wide as the page allows and no wider than it was drawn."""
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _CONFIG})
+    drawn = _drawn({**chart.to_dict(validate=False), "config": _CONFIG})
     mark = hashlib.sha256(drawn.encode()).hexdigest()[:8]  # ids of two charts on one page differ
     drawn = _ID.sub(rf"\g<1>{mark}-", drawn)
     style = r"width:100%;max-width:\2px;min-width:min(\2px,24rem);height:auto"
     return _SIZE.sub(rf'<svg \1style="{style}" aria-hidden="true" focusable="false"', drawn, count=1)
+
+
+def _drawn(chart: dict[str, Any]) -> str:
+    """The SVG of a chart of Vega-Lite.
+
+    vl_convert draws in threads that it starts at its first call. They do not survive a fork, and a call that waits for them
+    never returns: where another process may have started them, the chart is drawn in a fresh interpreter.
+    """
+    if "vl_convert" in sys.modules and _DRAWN_IN.get("pid") != os.getpid() and is_own_process():
+        command = [sys.executable, "-c", _DRAW, *sys.path]
+        return subprocess.run(command, input=json.dumps(chart), stdout=subprocess.PIPE, text=True, check=True).stdout
+    import vl_convert
+
+    _DRAWN_IN["pid"] = os.getpid()
+    return str(vl_convert.vegalite_to_svg(chart))
 
 
 Json = dict[str, Any]
