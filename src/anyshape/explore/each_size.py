@@ -129,18 +129,17 @@ class _Looking:
         found: set[str] = set()
         for use, seen in self.first.items():
             of = {name for name, move in self.moves.items() if move.seen.get(use, seen).text != seen.text}
-            is_discrete = bool(seen.look_ups) or "'" in seen.text or use.column < 0
-            if len(of) > 1 and is_discrete and not use.is_rest and not self._shows_sizes(use, seen, of):
+            look_ups = [((use, place), look_up) for place, look_up in seen.look_ups.items()]
+            is_text = "'" in seen.text or use.column < 0
+            is_joint = is_text or any(len(self._dims(*each)) > 1 for each in look_ups)
+            if len(of) > 1 and is_joint and not use.is_rest and not any(self._shows(*each, of) for each in look_ups):
                 found |= of
         return frozenset(found)
 
-    def _shows_sizes(self, use: Use, seen: Seen, of: set[str]) -> bool:
-        """Whether the numbers of an item in one of the containers follow one dim each, and all of these."""
-        for place, look_up in seen.look_ups.items():
-            movers = [self._movers((use, place), number) for number in range(len(look_up.item))]
-            if all(len(each) == 1 for each in movers) and {each[0] for each in movers} >= of:
-                return True
-        return False
+    def _shows(self, at: _At, look_up: LookUp, of: set[str]) -> bool:
+        """Whether each number of what is looked up follows one dim, and all of these are among them."""
+        movers = [self._movers(at, number) for number in range(len(look_up.item))]
+        return all(len(each) == 1 for each in movers) and {each[0] for each in movers} >= of
 
     def _dims(self, at: _At, look_up: LookUp) -> set[str]:
         """The dims that change what is looked up."""

@@ -167,6 +167,11 @@ def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool
     if isinstance(node, ast.Compare):
         if isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return len(values) > 1 and _holds_no_other(values[1], values[0])
+        sides = (node.left, *node.comparators)
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and any(
+            isinstance(each, ast.Constant) and each.value is None for each in sides
+        ):
+            return True  # `shape is None`: what gave the shape is a use of its own
         # With None, `==` and `is` give the same at every size, and `<` does not come to run: `limit is not None and n < limit`.
         return all(value is None or _is_number(value) for value in values)
     return isinstance(node, (ast.If, ast.While, ast.IfExp)) and all(isinstance(each, bool) for each in values)
@@ -252,5 +257,5 @@ def _plain_text(value: Any, depth: int = 2) -> str | None:
     if isinstance(value, dict):
         value = list(value.items())
     if isinstance(value, (tuple, list, set, frozenset)) and len(value) <= _MOST_ITEMS and depth:
-        return repr([_plain_text(each, depth - 1) for each in value])
+        return f"[{', '.join(str(_plain_text(each, depth - 1)) for each in value)}]"
     return repr(value.tolist()) if isinstance(value, np.ndarray) and value.size <= _MOST_ITEMS else None
