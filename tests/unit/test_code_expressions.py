@@ -8,6 +8,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -159,3 +160,18 @@ def test_code_of_a_library_is_read_and_watched_and_told_by_the_line_that_calls_i
         Calls()(torch.ones(377))
     line = source_of_error(raised.value)
     assert line is not None and line.text == "return rearrange(x) * 2"
+
+
+def test_numpy_is_no_code_of_the_user_wherever_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy, "__file__", "/elsewhere/numpy/__init__.py")
+    assert not is_users("/elsewhere/numpy/_core/numeric.py")
+    assert is_users("/elsewhere/numpy_helpers.py")
+
+
+def test_a_list_of_sizes_that_is_no_none_is_no_use_of_them() -> None:
+    def call() -> None:
+        sizes = [2, 9, 16]
+        if sizes is not None:
+            pass
+
+    assert not watch_uses(call).uses

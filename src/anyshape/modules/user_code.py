@@ -21,6 +21,7 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import _lru_cache_wrapper, lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -168,7 +169,8 @@ def _installed_folders() -> tuple[str, ...]:
 
 
 def _tool_folders() -> tuple[str, ...]:
-    return _beginnings(*(Path(folder) / name for folder in _installed_folders() for name in _TOOLS))
+    """Those that are imported, wherever they are installed."""
+    return _beginnings(*(Path(str(import_module(name).__file__)).parent for name in _TOOLS))
 
 
 def _beginnings(*folders: str | Path) -> tuple[str, ...]:
@@ -188,7 +190,7 @@ def is_users(file: str) -> bool:
         return file.removeprefix(_FROZEN).rstrip(">").partition(".")[0] not in (*FOREIGN_MODULES, "getpath")
     if file.startswith(_installed_folders()):  # lies inside the standard library's folder on some systems
         return not file.startswith((*_foreign_folders()[:2], *_tool_folders()))
-    return not file.startswith(_foreign_folders())
+    return not file.startswith((*_foreign_folders(), *_tool_folders()))
 
 
 def runs_users_code(frame: FrameType) -> bool:
