@@ -197,7 +197,7 @@ class Reference:
         self._begun[id(inputs)] = begun
 
     def drop(self, inputs: CallInputs) -> None:
-        """Nobody waits for the call that was begun with these inputs."""
+        """End the call that was begun with these inputs; its answer is not read."""
         begun = self._begun.pop(id(inputs), None)
         if begun is not None:
             begun.worker.close()
