@@ -31,7 +31,7 @@ from anyshape.processes.forked import Channel, Forked, Gone
 from anyshape.processes.idleness import Idleness
 from anyshape.processes.quiet import quiet_libraries
 from anyshape.processes.run_folders import make_folder, use_folder
-from anyshape.processes.transport import SharedTensors, pack, pack_error, tensors_of, unpack, unpack_error
+from anyshape.processes.transport import SharedMemory, SharedTensors, pack, pack_error, tensors_of, unpack, unpack_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def in_own_process(
                 ),  # type: ignore[arg-type]
                 seconds=limit,
                 progress=given.get("progress"),
-                shared=SharedTensors(tensors),
+                shared=SharedTensors(tensors, SharedMemory()),
                 prepare=prepare,
             )
 
@@ -93,7 +93,7 @@ def call_in_own_process(
     prepare: Callable[[Any], Any] = lambda result: result,
 ) -> T:
     """The result of `work(tell)`, which runs in a forked process. Raises what it raises, or PromiseBroken where it ends."""
-    shared = shared or SharedTensors(())
+    shared = shared or SharedTensors((), SharedMemory())
     deadline = time.monotonic() + seconds
     death = None
     for tries_left in reversed(range(_TRIES)):

@@ -1,14 +1,18 @@
 """Results and errors as bytes; tensors that the caller has as well travel by their place in the caller's memory.
 
 A fork has the caller's tensors at the same addresses. A tensor whose memory nobody has written since the fork is therefore
-sent as the number of the caller's tensor, so that weights are in memory once, and no 2 GB go through a pipe.
+sent as the number of the caller's tensor, so that weights are in memory once, and no 2 GB go through a pipe. Other large
+arrays, such as weights that an export has transposed, are written once, to memory that both processes have.
 """
 
 from __future__ import annotations
 
 import io
+import mmap
+import os
 import pickle
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterable
 from types import MethodType
@@ -23,12 +27,48 @@ if TYPE_CHECKING:
 _IN_MEMORY = "anyshape:memory"
 _STATE = {"guards": False}
 _SMALL = 1024  # bytes of a tensor that may as well travel inside the graph
+_LARGE = 1 << 16  # bytes of an array that is not copied into the message
+
+
+class SharedMemory:
+    """Memory that is made before a fork, for large arrays of the forked process: its caller has them without another copy."""
+
+    def __init__(self) -> None:
+        on_linux = hasattr(os, "memfd_create")
+        self._file = (
+            os.fdopen(os.memfd_create("anyshape"), "r+b", buffering=0)
+            if on_linux
+            else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object lives
+        )
+
+    def __del__(self) -> None:
+        self._file.close()  # what was read from it stays
+
+    def write(self, arrays: Iterable[memoryview]) -> list[tuple[int, int]]:
+        """Append the arrays. Returns where each begins and ends."""
+        places = []
+        for array in arrays:
+            start = -(-self._file.seek(0, os.SEEK_END) // mmap.PAGESIZE) * mmap.PAGESIZE
+            self._file.seek(start)
+            written = 0
+            while written < array.nbytes:  # the system may write a part
+                written += self._file.write(array[written:]) or 0
+            places.append((start, start + array.nbytes))
+        return places
+
+    def read(self, places: list[tuple[int, int]]) -> list[memoryview]:
+        """The arrays at these places. They may be written to, and stay when this object is gone."""
+        if not places:
+            return []
+        memory = memoryview(mmap.mmap(self._file.fileno(), max(end for _, end in places), access=mmap.ACCESS_COPY))
+        return [memory[start:end] for start, end in places]
 
 
 class SharedTensors:
-    """The tensors that a forked process has from its caller, by their place in memory."""
+    """The tensors that a forked process has from its caller, by their place in memory; and memory for what it sends back."""
 
-    def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
+    def __init__(self, tensors: Iterable[torch.Tensor], memory: SharedMemory | None = None) -> None:
+        self.memory = memory
         self._tensors: list[torch.Tensor] = []
         self._numbers: dict[Any, int] = {}
         self._versions: list[int] = []
@@ -75,14 +115,17 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...] | None:
 
 def pack(value: Any, shared: SharedTensors) -> bytes:
     """The value as bytes. Raises what pickle raises for a value that cannot be sent."""
-    stream = io.BytesIO()
-    _Packer(stream, shared).dump(value)
-    return stream.getvalue()
+    stream, arrays = io.BytesIO(), list[pickle.PickleBuffer]()
+    _Packer(stream, shared, arrays).dump(value)
+    places = shared.memory.write(array.raw() for array in arrays) if shared.memory is not None else []
+    return pickle.dumps((stream.getvalue(), places))
 
 
 def unpack(content: bytes, shared: SharedTensors) -> Any:
     """The value that `pack` made bytes of."""
-    return _Unpacker(io.BytesIO(content), shared).load()
+    message, places = pickle.loads(content)
+    arrays = shared.memory.read(places) if shared.memory is not None else []
+    return _Unpacker(io.BytesIO(message), shared, arrays).load()
 
 
 def pack_parts(value: Any) -> tuple[bytes, list[memoryview]]:
@@ -125,9 +168,16 @@ def guard_tensors() -> None:
     _STATE["guards"] = True
 
 
-class _Packer(pickle.Pickler):
-    def __init__(self, stream: io.BytesIO, shared: SharedTensors) -> None:
-        super().__init__(stream, protocol=5)
+class _Packer(_PartsPacker):
+    def __init__(self, stream: io.BytesIO, shared: SharedTensors, arrays: list[pickle.PickleBuffer]) -> None:
+        def keep(array: pickle.PickleBuffer) -> bool:
+            """Whether the array goes into the message."""
+            is_large = shared.memory is not None and array.raw().nbytes >= _LARGE
+            if is_large:
+                arrays.append(array)
+            return not is_large
+
+        super().__init__(stream, protocol=5, buffer_callback=keep)
         self._shared = shared
 
     def persistent_id(self, value: Any) -> int | None:
@@ -144,12 +194,12 @@ class _Packer(pickle.Pickler):
             return __import__("importlib").import_module, (value.__name__,)
         if isinstance(value, type({}.keys())):
             return list, (list(value),)
-        return NotImplemented
+        return super().reducer_override(value)
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, shared: SharedTensors) -> None:
-        super().__init__(stream)
+    def __init__(self, stream: io.BytesIO, shared: SharedTensors, arrays: list[memoryview]) -> None:
+        super().__init__(stream, buffers=arrays)
         self._shared = shared
 
     def persistent_load(self, number: Any) -> torch.Tensor:
