@@ -26,6 +26,7 @@ from anyshape import PromiseBroken
 from anyshape.processes import can_fork, isolated
 from anyshape.processes.isolated import call_in_own_process
 from anyshape.processes.transport import SharedTensors
+from anyshape.processes.workers import Worker
 
 
 def apart(function: Callable[[], Any], **options: Any) -> Any:
@@ -307,3 +308,23 @@ def test_an_environment_variable_keeps_everything_here(monkeypatch: pytest.Monke
     monkeypatch.setenv("ANYSHAPE_ISOLATE", "0")
     assert not can_fork()
     assert anyshape.export(Line(), lines).regions[0].program is not None
+
+
+def test_a_module_may_log_and_warn_at_sizes_that_are_tried_in_workers(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("model")
+
+    def call(size: int) -> int:
+        log.warning("size %d", size)
+        warnings.warn(f"size {size}", stacklevel=1)
+        return size
+
+    def work() -> list[int]:
+        worker = Worker(call, seconds=10.0)
+        try:
+            return [worker.call(3), call(5)]
+        finally:
+            worker.close()
+
+    with pytest.warns(UserWarning, match="size 5"), caplog.at_level(logging.WARNING, "model"):
+        assert apart(work) == [3, 5]
+    assert "size 5" in caplog.text

@@ -249,7 +249,9 @@ def _has_handle(stream: Any) -> bool:
 
 def _send_warnings(channel: Channel) -> None:
     def show(message: Any) -> None:
-        with contextlib.suppress(pickle.PicklingError, TypeError, AttributeError):  # a warning that cannot be sent
+        with contextlib.suppress(
+            Gone, pickle.PicklingError, TypeError, AttributeError
+        ):  # a warning that cannot be sent
             channel.send(("warning", message.message, message.category, message.filename, message.lineno))
 
     warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
@@ -261,7 +263,10 @@ def _send_log(channel: Channel) -> None:
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + logging.Formatter().formatException(record.exc_info)
-        channel.send(("log", {**_plain(record), "msg": text, "args": (), "exc_info": None}))
+        with contextlib.suppress(
+            Gone
+        ):  # a worker has no channel to the caller: what calls at tried sizes log is dropped
+            channel.send(("log", {**_plain(record), "msg": text, "args": (), "exc_info": None}))
 
     logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]
 
