@@ -69,8 +69,30 @@ def rounded_share(x):
     return x[:k]
 
 
+def all_axes_but_the_first(x):
+    return x - x.mean(dim=torch.arange(1, x.dim()).tolist(), keepdim=True)
+
+
+def counted_from_a_size(x):
+    n = x.shape[0]
+    first, second = torch.arange(n, 3 * n, n).tolist()
+    return x.reshape(first, -1) * second
+
+
 @pytest.mark.parametrize(
-    "function", [root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked]
+    "function",
+    [
+        root,
+        item_of_ceiling,
+        halves_as_list,
+        product_of_shape,
+        scaled,
+        slice_end,
+        least_of_two,
+        asked,
+        all_axes_but_the_first,
+        counted_from_a_size,
+    ],
 )
 def test_is_captured_with_symbols_and_without_an_end_by_comparison(function, tmp_path) -> None:
     result = _export(function, tmp_path)

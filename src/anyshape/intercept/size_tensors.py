@@ -77,9 +77,11 @@ class SizeTensors(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _MAKERS:
             return self._make(func, args, kwargs)
-        if not self._followed or not (func in _ITEMS or self._has_any((args, kwargs))):
+        if func is not torch.arange and (not self._followed or not (func in _ITEMS or self._has_any((args, kwargs)))):
             return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
+        if func is torch.arange:
+            return self._count_up(self._with_sizes(name, func, args), kwargs)
         if _writes(name, kwargs):
             result = func(*self._with_sizes(name, func, args), **kwargs)
             self._followed.clear()
@@ -115,6 +117,18 @@ class SizeTensors(TorchFunctionMode):
                 converted = [as_dtype(value, to) if to.is_floating_point else value for value in values.flat]
                 if to.is_floating_point or all(isinstance(value, (int, SymInt)) for value in converted):
                     self._follow(result, Elements(_shaped(converted, values.shape), to))
+        return result
+
+    def _count_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tensor:
+        """`torch.arange`: as many whole numbers as are known, such as the axes `torch.arange(1, x.dim()).tolist()`."""
+        result = torch.arange(*args, **kwargs)
+        start, step = (0 if len(args) < 2 else args[0]), (args[2] if len(args) > 2 else 1)
+        are_whole = all(isinstance(each, (int, SymInt)) for each in (start, step)) and not {"start", "step"} & set(
+            kwargs
+        )
+        if are_whole and result.dtype == torch.int64 and isinstance(result.shape[0], int):
+            values = [start + step * place for place in range(min(result.shape[0], MOST_ELEMENTS + 1))]
+            self._follow(result, Elements(_shaped(values, (len(values),)), result.dtype))
         return result
 
     def _as_number(self, value: Any) -> Any:
