@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
 import anyshape
 from anyshape.domain import holds
@@ -218,3 +221,32 @@ def test_a_rule_never_excludes_the_example() -> None:
     model = Scaled(lambda n: int((n - 3) ** (n % 2 + 1) % 5))
     result = anyshape.export(model, lambda n=5: torch.ones(n))
     assert all(holds(rule.condition, {"n": 5}) for rule in result.contract.rules)
+
+
+class _Contracts(nn.Module):
+    def forward(self, x, y, z):
+        return torch.einsum("bn,nm,mk->bk", x, y, z)
+
+
+def test_the_order_of_an_einsum_that_a_library_chooses_by_sizes_is_no_condition(tmp_path, monkeypatch) -> None:
+    """torch asks opt_einsum for the order where it is installed; what is put in its place computes with sizes likewise."""
+
+    def contract_path(equation, *operands, optimize, shapes=False):
+        sizes = [size for each in operands for size in (each if shapes else each.shape)]
+        return [(0, 1), (0, 1)] if Decimal(math.prod(sizes)) > 10 else [(1, 2), (0, 1)], None
+
+    library = torch.backends.opt_einsum
+    monkeypatch.setitem(library.get_opt_einsum.__globals__, "_opt_einsum", SimpleNamespace(contract_path=contract_path))
+    monkeypatch.setitem(library.get_opt_einsum.__globals__, "enabled", True)
+    monkeypatch.setitem(library.get_opt_einsum.__globals__, "strategy", "auto")
+    library.is_available.cache_clear()
+    try:
+        result = anyshape.export(
+            _Contracts(),
+            lambda b=2, n=5, m=3, k=4: (torch.randn(b, n), torch.randn(n, m), torch.randn(m, k)),
+            tmp_path / "m.onnx",
+        )
+    finally:
+        monkeypatch.undo()
+        library.is_available.cache_clear()
+    assert (result.strategy, result.contract.status, result.findings) == ("symbolic", "kept", ())

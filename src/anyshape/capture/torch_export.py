@@ -115,9 +115,34 @@ def symbol_of(size: Any) -> str | None:
 
 @contextmanager
 def rules_of_later_torch() -> Iterator[None]:
-    """Enter around a trace with symbolic sizes: slices, pooling and `torch.unique` are traced as later versions of torch do."""
-    with patched([*_slice_lengths_from_sizes(), *_whole_positions_of_unique(), *_pooled_lengths_without_conditions()]):
+    """Enter around a trace with symbolic sizes: slices, pooling and `torch.unique` are traced as later versions of torch do,
+    and `torch.einsum` in an order that does not depend on sizes."""
+    patches = (
+        _slice_lengths_from_sizes(),
+        _whole_positions_of_unique(),
+        _pooled_lengths_without_conditions(),
+        _contraction_order_of_the_traced_sizes(),
+    )
+    with patched([patch for each in patches for patch in each]):
         yield
+
+
+def _contraction_order_of_the_traced_sizes() -> Iterator[Patch]:
+    """Where opt_einsum is installed, torch asks it for the cheapest order, and it computes with the sizes as plain numbers."""
+    from torch.backends import opt_einsum
+
+    if not opt_einsum.is_available():
+        return
+    library = opt_einsum.get_opt_einsum()
+    own = library.contract_path
+
+    def contract_path(equation: Any, *operands: Any, **options: Any) -> Any:
+        shapes = [
+            tuple(int(getattr(getattr(size, "node", None), "hint", size)) for size in each.shape) for each in operands
+        ]
+        return own(equation, *shapes, shapes=True, **options)
+
+    yield vars(library), "contract_path", contract_path
 
 
 def _pooled_lengths_without_conditions() -> Iterator[Patch]:
