@@ -129,3 +129,22 @@ def test_categories_by_column_are_taken(rows: tuple[int, ...]) -> None:
     result = anyshape.export(Categories(rows), (ids,), None, dynamic={"ids": "batch _"})
     assert result.strategy == "symbolic"
     assert result.contract.domain.dim("batch").max is None
+
+
+class _OneTable(nn.Module):
+    """The categories of all columns lie in one table, one column behind the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(15, 4)
+        self.register_buffer("starts", torch.tensor([0, 5, 12]))
+
+    def forward(self, categories):
+        return self.rows(categories + self.starts).sum(1)
+
+
+def test_categories_of_one_table_are_drawn_column_by_column(tmp_path) -> None:
+    example = torch.tensor([[4, 6, 2], [0, 1, 0], [3, 0, 1], [2, 5, 2]])
+    result = anyshape.export(_OneTable(), example, tmp_path / "m.onnx", dynamic={"categories": "batch _"})
+    assert (result.contract.status, result.strategy) == ("kept", "symbolic")
+    assert result.findings == ()

@@ -92,14 +92,16 @@ def find_refused_by_function(declared: Declared, answers: Answers, refused: Sequ
 
 
 def are_legal(learned: LegalValues, inputs: Inputs, sizes: Sizes) -> bool:
-    """Whether the values of these inputs are within the learned bounds; False where an order was learned as well."""
+    """Whether the values of these inputs are within the learned bounds; False where more than bounds was learned."""
+    if learned.order or not learned.texts:
+        return False
     declared, ranges = learned.declared, learned.declared.value_ranges(sizes)
     bounded = [
         (value, ranges[leaf.name])
         for leaf, value in zip(declared.leaves, declared.flat(inputs), strict=True)
         if leaf.name in ranges
     ]
-    return not learned.order and not any(((value < low) | (value > high)).any() for value, (low, high) in bounded)
+    return not any(((value < low) | (value > high)).any() for value, (low, high) in bounded)
 
 
 def has_drawn_integers(declared: Declared) -> bool:
