@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -24,7 +25,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.plain_access import attributes_of, container_kind, is_a, items_of, keys_of, kind_of_container
+from anyshape.modules.plain_access import (
+    attributes_of,
+    container_kind,
+    is_a,
+    items_of,
+    keys_of,
+    kind_of_container,
+    module_name,
+)
 from anyshape.modules.reach import slot_values
 from anyshape.modules.user_code import is_users
 
@@ -75,15 +84,20 @@ def numbers_in(value: Any) -> Numbers:
 
 
 def parts_of_value(value: Any) -> list[Any]:
-    """The attributes of an object that its class compares or hashes by what it holds, as a dataclass does; else none."""
+    """What an object holds that its class compares or hashes by what it holds, as a dataclass does; nothing for others.
+
+    Of the standard library's own (`Fraction(16, 9)`, `PurePath("w/120.pt")`), what it is written as.
+    """
     if not _is_compared_by_value(type(value)):
         return []
+    if type(value).__hash__ is not None and module_name(value) in sys.stdlib_module_names:
+        return [repr(value)]
     return [*(attributes_of(value) or {}).values(), *slot_values(value).values()]
 
 
 @lru_cache(maxsize=4096)
 def _is_compared_by_value(kind: type) -> bool:
-    if issubclass(kind, (*_NO_VALUES, np.ndarray)) or kind_of_container(kind) is not None:
+    if issubclass(kind, (*_NO_VALUES, *_METHODS, np.ndarray)) or kind_of_container(kind) is not None:
         return False
     own = {name: inspect.getattr_static(kind, name) for name in ("__eq__", "__hash__")}
     return any(method is not None and method is not getattr(object, name) for name, method in own.items())

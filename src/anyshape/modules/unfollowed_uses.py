@@ -27,8 +27,8 @@ from anyshape.modules.uses_in_code import Use, Watching, lines_that_pass_on, use
 _MOST_ITEMS = 64
 _RETURNED = -1  # in place of a column: a text that a function returned to this line
 _EVEN_BUILTINS = (
-    *(abs, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow, range),
-    *(reversed, slice, sum, super, tuple, type, zip, map, print, setattr),
+    *(abs, all, any, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow),
+    *(range, reversed, slice, sum, super, tuple, type, zip, map, print, setattr, object.__setattr__),
 )
 _TEXTS = (str, repr, format)  # a text is a use only where something is done with it
 _TOLD_BY_TORCH = (torch._assert, torch.profiler.record_function, torch.cuda.nvtx.range_push, torch.cuda.nvtx.mark)
