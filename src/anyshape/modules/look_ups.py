@@ -88,9 +88,10 @@ def parts_of_value(value: Any) -> list[Any]:
 
     Of the standard library's own (`Fraction(16, 9)`, `PurePath("w/120.pt")`), what it is written as.
     """
-    if not _is_compared_by_value(type(value)):
+    kind: Any = type(value)
+    if not _is_compared_by_value(kind):
         return []
-    if type(value).__hash__ is not None and module_name(value) in sys.stdlib_module_names:
+    if kind.__hash__ is not None and module_name(value) in sys.stdlib_module_names:
         return [repr(value)]
     return [*(attributes_of(value) or {}).values(), *slot_values(value).values()]
 
