@@ -97,7 +97,7 @@ def parts_of_value(value: Any) -> list[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _is_compared_by_value(kind: type) -> bool:
+def _is_compared_by_value(kind: Any) -> bool:
     if issubclass(kind, (*_NO_VALUES, *_METHODS, np.ndarray)) or kind_of_container(kind) is not None:
         return False
     own = {name: inspect.getattr_static(kind, name) for name in ("__eq__", "__hash__")}
