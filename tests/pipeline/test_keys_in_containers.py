@@ -140,6 +140,18 @@ def got_keyed(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
     return x * t.get(Slots(h, w), 1.0)
 
 
+def named_fields(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if Size(width=w, height=h) in t else x
+
+
+def joined_in_place(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if "x".join(str(size) for size in (h, w)).strip() in t else x
+
+
+def in_order(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if (h, w) > t else x
+
+
 def got_buffer(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
     try:
         return x * t.get_buffer(f"n{h}_{w}")
@@ -218,6 +230,9 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "a dataclass": lambda: module_with({Size(*PAIR), Size(7, 9)}, keyed),
     "a dataclass with slots": lambda: module_with({Slots(*PAIR): 3.0}, got_keyed),
     "a list of dataclasses": lambda: module_with([Size(7, 9), Size(*PAIR)], keyed),
+    "a dataclass with named fields": lambda: module_with({Size(*PAIR), Size(7, 9)}, named_fields),
+    "a text made in place": lambda: module_with({"40x56"}, joined_in_place),
+    "beside a pair": lambda: module_with((40, 55), in_order),
     "get_buffer": lambda: module_with(WithAttributes(), got_buffer),
     "get_submodule": lambda: module_with(nn.ModuleDict({"40x56": nn.Identity()}), got_part),
     "vars": lambda: module_with(types.SimpleNamespace(n40_56=3.0), of_variables),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import getattr_static
+from itertools import permutations
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from anyshape.modules.user_code import is_users_function, runs_users_code
 from anyshape.modules.uses_in_code import Use, Watching, lines_that_pass_on, uses_in
 
 _MOST_ITEMS = 64
+_MOST_NAMED = 3  # numbers of a key that are tried in all orders
 _RETURNED = -1  # in place of a column: a text that a function returned to this line
 _EVEN_BUILTINS = (
     *(abs, all, any, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow),
@@ -67,6 +69,7 @@ class _Reached:
     text: str
     items: dict[int, Numbers]
     containers: dict[int, list[Any]]
+    node: ast.AST | None = None
 
     def add(self, other: _Reached) -> None:
         """Take over the containers in which the same item was looked for."""
@@ -128,9 +131,24 @@ def _look_ups(reached: _Reached, read: dict[int, list[Numbers]]) -> Iterator[tup
     """The look-ups of a use. The keys of each container are read once."""
     for place, containers in reached.containers.items():
         keys = [key for each in containers for key in read.get(id(each)) or _read(each, read)]
-        look_up = read_look_up(reached.items[place], keys)
+        look_up = read_look_up(reached.items[place], _with_others(keys, reached.node))
         if look_up is not None:
             yield place, look_up
+
+
+def _with_others(keys: Iterable[Numbers], node: ast.AST | None) -> Iterator[Numbers]:
+    """The keys, and others at which the use may decide: beside them where it orders (`(h, w) > (40, 56)`), and with their
+    numbers in other places where names give these (`Size(width=w, height=h) in table`).
+    """
+    is_order = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    inside = ast.walk(node) if node is not None else ()
+    is_named = any(isinstance(each, ast.Call) and len(each.keywords) > 1 for each in inside)
+    for key in keys:
+        yield key
+        if is_order and key:
+            yield from ((*key[:-1], key[-1] + step) for step in (-1, 1))
+        if is_named and len(key) <= _MOST_NAMED:
+            yield from permutations(key)
 
 
 def _read(container: Any, read: dict[int, list[Numbers]]) -> list[Numbers]:
@@ -156,7 +174,7 @@ def _look(use: Watching, frame: FrameType) -> _Reached | None:
     containers = {
         place: [(values[place],) if is_one[place] else values[place]] for place, item in items.items() if item
     }
-    return _Reached(text, items, containers)
+    return _Reached(text, items, containers, use.node)
 
 
 def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool:
