@@ -246,8 +246,10 @@ def _source_in_model(places: Sequence[_Place]) -> Source | None:
     rearranges axes, is told by the line that calls it. So is code without a text, such as the `__eq__` of a dataclass.
     """
     forward = next((place for place in reversed(places) if place.function.rpartition(".")[2] == "forward"), None)
-    own = [make_source(*place) for place in places if forward is None or place.package == forward.package]
-    return next((source for source in reversed(own) if source.text), own[-1] if own else None)
+    own = [place for place in places if forward is None or place.package == forward.package]
+    with_text = (place for place in reversed(own) if make_source(*place).text)
+    place = next(with_text, own[-1] if own else None)
+    return None if place is None else make_source(*place)
 
 
 def source_of_error(error: BaseException) -> Source | None:
