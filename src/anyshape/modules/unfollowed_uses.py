@@ -146,7 +146,8 @@ def _with_others(keys: Iterable[Numbers], node: ast.AST | None) -> Iterator[Numb
     for key in keys:
         yield key
         if is_order and key:
-            yield from ((*key[:-1], key[-1] + step) for step in (-1, 1))
+            last = key[-1]  # beyond the next sizes as well: these alone look like an equality
+            yield from ((*key[:-1], other) for other in (last - 1, last + 1, last // 2, 2 * last + 1))
         if is_named and len(key) <= _MOST_NAMED:
             yield from permutations(key)
 
