@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+from operator import attrgetter
+from string import Template
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch import nn
@@ -19,6 +24,7 @@ class Chosen(nn.Module):
         self.answer = answer
         self.table = {"310": 3.0, "333": 5.0}
         self.scale = {307: 2.0, 339: 4.0}
+        self.gain_333 = 5.0
         self.heads = nn.ModuleDict({f"s{n}": nn.Linear(4, 4) for n in (300, 333)})
         self.usual = nn.Linear(4, 4)
 
@@ -90,6 +96,55 @@ def by_text_of_the_half(module, x):
     return x
 
 
+def by_name_of_a_part(module, x):
+    n = x.shape[0]
+    if n > 256:
+        try:
+            return module.get_submodule(f"heads.s{n}")(x)
+        except AttributeError:
+            return x * 2
+    return module.usual(x)
+
+
+def by_attribute_getter(module, x):
+    n = x.shape[0]
+    if n > 256:
+        try:
+            return attrgetter(f"gain_{n}")(module) * x
+        except AttributeError:
+            return x * 2
+    return x
+
+
+class Kind(enum.Enum):
+    SPECIAL = "s333"
+
+
+def by_value_of_an_enum(module, x):
+    if x.shape[0] > 256:
+        try:
+            Kind(f"s{x.shape[0]}")
+        except ValueError:
+            return x * 2
+    return x
+
+
+class Pair(NamedTuple):
+    n: int
+    width: int
+
+
+def by_text_of_a_named_tuple(module, x):
+    pair = Pair(*x.shape)
+    return x * 2 if x.shape[0] > 256 and str(pair) == "Pair(n=333, width=4)" else x
+
+
+def by_template(module, x):
+    if x.shape[0] > 256:
+        return x * module.table.get(Template("$n").substitute(n=x.shape[0]), 2.0)
+    return x
+
+
 FAR = (
     by_digits,
     by_part,
@@ -100,6 +155,11 @@ FAR = (
     by_text_in_the_middle,
     by_text_made_before,
     by_text_of_the_half,
+    by_name_of_a_part,
+    by_attribute_getter,
+    by_value_of_an_enum,
+    by_text_of_a_named_tuple,
+    by_template,
 )
 
 
@@ -169,7 +229,14 @@ def unused_far_text(module, x):
     return x
 
 
-@pytest.mark.parametrize("answer", [unused_text, unused_far_text])
+def asserted_text(module, x):
+    n = x.shape[0]
+    torch._assert(n > 0, f"a batch of {n}")
+    with torch.profiler.record_function(f"batch {n}"):
+        return x * 2 if n > 256 else x
+
+
+@pytest.mark.parametrize("answer", [unused_text, unused_far_text, asserted_text])
 def test_a_text_with_which_nothing_is_done_ends_no_range(answer, tmp_path) -> None:
     result = anyshape.export(Chosen(answer), inputs, tmp_path / "m.onnx")
     assert result.strategy == "symbolic"

@@ -7,6 +7,7 @@ import contextlib
 import enum
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ class Slotted:
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
+
+
+@dataclass(frozen=True)
+class Size:
+    height: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    height: int
+    width: int
 
 
 class WithDefault(dict):  # type: ignore[type-arg]
@@ -118,6 +131,49 @@ def looped(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
     return x
 
 
+def keyed(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    size = Size(h, w)
+    return x * 2 if size in t else x
+
+
+def got_keyed(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * t.get(Slots(h, w), 1.0)
+
+
+def named_fields(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if Size(width=w, height=h) in t else x
+
+
+def joined_in_place(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if "x".join(str(size) for size in (h, w)).strip() in t else x
+
+
+def in_order(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * 2 if (h, w) > t else x
+
+
+def got_buffer(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    try:
+        return x * t.get_buffer(f"n{h}_{w}")
+    except AttributeError:
+        return x
+
+
+def got_part(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    try:
+        return nn.Module.get_submodule(t, f"{h}x{w}")(x) * 2
+    except AttributeError:
+        return x
+
+
+def of_variables(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * vars(t).get(f"n{h}_{w}", 1.0)
+
+
+def named_buffer(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
+    return x * dict(t.named_buffers()).get(f"n{h}_{w}", 1.0)
+
+
 def row(t: Any, x: torch.Tensor, h: int, w: int) -> torch.Tensor:
     return x * 2 if (t == np.array([h, w])).all(1).any() else x
 
@@ -171,6 +227,16 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "Enum": lambda: module_with(Names, named),
     "a loop over names": lambda: module_with([("3x4", 2.0), ("7x9", 2.0), ("40x56", 3.0)], looped),
     "rows of an array": lambda: module_with(np.array([(3, 4), PAIR]), row),
+    "a dataclass": lambda: module_with({Size(*PAIR), Size(7, 9)}, keyed),
+    "a dataclass with slots": lambda: module_with({Slots(*PAIR): 3.0}, got_keyed),
+    "a list of dataclasses": lambda: module_with([Size(7, 9), Size(*PAIR)], keyed),
+    "a dataclass with named fields": lambda: module_with({Size(*PAIR), Size(7, 9)}, named_fields),
+    "a text made in place": lambda: module_with({"40x56"}, joined_in_place),
+    "beside a pair": lambda: module_with((40, 55), in_order),
+    "get_buffer": lambda: module_with(WithAttributes(), got_buffer),
+    "get_submodule": lambda: module_with(nn.ModuleDict({"40x56": nn.Identity()}), got_part),
+    "vars": lambda: module_with(types.SimpleNamespace(n40_56=3.0), of_variables),
+    "named_buffers": lambda: module_with(WithAttributes(), named_buffer),
     "a table of 200 keys": lambda: module_with({**{(n, 200): 1.0 for n in range(1, 200)}, PAIR: 3.0}, got),
 }
 
@@ -190,7 +256,7 @@ def test_the_sizes_of_a_key_are_found(name: str) -> None:
     assert {"h": 40, "w": 56} in found["w"].at_keys
 
 
-@pytest.mark.parametrize("name", ["ParameterDict", "an attribute of a module", "a class with __contains__"])
+@pytest.mark.parametrize("name", ["ParameterDict", "get_buffer", "a class with __contains__"])
 def test_a_branch_by_a_key_is_right_everywhere(name: str, tmp_path: Path) -> None:
     module = MODELS[name]()
     anyshape.export(module, inputs, tmp_path / "m.onnx", where=WHERE)

@@ -80,13 +80,13 @@ def _asked_by_user() -> bool:
     """
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    between = uninteresting_files()
+    between = uninteresting_files()  # "<string>" is one of them: the `__eq__` of a dataclass is in one of that name
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (
-        frame.f_code.co_filename in between or only_passes_on(frame) or acts_for_caller(frame)
-    ):
+    while frame is not None and not runs_users_code(frame):
+        if not (frame.f_code.co_filename in between or only_passes_on(frame) or acts_for_caller(frame)):
+            return False
         frame = frame.f_back
-    return frame is not None and runs_users_code(frame)
+    return frame is not None
 
 
 def _source_of_current_node() -> Any:

@@ -17,7 +17,7 @@ from anyshape.domain import Expr, dims_of
 from anyshape.findings import Source
 from anyshape.intercept.patching import Patch, patched
 from anyshape.intercept.size_tensors import Rounding
-from anyshape.modules.user_code import make_source, runs_users_code
+from anyshape.modules.user_code import acts_for_caller, make_source, runs_users_code
 from anyshape.modules.uses_in_code import is_only_told
 from anyshape.records.captured import Note
 
@@ -47,6 +47,8 @@ def _noting(kind: type, noted: list[Source]) -> Patch:
 
     def noting(size: Any) -> str:
         frame = sys._getframe(1)
+        while acts_for_caller(frame) and frame.f_back is not None:  # `str(pair)` of a named tuple
+            frame = frame.f_back
         file, line = frame.f_code.co_filename, frame.f_lineno
         if runs_users_code(frame) and not is_only_told(file, line):
             source = make_source(file, line, frame.f_code.co_qualname)

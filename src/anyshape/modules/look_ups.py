@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, NamedTuple
@@ -23,13 +25,30 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from anyshape.modules.plain_access import attributes_of, container_kind, is_a, items_of, keys_of
+from anyshape.modules.plain_access import (
+    attributes_of,
+    container_kind,
+    is_a,
+    items_of,
+    keys_of,
+    kind_of_container,
+    module_name,
+)
 from anyshape.modules.reach import slot_values
 from anyshape.modules.user_code import is_users
 
 _MOST_KEYS = 4096
 _DEPTH = 2  # a container of a class holds its keys in an attribute, or in one of an attribute
 _METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
+_NO_VALUES = (
+    torch.Tensor,
+    str,
+    bytes,
+    int,
+    float,
+    FunctionType,
+    ModuleType,
+)  # neither containers nor made of attributes
 _DIGITS = re.compile(r"\d+")
 
 Numbers = tuple[int, ...]
@@ -61,7 +80,28 @@ def numbers_in(value: Any) -> Numbers:
         return tuple(number for each in items_of(value) for number in numbers_in(each))
     if is_a(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= _MOST_KEYS:
         return tuple(map(int, value.reshape(-1)))
-    return ()
+    return tuple(number for each in parts_of_value(value) if not parts_of_value(each) for number in numbers_in(each))
+
+
+def parts_of_value(value: Any) -> list[Any]:
+    """What an object holds that its class compares or hashes by what it holds, as a dataclass does; nothing for others.
+
+    Of the standard library's own (`Fraction(16, 9)`, `PurePath("w/120.pt")`), what it is written as.
+    """
+    kind: Any = type(value)
+    if not _is_compared_by_value(kind):
+        return []
+    if kind.__hash__ is not None and module_name(value) in sys.stdlib_module_names:
+        return [repr(value)]
+    return [*(attributes_of(value) or {}).values(), *slot_values(value).values()]
+
+
+@lru_cache(maxsize=4096)
+def _is_compared_by_value(kind: Any) -> bool:
+    if issubclass(kind, (*_NO_VALUES, *_METHODS, np.ndarray)) or kind_of_container(kind) is not None:
+        return False
+    own = {name: inspect.getattr_static(kind, name) for name in ("__eq__", "__hash__")}
+    return any(method is not None and method is not getattr(object, name) for name, method in own.items())
 
 
 def numbers_of_keys(container: Any) -> list[Numbers]:
@@ -74,7 +114,7 @@ def _keys(container: Any, depth: int) -> Iterator[Any]:
     if is_a(container, np.ndarray):
         yield from container if container.ndim else ()
         return
-    if is_a(container, (torch.Tensor, str, bytes, int, float, FunctionType, ModuleType)):
+    if is_a(container, _NO_VALUES):
         return
     with suppress(Exception):  # it cannot be read, or not now
         yield from _items(container)

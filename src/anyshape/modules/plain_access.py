@@ -26,11 +26,12 @@ def is_a(value: Any, kinds: Kinds) -> bool:
 def container_kind(value: Any) -> Any:
     """The container of Python's own that a value is, or that its class extends; None for other values."""
     kind: Any = type(value)
-    return _container_kind(kind)
+    return kind_of_container(kind)
 
 
 @lru_cache(maxsize=4096)
-def _container_kind(kind: type) -> Any:
+def kind_of_container(kind: type) -> Any:
+    """The container of Python's own that a class is, or extends; None for other classes."""
     return next((each for each in _CONTAINERS if issubclass(kind, each)), None)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import getattr_static
+from itertools import permutations
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,17 +20,20 @@ import numpy as np
 import torch
 
 from anyshape.modules.line_trace import look_at_lines
-from anyshape.modules.look_ups import LookUp, Numbers, numbers_in, numbers_of_keys, read_look_up
-from anyshape.modules.user_code import is_users, runs_users_code
+from anyshape.modules.look_ups import LookUp, Numbers, numbers_in, numbers_of_keys, parts_of_value, read_look_up
+from anyshape.modules.plain_access import kind_of_container
+from anyshape.modules.user_code import is_users_function, runs_users_code
 from anyshape.modules.uses_in_code import Use, Watching, lines_that_pass_on, uses_in
 
 _MOST_ITEMS = 64
+_MOST_NAMED = 3  # numbers of a key that are tried in all orders
 _RETURNED = -1  # in place of a column: a text that a function returned to this line
 _EVEN_BUILTINS = (
-    *(abs, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow, range),
-    *(reversed, slice, sum, super, tuple, type, zip, map, print, setattr),
+    *(abs, all, any, bool, enumerate, float, getattr, hasattr, int, isinstance, iter, len, list, max, min, next, pow),
+    *(range, reversed, slice, sum, super, tuple, type, zip, map, print, setattr, object.__setattr__),
 )
 _TEXTS = (str, repr, format)  # a text is a use only where something is done with it
+_TOLD_BY_TORCH = (torch._assert, torch.profiler.record_function, torch.cuda.nvtx.range_push, torch.cuda.nvtx.mark)
 _EVEN_MATH = ("ceil", "exp", "fabs", "floor", "isqrt", "log", "log10", "log2", "pow", "prod", "sqrt", "trunc")
 _EVEN_NUMPY = (
     *("abs", "array", "asarray", "ceil", "exp", "floor", "int32", "int64", "float32", "float64", "log", "log2"),
@@ -64,6 +69,7 @@ class _Reached:
     text: str
     items: dict[int, Numbers]
     containers: dict[int, list[Any]]
+    node: ast.AST | None = None
 
     def add(self, other: _Reached) -> None:
         """Take over the containers in which the same item was looked for."""
@@ -125,9 +131,25 @@ def _look_ups(reached: _Reached, read: dict[int, list[Numbers]]) -> Iterator[tup
     """The look-ups of a use. The keys of each container are read once."""
     for place, containers in reached.containers.items():
         keys = [key for each in containers for key in read.get(id(each)) or _read(each, read)]
-        look_up = read_look_up(reached.items[place], keys)
+        look_up = read_look_up(reached.items[place], _with_others(keys, reached.node))
         if look_up is not None:
             yield place, look_up
+
+
+def _with_others(keys: Iterable[Numbers], node: ast.AST | None) -> Iterator[Numbers]:
+    """The keys, and others at which the use may decide: beside them where it orders (`(h, w) > (40, 56)`), and with their
+    numbers in other places where names give these (`Size(width=w, height=h) in table`).
+    """
+    is_order = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    inside = ast.walk(node) if node is not None else ()
+    is_named = any(isinstance(each, ast.Call) and len(each.keywords) > 1 for each in inside)
+    for key in keys:
+        yield key
+        if is_order and key:
+            last = key[-1]  # beyond the next sizes as well: these alone look like an equality
+            yield from ((*key[:-1], other) for other in (last - 1, last + 1, last // 2, 2 * last + 1))
+        if is_named and len(key) <= _MOST_NAMED:
+            yield from permutations(key)
 
 
 def _read(container: Any, read: dict[int, list[Numbers]]) -> list[Numbers]:
@@ -140,26 +162,27 @@ def _look(use: Watching, frame: FrameType) -> _Reached | None:
     values = [eval(each, frame.f_globals, frame.f_locals) for each in use.operands]
     if _is_followed(use, values, frame):
         return None
-    texts = [_plain_text(value) for value in values]
+    is_even = isinstance(use.node, ast.Call) and _is_even_call(use, frame)
+    told = [value if _has_text(value) else None for value in values] if is_even else values  # its numbers are followed
+    texts = [_plain_text(value) for value in told]
     text = " | ".join(text for text in texts if text is not None)
     if not text:
         return None
     # A container may stand at any place: `item in t`, `t.get(item)`, `dict.get(t, item)`, `text == other`.
-    items = {place: numbers_in([*values[:place], *values[place + 1 :]]) for place in range(len(values))}
+    items = {place: numbers_in([*told[:place], *told[place + 1 :]]) for place in range(len(values))}
     is_equality = isinstance(use.node, ast.Compare) and not isinstance(use.node.ops[0], (ast.In, ast.NotIn))
     is_one = [is_equality and not isinstance(value, np.ndarray) for value in values]  # each row of an array is compared
     containers = {
         place: [(values[place],) if is_one[place] else values[place]] for place, item in items.items() if item
     }
-    return _Reached(text, items, containers)
+    return _Reached(text, items, containers, use.node)
 
 
 def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool:
     """Whether the conditions of a capture, or watched comparisons, show what this use does with these values."""
     node = use.node
     if isinstance(node, ast.Call):
-        has_text = any(isinstance(value, (str, bytes)) for value in values)
-        return _is_even_call(use, frame) and not (has_text and not _makes_text(use, frame))
+        return _is_even_call(use, frame) and (not any(map(_has_text, values)) or _passes_texts(use, frame))
     if any(map(_is_of_tensor, values)):
         return True
     if isinstance(node, ast.Subscript):
@@ -172,6 +195,8 @@ def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool
             isinstance(each, ast.Constant) and each.value is None for each in sides
         ):
             return True  # `shape is None`: what gave the shape is a use of its own
+        if any(map(_compares_in_users_code, values)):
+            return True
         # With None, `==` and `is` give the same at every size, and `<` does not come to run: `limit is not None and n < limit`.
         return all(value is None or _is_number(value) for value in values)
     return isinstance(node, (ast.If, ast.While, ast.IfExp)) and all(isinstance(each, bool) for each in values)
@@ -208,10 +233,7 @@ def _is_even_call(use: Watching, frame: FrameType) -> bool:
         assert isinstance(use.node, ast.Call)
         return isinstance(use.node.func, ast.Attribute) and hasattr(torch.Tensor, use.node.func.attr)
     function = getattr(function, "__wrapped__", function)
-    code = getattr(function, "__code__", None)
-    if code is not None and is_users(code.co_filename):
-        return True
-    if isinstance(function, torch.nn.Module) or _is_torchs(function):
+    if _is_users(function) or isinstance(function, torch.nn.Module) or _is_torchs(function):
         return True
     if isinstance(function, type):
         is_own = function.__module__ not in ("builtins", "decimal", "fractions")
@@ -222,20 +244,49 @@ def _is_even_call(use: Watching, frame: FrameType) -> bool:
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether a function or method is one of torch, or one that only writes messages: of `logging` or `warnings`."""
+    """Whether a function or method is one of torch, or one that only writes messages."""
+    return "torch" in _packages_of(function) or _only_tells(function)
+
+
+def _only_tells(function: Any) -> bool:
+    """Whether a function or method only writes messages: of `logging` or `warnings`, or one for messages of torch."""
+    is_torchs = any(function is each for each in _TOLD_BY_TORCH)
+    return is_torchs or not _packages_of(function).isdisjoint(("logging", "warnings"))
+
+
+def _packages_of(function: Any) -> set[str]:
+    """The packages of a function, of the object whose method it is, and of that object's class."""
     owner = getattr(function, "__self__", None)
     places = (getattr(function, "__module__", None), getattr(owner, "__module__", None), type(owner).__module__)
-    return any(str(place).split(".")[0] in ("torch", "logging", "warnings") for place in places)
+    return {str(place).partition(".")[0] for place in places}
 
 
-def _makes_text(use: Watching, frame: FrameType) -> bool:
-    """Whether a call makes a text, or is one of the user's or of torch: only there a text may be passed."""
+def _passes_texts(use: Watching, frame: FrameType) -> bool:
+    """Whether what becomes of a text in such a call is seen elsewhere, or decides nothing.
+
+    It makes a text or a container of it, runs code of the user that is watched, or only writes it. Torch looks it up:
+    `self.get_buffer(f"window_{n}")`.
+    """
     function = _called(use, frame)
-    with suppress(TypeError):
-        if function in _TEXTS:
-            return True
-        return function is not None and function not in _EVEN
-    return True
+    function = getattr(function, "__wrapped__", function)
+    if any(function is each for each in _TEXTS) or _only_tells(function) or isinstance(function, torch.nn.Module):
+        return True
+    if isinstance(function, type):
+        is_plain = type(function).__call__ is type.__call__  # an Enum looks its members up
+        return is_plain and (
+            kind_of_container(function) is not None or _is_users(getattr_static(function, "__init__", None))
+        )
+    return _is_users(function)
+
+
+def _is_users(function: Any) -> bool:
+    """Whether a function or method is the user's: what it does is watched."""
+    return is_users_function(getattr(function, "__func__", function))
+
+
+def _compares_in_users_code(value: Any) -> bool:
+    """Whether the class of an object compares in code of the user's, which is watched."""
+    return _is_users(getattr_static(type(value), "__eq__", None))
 
 
 def _called(use: Watching, frame: FrameType) -> Any:
@@ -258,4 +309,7 @@ def _plain_text(value: Any, depth: int = 2) -> str | None:
         value = list(value.items())
     if isinstance(value, (tuple, list, set, frozenset)) and len(value) <= _MOST_ITEMS and depth:
         return f"[{', '.join(str(_plain_text(each, depth - 1)) for each in value)}]"
+    parts = parts_of_value(value) if depth else ()
+    if parts and len(parts) <= _MOST_ITEMS:
+        return f"{type(value).__name__}{_plain_text(parts, depth)}"
     return repr(value.tolist()) if isinstance(value, np.ndarray) and value.size <= _MOST_ITEMS else None

@@ -45,7 +45,7 @@ _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<fu
 def user_submodules(module: torch.nn.Module) -> list[torch.nn.Module]:
     """The module and its submodules, as far as their forward is the user's."""
     forwards = ((part, inspect.getattr_static(type(part), "forward", None)) for part in module.modules())
-    return [part for part, forward in forwards if _is_users(unwrapped(forward))]
+    return [part for part, forward in forwards if is_users_function(unwrapped(forward))]
 
 
 @kept_search(spaces_of=globals_of)
@@ -136,7 +136,7 @@ class _Reader:
     def read(self, member: Any) -> None:
         """A function, whatever it is wrapped in, and those that it names."""
         function = unwrapped(member)
-        if not _is_users(function) or function.__code__ in self._seen:
+        if not is_users_function(function) or function.__code__ in self._seen:
             return
         self._seen.add(function.__code__)
         self.found.append(function)
@@ -153,7 +153,8 @@ def unwrapped(member: Any) -> Any:
     return inspect.getattr_static(member, "__wrapped__", member)
 
 
-def _is_users(function: Any) -> bool:
+def is_users_function(function: Any) -> bool:
+    """Whether a value is a function of the user's."""
     return is_a(function, FunctionType) and _is_users_code(function.__code__, function.__globals__)
 
 
@@ -242,11 +243,13 @@ def _source_in_model(places: Sequence[_Place]) -> Source | None:
     """The line of a stack, outermost first, that an error or a condition belongs to: the innermost one of the model.
 
     The package of the innermost `forward` is the model's; what that calls in another package, such as a function that
-    rearranges axes, is told by the line that calls it.
+    rearranges axes, is told by the line that calls it. So is code without a text, such as the `__eq__` of a dataclass.
     """
     forward = next((place for place in reversed(places) if place.function.rpartition(".")[2] == "forward"), None)
     own = [place for place in places if forward is None or place.package == forward.package]
-    return make_source(*own[-1]) if own else None
+    with_text = (place for place in reversed(own) if make_source(*place).text)
+    place = next(with_text, own[-1] if own else None)
+    return None if place is None else make_source(*place)
 
 
 def source_of_error(error: BaseException) -> Source | None:

@@ -25,13 +25,17 @@ _TELLING = frozenset(("critical", "debug", "error", "exception", "info", "log", 
 
 
 class Use(NamedTuple):
-    """A place in the user's code, and the function that it is in. `is_rest`: it is the rest of a division of numbers."""
+    """A place in the user's code, and the function that it is in. `is_rest`: it is the rest of a division of numbers.
+
+    `end` is the line and the column after it: `name(n).upper() in names` begins where `name(n).upper()` does.
+    """
 
     file: str
     line: int
     column: int
     function: str = ""
     is_rest: bool = False
+    end: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,9 @@ def _use_of(node: ast.AST, file: str) -> Watching | None:
     called = compile_expression(function, file) if function is not None and only_computes(function) else None
     is_text = isinstance(node, ast.BinOp) and isinstance(node.left, (ast.Constant, ast.JoinedStr))
     is_rest = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not is_text
-    at = Use(file, getattr(node, "lineno", 0), getattr(node, "col_offset", 0), is_rest=is_rest)
+    place = {"lineno": 0, "col_offset": 0, "end_lineno": 0, "end_col_offset": 0} | vars(node)
+    end = (place["end_lineno"], place["end_col_offset"])
+    at = Use(file, place["lineno"], place["col_offset"], is_rest=is_rest, end=end)
     return Watching(at, node, tuple(operands), called) if operands else None
 
 
@@ -178,5 +184,14 @@ def _codes(part: ast.expr, file: str, *, with_texts: bool = False) -> list[CodeT
     if only_computes(part):
         is_literal = isinstance(part, ast.Constant) and not (with_texts and isinstance(part.value, (str, bytes, tuple)))
         return [] if is_literal else [compile_expression(part, file)]
-    inside = [child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)]
-    return [code for child in inside for code in _codes(child, file)]
+    return [code for child in _parts_here(part) for code in _codes(child, file)]
+
+
+def _parts_here(part: ast.expr) -> list[ast.expr]:
+    """The expressions in this one whose names have values where it stands: what a comprehension and a lambda name has not."""
+    if isinstance(part, ast.Lambda):
+        return []
+    if isinstance(part, (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)):
+        return [part.generators[0].iter]
+    children = (child.value if isinstance(child, ast.keyword) else child for child in ast.iter_child_nodes(part))
+    return [child for child in children if isinstance(child, ast.expr)]
