@@ -31,7 +31,13 @@ def is_long(x):
 
 
 CASES = [
-    (is_cut, lambda n=2, steps=5: torch.randn(n, min(steps, 9), 3), ["1 <= steps <= 40"], "steps", (1, 2, 8, 9, 10, 40)),
+    (
+        is_cut,
+        lambda n=2, steps=5: torch.randn(n, min(steps, 9), 3),
+        ["1 <= steps <= 40"],
+        "steps",
+        (1, 2, 8, 9, 10, 40),
+    ),
     (is_short, lambda n=2, steps=5: torch.randn(n, min(steps, 12), 3), [], "steps", (1, 3, 4, 5, 12, 40)),
     (is_long, lambda n=2, a=5, b=3: torch.randn(n, a + b, 3), [], "a", (1, 6, 7, 8, 9, 33)),
     (is_long, lambda n=2, size=9: torch.randn(n, size // 3 + 1, 3), [], "size", (3, 11, 26, 27, 29, 30, 60)),
