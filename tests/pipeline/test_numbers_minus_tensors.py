@@ -16,7 +16,6 @@ class Minus(torch.nn.Module):
             torch.rsub(mask, 2.5, alpha=2),
             3 - mask,
             1.5 - (x > 0).long(),
-            1 - x.half(),
         )
 
 
