@@ -183,16 +183,17 @@ def _is_at(entry: Entry, failure: Failure) -> bool:
 
 
 def _looked_up(finding: Finding, failure: Failure, entry: Entry) -> Finding:
-    dims, key = " and ".join(entry.sizes), ", ".join(map(str, entry.key))
+    is_there = " and ".join(f"{name} == {size}" for name, size in entry.sizes.items())
+    key = ", ".join(map(str, entry.key))
     return replace(
         finding,
         code="AS101",
         name="size-branch",
         reason=Reason.SIZE_BRANCH,
-        what=f"the model looks up {dims} in a table, and at {say_sizes(failure.sizes)} the file has not what it finds.",
+        what=f"the model looks up {' and '.join(entry.sizes)} in a table; at {say_sizes(failure.sizes)} the file has no entry.",
         where=entry.source,
-        why=f"{key} is found there, other sizes are not, and no rule over the dims follows a table: {say_failure(failure)}.",
-        fix="compare the sizes with numbers (if n == 64: ...): then each side is captured.",
+        why=f"the table has an entry for {key}, and no rule over the dims follows a table: {say_failure(failure)}.",
+        fix=f"write it as a branch, of which both sides are captured:   if {is_there}: ...",
         is_fix_untried=True,
     )
 

@@ -47,8 +47,9 @@ class Entry(NamedTuple):
 class Unfollowed(NamedTuple):
     """The line of such a use of a dim. `is_rest`: there are only rests of divisions.
 
-    `entries`: what is found at sizes `at_keys`. `at_keys`: sizes of all dims at which what is looked up is a key of the container. `near`: sizes other than the example's
-    from which a call comes to the use. `joint`: the dims on which a use depends together, if no keys show where it does.
+    `at_keys`: sizes of all dims at which what is looked up is a key of the container, and `entries` what is found there.
+    `near`: sizes other than the example's from which a call comes to the use. `joint`: the dims on which a use depends
+    together, if no keys show where it does.
     """
 
     source: Source
@@ -115,7 +116,9 @@ class _Looking:
     moves: Mapping[str, _Move]
 
     def at_keys(self) -> Iterator[tuple[Sizes, Entry]]:
-        """Sizes for each key, and what is found there: from the start and from the smallest sizes, by each dim that changes a number of it.
+        """Sizes for each key, and what is found there.
+
+        They are searched from the start and from the smallest sizes, by each dim that changes a number of the key.
 
         Look-ups by several dims come first: along one dim, each size is compared anyway.
         """

@@ -143,7 +143,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _open_int(*args: Any, **kwargs: Any) -> Any:
-    """int() that keeps symbolic sizes symbolic: SymInt -> itself, SymFloat -> truncated, tensor, array -> a recorded question."""
+    """int() that keeps symbolic sizes symbolic: SymInt -> itself, SymFloat -> truncated, tensor -> a recorded question."""
     if len(args) == 1 and not kwargs:
         if isinstance(args[0], (SymInt, SymFloat)):
             return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])

@@ -83,6 +83,7 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
 
 def _takes_tensor(node: Node, place: int) -> bool:
     """Whether the operator has a tensor as this argument."""
+    assert isinstance(node.target, torch._ops.OpOverload)
     return isinstance(node.target._schema.arguments[place].type, torch.TensorType)
 
 
