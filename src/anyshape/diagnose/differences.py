@@ -170,16 +170,18 @@ def diagnose_entry(findings: Iterable[Finding], verdict: Verdict, entries: Seque
     """The findings; where all sizes that fail are entries of a table that Python looks up, the difference is told as that."""
     failures = [failure for failure in (verdict.smallest_failure, *verdict.failures) if failure is not None]
     found = [next((each for each in entries if _is_at(each, failure)), None) for failure in failures]
-    if not found or None in found or len(verdict.failures) >= len(verdict.tried):
+    entry, is_elsewhere_right = next(iter(found), None), len(verdict.failures) < len(verdict.tried)
+    if entry is None or None in found or not is_elsewhere_right:
         return tuple(findings)
-    names = {name for name, _ in _NAMES.values()}
     return tuple(
-        _looked_up(each, failures[0], found[0]) if each.code in names and found[0] else each for each in findings
+        _looked_up(each, failures[0], entry) if each.severity is Severity.ERROR and each.reason is None else each
+        for each in findings
     )
 
 
 def _is_at(entry: Entry, failure: Failure) -> bool:
-    return all(failure.sizes.get(name) == size for name, size in entry.sizes.items())
+    is_there = all(failure.sizes.get(name) == size for name, size in entry.sizes.items())
+    return is_there and failure.difference is not None
 
 
 def _looked_up(finding: Finding, failure: Failure, entry: Entry) -> Finding:
