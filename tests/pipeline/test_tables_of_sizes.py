@@ -64,3 +64,20 @@ def test_a_table_that_a_file_does_not_have_is_refused_with_its_line(look_up, tmp
     with pytest.raises(anyshape.PromiseBroken) as broken:
         anyshape.export(Scaled(look_up), inputs, tmp_path / "m.onnx")
     assert f"in {look_up.__name__}:" in str(broken.value)
+
+
+class KeyedByBoth(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gains = {(20, 30): 0.5, (30, 20): 2.0}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.gains.get((x.shape[0], x.shape[1]), 1.0)
+
+
+def test_a_difference_at_an_entry_is_told_as_the_look_up_and_its_key() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as broken:
+        anyshape.export(KeyedByBoth(), lambda rows=3, columns=5: torch.randn(rows, columns))
+    finding = broken.value.finding
+    assert finding.code == "AS101" and "self.gains.get" in finding.where.text
+    assert "20, 30" in finding.why and "rows == 20 and columns == 30" in finding.fix

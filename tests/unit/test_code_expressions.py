@@ -175,3 +175,9 @@ def test_a_list_of_sizes_that_is_no_none_is_no_use_of_them() -> None:
             pass
 
     assert not watch_uses(call).uses
+
+
+def test_a_table_that_is_written_in_the_code_is_one() -> None:
+    code = compile("def f(n): return {384: 0.5, 640: 2.0}.get(n, 1.0)", "<string>", "exec").co_consts[0]
+    found = [ast.unparse(each) for each in expressions_in(code)]
+    assert "{384: 0.5, 640: 2.0}.get(n, 1.0)" in found

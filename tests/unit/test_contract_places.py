@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from contract_builder import contract
 
-from anyshape.graphs import places_of, readings_of
+from anyshape.domain import Ref, parse_condition, substitute
+from anyshape.graphs import on_places, places_of, readings_of
 
 TABLE = [
     ("x: float32[batch, seq]", (), {"batch": "x0", "seq": "x1"}),
@@ -55,3 +56,20 @@ def test_how_dims_are_read(inputs: str, where: tuple[str, ...], expected: dict[s
 
 def test_a_place_reads_like_a_place() -> None:
     assert [str(place) for place in places_of(contract("x: float32[3, n]").input_axes)] == ["'x' axis 1"]
+
+
+@pytest.mark.parametrize(
+    "text, written, condition",
+    [
+        ("x: float32[min(n, 9)]", "min(n, 9) == 9", "x0 == 9"),
+        ("x: float32[a + b]; y: float32[n]", "2*a + 2*b + 1 < n", "2*x0 + 1 < y0"),
+        ("x: float32[t//2 + 1]", "t//2 > 4 or 3*(t//2) == 6", "x0 - 1 > 4 or 3*x0 - 3 == 6"),
+        ("x: float32[a + b]", "a > b", "a > b"),
+    ],
+)
+def test_a_condition_on_what_an_axis_is_made_of_is_one_on_the_axis(text: str, written: str, condition: str) -> None:
+    promised = contract(text)
+    places = places_of(promised.input_axes)
+    names = {place.key: Ref(f"{place.input}{place.axis}") for place in places}
+    found = on_places(parse_condition(written), places, readings_of(promised.domain, places))
+    assert str(substitute(found, names)) == condition

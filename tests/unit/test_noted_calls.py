@@ -62,3 +62,10 @@ def test_a_call_that_wrote_only_what_two_others_wrote_is_not_noted() -> None:
             reference.run(Inputs((torch.randn(rows), torch.randn(columns))))
         assert sizes_of(reference) == [9, 2]
         assert not any(call.has_drawn for call in reference.noted)
+
+
+def test_a_call_with_nan_does_not_stand_for_one_with_numbers() -> None:
+    with Reference(Grows(), flatten_outputs) as reference:
+        for x in (torch.full((8,), torch.nan), torch.randn(10)):
+            reference.run(Inputs((x,)))
+        assert [(len(call.inputs.args[0]), call.has_nan) for call in reference.noted] == [(8, True), (10, False)]

@@ -14,6 +14,7 @@ from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, c
 from anyshape.records.captured import Region
 
 _FEW_SIZES = 12
+_ROW = 4
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -41,6 +42,18 @@ def pinned_between(regions: Sequence[Region], domain: Domain) -> Condition | Non
         if pinned and None not in pinned and len(set(pinned)) == len(regions):
             return Compare("==", Ref(name), Number(pinned[-1] or 0))
     return None
+
+
+def pinned_at_last(regions: Sequence[Region], domain: Domain) -> tuple[str, ...]:
+    """The dims of many sizes of which each of the last few regions has one size, and no two of them the same sizes.
+
+    So do those of a size that is made a number on one side of a branch, and so do the entries of a table of sizes.
+    """
+    last = regions[-_ROW:]
+    names = [name for name in domain.names if not _has_few_sizes(domain, name)]
+    sizes = [tuple(_only_size(region.condition, name) for name in names) for region in last]
+    pinned = tuple(name for at, name in enumerate(names) if all(each[at] is not None for each in sizes))
+    return pinned if len(regions) > _ROW and pinned and len(set(sizes)) == len(last) else ()
 
 
 def _only_size(condition: Condition, name: str) -> int | None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyshape.capture.guards import decide_guards
-from anyshape.capture.pinned_sizes import pinned_between, pins_size_by_size
+from anyshape.capture.pinned_sizes import pinned_at_last, pinned_between, pins_size_by_size
 from anyshape.capture.symbolic import Stopped, Traces, trace_once
 from anyshape.capture.trace_sizes import SparedCalls, choose_trace_sizes
 from anyshape.domain import (
@@ -28,6 +28,7 @@ from anyshape.domain import (
     Condition,
     Domain,
     Number,
+    Ref,
     Sizes,
     Undecided,
     all_of,
@@ -36,6 +37,7 @@ from anyshape.domain import (
     negate,
     smallest_known_point,
     smallest_point,
+    substitute,
 )
 from anyshape.inputs import Declared
 from anyshape.modules.raised_errors import reads_values
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 FEW_REGIONS = 2
 MOST_REGIONS = 16
+_IN_A_ROW = 3  # sizes of a dim
 _MOST_NODES = 6000  # of all captures that only look for further conditions
 
 
@@ -204,6 +207,15 @@ class _Parts:
             raise EndlessRegions(next(separating))
         if len(self.regions) > FEW_REGIONS and (pin := pinned_between(self.regions, self._declared.domain)):
             raise EndlessRegions(replace(next(separating), condition=pin))
+        if any(map(self._has_a_row, pinned_at_last(self.regions, self._declared.domain))):
+            guards = list(separating)
+            raise EndlessRegions(next(filter(_is_equality, guards), guards[0]))
+
+    def _has_a_row(self, name: str) -> bool:
+        """Whether a few sizes of a dim in a row are in no part: beside the entries of a table there is no such gap."""
+        left, step = [negate(condition) for condition in self._conditions()], self._declared.domain.dim(name).multiple
+        rows = [[substitute(each, {name: Ref(name) + step * at}) for each in left] for at in range(_IN_A_ROW)]
+        return smallest_known_point(self._declared.domain, *(each for row in rows for each in row)) is not None
 
     def _add(self, found: Captured | Stopped, sizes: Sizes, answers: Callable[[Sizes], bool]) -> bool:
         """Whether the capture at these sizes gave another part of the domain."""
@@ -219,6 +231,10 @@ class _Parts:
             return False  # with another structure, or in other dtypes, no one file can answer both
         self.regions.append(replace(region, outputs=found.outputs))
         return True
+
+
+def _is_equality(guard: Guard) -> bool:
+    return isinstance(guard.condition, Compare) and guard.condition.op == "=="
 
 
 def _usual_conditions(first: Captured) -> list[Condition]:

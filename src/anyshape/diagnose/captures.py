@@ -97,7 +97,7 @@ def diagnose_endless_regions(guard: Guard) -> Finding:
         name="endless-branches",
         what=f"each size takes another path: one program holds only where {rule}.",
         where=guard.source,
-        why="a loop over a size, or a size that is turned into a Python number, makes a program for each size.",
+        why="a loop over a size, or a size that is turned into a Python number or a text, makes a program for each size.",
         fix="write the loop as operations on whole tensors, and take sizes from x.shape as they are.",
     )
 

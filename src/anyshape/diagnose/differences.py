@@ -14,8 +14,9 @@ the file of onnxruntime's optimizer differs   ->  AS423, a warning: the portable
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from anyshape.diagnose import first_line, replay_option, say_promise, say_sizes
 from anyshape.diagnose.comparison_notes import (
@@ -46,6 +47,19 @@ _NAMES = {
     Mismatch.VALUE: ("AS305", "wrong-values"),
     Mismatch.DISTRIBUTION: ("AS150", "wrong-distribution"),
 }
+
+
+class Entry(Protocol):
+    """What Python finds in a table: at which sizes of some dims, the numbers of the key, and the line that looks it up."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]: ...
+
+    @property
+    def key(self) -> Sequence[int]: ...
+
+    @property
+    def source(self) -> Source: ...
 
 
 def say_node(failure: Failure) -> str | None:
@@ -149,6 +163,40 @@ def _ruleless_branch(failure: Failure, guard: Guard) -> Finding:
         fix="choose with tensors (torch.where, torch.argmin), or compare whole numbers: a * d < c * b, not a / b < c / d.",
         is_fix_untried=True,
         sizes=failure.sizes,
+    )
+
+
+def diagnose_entry(findings: Iterable[Finding], verdict: Verdict, entries: Sequence[Entry]) -> tuple[Finding, ...]:
+    """The findings; where all sizes that fail are entries of a table that Python looks up, the difference is told as that."""
+    failures = [failure for failure in (verdict.smallest_failure, *verdict.failures) if failure is not None]
+    found = [next((each for each in entries if _is_at(each, failure)), None) for failure in failures]
+    entry, is_elsewhere_right = next(iter(found), None), len(verdict.failures) < len(verdict.tried)
+    if entry is None or None in found or not is_elsewhere_right:
+        return tuple(findings)
+    return tuple(
+        _looked_up(each, failures[0], entry) if each.severity is Severity.ERROR and each.reason is None else each
+        for each in findings
+    )
+
+
+def _is_at(entry: Entry, failure: Failure) -> bool:
+    is_there = all(failure.sizes.get(name) == size for name, size in entry.sizes.items())
+    return is_there and failure.difference is not None
+
+
+def _looked_up(finding: Finding, failure: Failure, entry: Entry) -> Finding:
+    is_there = " and ".join(f"{name} == {size}" for name, size in entry.sizes.items())
+    key = ", ".join(map(str, entry.key))
+    return replace(
+        finding,
+        code="AS101",
+        name="size-branch",
+        reason=Reason.SIZE_BRANCH,
+        what=f"the model looks up {' and '.join(entry.sizes)} in a table; at {say_sizes(failure.sizes)} the file has no entry.",
+        where=entry.source,
+        why=f"the table has an entry for {key}, and no rule over the dims follows a table: {say_failure(failure)}.",
+        fix=f"write it as a branch, of which both sides are captured:   if {is_there}: ...",
+        is_fix_untried=True,
     )
 
 

@@ -1,6 +1,7 @@
 """Findings about models whose calls differ with equal inputs: they keep state, or draw random numbers.
 
 a later call answers otherwise than a first one     ->  AS143; AS146, a warning, where `state="frozen"` accepts that
+... after a call with NaN in its inputs alone        ->  AS159, a warning
 two identical calls answer otherwise                ->  AS145
 `state="outputs"`, and a state cannot be one        ->  AS148, also where calls in a row differ
 answers differ under other random numbers           ->  AS144; AS147, a warning, where `random="runtime"` keeps them
@@ -45,6 +46,21 @@ def diagnose_state(repeated: Repeated, choice: str | None) -> tuple[Finding, ...
             alternative='state="frozen" if every call of the file is meant to answer as the first call does.',
             sizes=repeated.sizes,
         ),
+    )
+
+
+def diagnose_state_at_nan(repeated: Repeated) -> Finding:
+    """State that no call changed but those with NaN in their inputs: as for their own answers, that is no failure."""
+    names = named_state(repeated) if repeated.state else "state"
+    return Finding(
+        code="AS159",
+        name="nan-differs",
+        severity=Severity.WARNING,
+        what="after a call with NaN in its inputs the model's later calls answer otherwise than the file's.",
+        where=repeated.written,
+        why=f"NaN reaches {names}, which the model keeps; no other input that was tried changed it.",
+        fix="look for NaN before the call, where it can occur.",
+        sizes=repeated.sizes,
     )
 
 

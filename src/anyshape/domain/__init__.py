@@ -42,6 +42,7 @@ from anyshape.domain.condition import (
     is_about,
     is_always,
     negate,
+    rewritten,
     substitute,
 )
 from anyshape.domain.dims import Dim, Domain, Sizes, describe_dim, format_sizes, unknown_dim
@@ -122,6 +123,7 @@ __all__ = [
     "parse_condition",
     "parse_expr",
     "range_of",
+    "rewritten",
     "simplify",
     "sizes_near",
     "smallest_known_point",

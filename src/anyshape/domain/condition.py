@@ -8,7 +8,7 @@ Everything is rebuilt, nothing is simplified: `substitute` of `n` by `2` in `n +
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import overload
@@ -246,6 +246,38 @@ def _children(term: Expr | Condition) -> tuple[Expr | Condition, ...]:
 
 
 @overload
+def rewritten(term: Expr, change: Callable[[Expr], Expr | None]) -> Expr: ...
+@overload
+def rewritten(term: Condition, change: Callable[[Expr], Expr | None]) -> Condition: ...
+
+
+def rewritten(term: Expr | Condition, change: Callable[[Expr], Expr | None]) -> Expr | Condition:
+    """The term with every expression that `change` gives another one for replaced by that one, the outermost first."""
+    if isinstance(term, Expr):
+        return _rewritten_expr(term, change)
+    return _rewritten_condition(term, change)
+
+
+def _rewritten_expr(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    if (changed := change(expr)) is not None:
+        return changed
+    if isinstance(expr, Op):
+        return Op(expr.symbol, tuple(_rewritten_expr(arg, change) for arg in expr.args))
+    return expr
+
+
+def _rewritten_condition(condition: Condition, change: Callable[[Expr], Expr | None]) -> Condition:
+    if isinstance(condition, Compare):
+        left = _rewritten_expr(condition.left, change)
+        return Compare(condition.op, left, _rewritten_expr(condition.right, change))
+    if isinstance(condition, (All, AnyOf)):
+        return type(condition)(tuple(_rewritten_condition(part, change) for part in condition.parts))
+    if isinstance(condition, Not):
+        return Not(_rewritten_condition(condition.part, change))
+    raise TypeError(f"not a condition: {condition!r}")
+
+
+@overload
 def substitute(term: Expr, replacements: Mapping[str, Expr]) -> Expr: ...
 @overload
 def substitute(term: Condition, replacements: Mapping[str, Expr]) -> Condition: ...
@@ -253,25 +285,4 @@ def substitute(term: Condition, replacements: Mapping[str, Expr]) -> Condition: 
 
 def substitute(term: Expr | Condition, replacements: Mapping[str, Expr]) -> Expr | Condition:
     """The term with every dim that has a replacement replaced, all at once: `{a: b, b: a}` swaps."""
-    if isinstance(term, Expr):
-        return _substitute_in_expr(term, replacements)
-    return _substitute_in_condition(term, replacements)
-
-
-def _substitute_in_expr(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
-    if isinstance(expr, Ref):
-        return replacements.get(expr.name, expr)
-    if isinstance(expr, Op):
-        return Op(expr.symbol, tuple(_substitute_in_expr(arg, replacements) for arg in expr.args))
-    return expr
-
-
-def _substitute_in_condition(condition: Condition, replacements: Mapping[str, Expr]) -> Condition:
-    if isinstance(condition, Compare):
-        left = _substitute_in_expr(condition.left, replacements)
-        return Compare(condition.op, left, _substitute_in_expr(condition.right, replacements))
-    if isinstance(condition, (All, AnyOf)):
-        return type(condition)(tuple(_substitute_in_condition(part, replacements) for part in condition.parts))
-    if isinstance(condition, Not):
-        return Not(_substitute_in_condition(condition.part, replacements))
-    raise TypeError(f"not a condition: {condition!r}")
+    return rewritten(term, lambda expr: replacements.get(expr.name) if isinstance(expr, Ref) else None)

@@ -36,11 +36,20 @@ Watch = Callable[[Sizes], Watched]
 _At = tuple[Use, int]  # a use, and the place of the container in it
 
 
+class Entry(NamedTuple):
+    """A look-up that finds something: the sizes of the dims that it depends on, the numbers of the key, and the line."""
+
+    sizes: Sizes
+    key: Sequence[int]
+    source: Source
+
+
 class Unfollowed(NamedTuple):
     """The line of such a use of a dim. `is_rest`: there are only rests of divisions.
 
-    `at_keys`: sizes of all dims at which what is looked up is a key of the container. `near`: sizes other than the example's
-    from which a call comes to the use. `joint`: the dims on which a use depends together, if no keys show where it does.
+    `at_keys`: sizes of all dims at which what is looked up is a key of the container, and `entries` what is found there.
+    `near`: sizes other than the example's from which a call comes to the use. `joint`: the dims on which a use depends
+    together, if no keys show where it does.
     """
 
     source: Source
@@ -48,13 +57,15 @@ class Unfollowed(NamedTuple):
     at_keys: tuple[Sizes, ...] = ()
     near: tuple[Sizes, ...] = ()
     joint: frozenset[str] = frozenset()
+    entries: tuple[Entry, ...] = ()
 
     def and_also(self, other: Unfollowed) -> Unfollowed:
         """This use and another one of the same dim, with the line of one that is no rest, if there is one."""
         shown = min(self, other, key=lambda each: each.is_rest)
         points = ((*self.at_keys, *other.at_keys), (*self.near, *other.near))
         at_keys, near = (tuple(each for at, each in enumerate(some) if each not in some[:at]) for some in points)
-        return Unfollowed(shown.source, shown.is_rest, at_keys, near, self.joint | other.joint)
+        entries = (*self.entries, *(each for each in other.entries if each not in self.entries))
+        return Unfollowed(shown.source, shown.is_rest, at_keys, near, self.joint | other.joint, entries)
 
 
 def find_unfollowed(
@@ -80,8 +91,9 @@ def find_unfollowed(
                 found[name] = Unfollowed(make_source(use.file, use.line, use.function), use.is_rest, near=near)
                 break
     looking = _Looking(declared, watch, is_affordable, start, first, moves)
-    points, joint = tuple(looking.at_keys()), looking.joint()
-    return {name: each._replace(at_keys=points, joint=joint) for name, each in found.items()}
+    at_keys, joint = list(looking.at_keys()), looking.joint()
+    points, entries = tuple(sizes for sizes, _ in at_keys), tuple(entry for _, entry in at_keys if entry.sizes)
+    return {name: each._replace(at_keys=points, joint=joint, entries=entries) for name, each in found.items()}
 
 
 class _Move(NamedTuple):
@@ -103,8 +115,10 @@ class _Looking:
     first: Mapping[Use, Seen]
     moves: Mapping[str, _Move]
 
-    def at_keys(self) -> Iterator[Sizes]:
-        """Sizes for each key: from the start and from the smallest sizes, by each dim that changes a number of it.
+    def at_keys(self) -> Iterator[tuple[Sizes, Entry]]:
+        """Sizes for each key, and what is found there.
+
+        They are searched from the start and from the smallest sizes, by each dim that changes a number of the key.
 
         Look-ups by several dims come first: along one dim, each size is compared anyway.
         """
@@ -119,7 +133,8 @@ class _Looking:
                 for movers in islice(product(*(self._movers(at, place) for place in range(len(key)))), _MOST_WAYS):
                     sizes = self._find(at, key, start, movers) if any(movers) else None
                     if sizes is not None:
-                        yield sizes
+                        of = {name: sizes[name] for name in movers if name is not None}
+                        yield sizes, Entry(of, key, make_source(at[0].file, at[0].line, at[0].function))
 
     def joint(self) -> frozenset[str]:
         """The dims of uses that several dims decide together: texts, look-ups and numbers that Python reads from tensors.

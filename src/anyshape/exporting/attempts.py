@@ -32,7 +32,7 @@ from anyshape.diagnose.captures import (
 )
 from anyshape.diagnose.comparison_notes import not_watched
 from anyshape.diagnose.consent import needs_comparing
-from anyshape.diagnose.differences import blamed_guard, diagnose_file
+from anyshape.diagnose.differences import blamed_guard, diagnose_entry, diagnose_file
 from anyshape.domain import Condition, Expr, Sizes, Undefined, all_of, evaluate, holds
 from anyshape.exporting.bounded import Promised, keep_exact, plan_comparisons
 from anyshape.exporting.context import CompareFile, ExportContext, find_compare
@@ -154,6 +154,7 @@ def _verify_for_target(
         findings = name_exporting_question(findings, find_line_of(context.module, QUESTIONS))
         unfollowed = promised.each.unfollowed if promised.each is not None else {}
         findings = name_unfollowed(findings, {name: use.source for name, use in unfollowed.items()})
+        findings = diagnose_entry(findings, verdict, [entry for use in unfollowed.values() for entry in use.entries])
     blamed = blamed_guard(verdict, regions)
     strategy, declared = captured.strategy, context.declared
     return Attempt(strategy, findings, captured, exported, verdict, blamed, declared, promised.rules)

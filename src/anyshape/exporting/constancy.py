@@ -16,10 +16,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from anyshape.contract.build import state_promises
-from anyshape.diagnose.state_and_randomness import diagnose_randomness, diagnose_row, diagnose_state, state_not_carried
+from anyshape.diagnose.state_and_randomness import (
+    diagnose_randomness,
+    diagnose_row,
+    diagnose_state,
+    diagnose_state_at_nan,
+    state_not_carried,
+)
 from anyshape.explore import (
     Costing,
     NotCarriedError,
@@ -47,9 +55,7 @@ from anyshape.verify import Reference, VerifyOptions
 from anyshape.verify.changing_outputs import RowRequest, verify_in_a_row
 from anyshape.verify.edge_values import LARGER, Legal, edges_of, positions_of, with_values
 from anyshape.verify.reference import Answer, NotedCall
-
-if TYPE_CHECKING:
-    import torch
+from anyshape.verify.tensors import has_nan, map_tensors
 
 NO_REPLIES: Mapping[int, Reply] = MappingProxyType({})
 
@@ -91,21 +97,47 @@ def check_noted(constant: Constant, noted: Sequence[NotedCall]) -> tuple[Finding
     before = constant.repeated
     if not noted or before.random or before.has_memory:
         return ()
+    ordinary = [call for call in noted if not call.has_nan]
+    repeated = _observe_noted(constant, ordinary) if ordinary else Repeated()
+    choice = constant.options.state
+    if len(ordinary) < len(noted) and not (repeated.has_memory or repeated.unsteady):
+        repeated = _observe_noted(constant, noted)
+        if repeated.has_memory and choice != "frozen" and _needs_nan(constant, noted):
+            return (diagnose_state_at_nan(repeated), *diagnose_randomness(repeated, constant.options.random))
+    if repeated.has_memory and choice == "outputs":  # the file was made without it
+        path = repeated.state[0].path if repeated.state else "of the model"
+        return (state_not_carried(path, "it changes only for some inputs, which came too late to carry it.", repeated),)
+    return (*diagnose_state(repeated, choice), *diagnose_randomness(repeated, constant.options.random))
+
+
+def _observe_noted(constant: Constant, noted: Sequence[NotedCall]) -> Repeated:
     drawing = [call.inputs for call in noted if call.has_drawn]
     writing = [call.inputs for call in noted if call.has_written]
     replies = {id(call.inputs): _reply_of(call.answer) for call in noted}
     known = {key: reply for key, reply in replies.items() if reply is not None}
-    repeated = observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
-    if repeated.has_memory and constant.options.state == "outputs":  # the file was made without it
-        path = repeated.state[0].path if repeated.state else "of the model"
-        return (state_not_carried(path, "it changes only for some inputs, which came too late to carry it.", repeated),)
-    return (*diagnose_state(repeated, constant.options.state), *diagnose_randomness(repeated, constant.options.random))
+    return observe_calls(constant.module, constant.declared, writing, drawing, constant.is_dear, known)
+
+
+def _needs_nan(constant: Constant, noted: Sequence[NotedCall]) -> bool:
+    """Whether these calls, whose inputs hold NaN, change no state with large numbers in its place."""
+    example = constant.declared.example
+    if has_nan((example.args, dict(example.kwargs))):
+        return False
+    large = [
+        map_tensors(call.inputs, partial(_without_nan, sign)) for call in noted if call.has_nan for sign in (1.0, -1.0)
+    ]
+    found = observe_calls(constant.module, constant.declared, large, [], constant.is_dear)
+    return not found.has_memory and not found.unsteady
+
+
+def _without_nan(sign: float, tensor: torch.Tensor) -> torch.Tensor:
+    """With a number in place of NaN whose square is far from the largest one of this kind."""
+    is_float = tensor.is_floating_point() or tensor.is_complex()
+    return torch.nan_to_num(tensor, sign * torch.finfo(tensor.dtype).max ** 0.4) if is_float else tensor
 
 
 def _reply_of(answer: Answer | None) -> Reply | None:
     """The answer as tensors; None where there is none, or an array has a dtype that torch does not read."""
-    import torch
-
     if answer is None or any(answer.python_floats):
         return None
     try:

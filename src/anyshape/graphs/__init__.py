@@ -20,7 +20,19 @@ from math import lcm
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from anyshape.domain import Compare, Domain, Expr, Number, Ref, conjuncts, dims_of, simplify, substitute
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Expr,
+    Number,
+    Ref,
+    conjuncts,
+    dims_of,
+    rewritten,
+    simplify,
+    substitute,
+)
 from anyshape.domain.polynomial import Polynomial
 from anyshape.domain.simplify import polynomial_of
 
@@ -104,6 +116,32 @@ def readings_of(domain: Domain, places: Sequence[Place]) -> tuple[Reading, ...]:
     by_key = {place.key: place for place in places}
     found = _solve(equations, domain.names)
     return tuple(Reading(dim, value, tuple(by_key[key] for key in dims_of(value))) for dim, value in found.items())
+
+
+def on_places(condition: Condition, places: Sequence[Place], readings: Sequence[Reading]) -> Condition:
+    """The condition in the keys of places. Where a dim cannot be read, what an axis is made of it can: `min(n, 12)`."""
+    known = {reading.dim: reading.value for reading in readings}
+    opaque = [place for place in places if any(dim not in known for dim in dims_of(place.expr))]
+
+    def read(expr: Expr) -> Expr | None:
+        if isinstance(expr, Ref) and expr.name in known:
+            return known[expr.name]
+        if isinstance(expr, Number) or all(dim in known for dim in dims_of(expr)):
+            return None
+        return next((found for place in opaque if (found := _by_place(expr, place)) is not None), None)
+
+    return rewritten(condition, read)
+
+
+def _by_place(expr: Expr, place: Place) -> Expr | None:
+    """The expression as a multiple of the place and a number, if it is one."""
+    wanted, given = polynomial_of(expr), polynomial_of(place.expr)
+    monomial, factor = given.leading()
+    times, rest = divmod(wanted.coefficient(monomial), factor)
+    left = (wanted - Polynomial.constant(times) * given).as_constant()
+    if not times or rest or left is None:
+        return None
+    return simplify(times * Ref(place.key) + left)
 
 
 def _solve(equations: Sequence[_Equation], dims: Sequence[str]) -> dict[str, Expr]:

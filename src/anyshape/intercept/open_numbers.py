@@ -13,7 +13,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from torch import SymFloat, SymInt
 from anyshape.intercept.call_sites import ArraysAsTensors, open_torch, redirected_calls
 from anyshape.intercept.decided_conditions import Lines, decided_conditions, lines_to_decide
 from anyshape.intercept.joined_branches import WrittenLaterError, check_unwritten, joined_branches
-from anyshape.intercept.open_arrays import open_numpy
+from anyshape.intercept.open_arrays import OpenArray, as_tensors, open_numpy
 from anyshape.intercept.open_ranges import open_range
 from anyshape.intercept.patching import (
     Patch,
@@ -53,15 +53,18 @@ _OF_VALUES = ("log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
 
 
 @contextmanager
-def open_numbers(module: torch.nn.Module, noted: list[Rounding] | None = None, *, joins: bool = True) -> Iterator[None]:
+def open_numbers(
+    module: torch.nn.Module, noted: list[Rounding] | None = None, *, joins: bool = True, opens_arrays: bool = True
+) -> Iterator[None]:
     """While it is entered, the user's own code leaves sizes open in this thread. Other threads see no difference.
 
-    `noted` gets the lines that `SizeTensors` notes. `joins`: branches are joined where that is possible.
+    `noted` gets the lines that `SizeTensors` notes. `joins`: branches are joined where that is possible. `opens_arrays`: numpy
+    is replaced as well; numpy itself keeps sizes in arrays of objects, and asks about one where it compares them.
     """
     functions = functions_beside(module)
     spaces = {id(function.__globals__): function.__globals__ for function in functions}
     found = [*uncached_functions(module), *(each for space in spaces.values() for each in _replaced(space))]
-    arrays = [each for space in spaces.values() for each in _replaced_arrays(space)]
+    arrays = [each for space in spaces.values() for each in _replaced_arrays(space)] if opens_arrays else []
     if arrays:
         found += [*arrays, *(each for space in spaces.values() for each in _replaced_torch(space))]
     with (
@@ -77,7 +80,7 @@ def open_numbers(module: torch.nn.Module, noted: list[Rounding] | None = None, *
 
 def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding] | None = None) -> T:
     """The result of `run` with int, float and others replaced so that sizes stay symbolic; without the replacements where
-    torch does not take one of them (`x.to(float)` needs the real float). `noted`: see `open_numbers`."""
+    torch does not take one of them (`x.to(float)` needs the real float), those of numpy first. `noted`: see `open_numbers`."""
     decided: frozenset[Lines] = frozenset()
     while True:
         try:
@@ -88,8 +91,16 @@ def run_open(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding
             if further == decided:
                 break
             decided = further
+    if _uses_arrays(module):
+        with suppress(TypeError, ValueError), open_numbers(module, noted, opens_arrays=False):
+            return run()
     with uncached(module):
         return run()
+
+
+def _uses_arrays(module: torch.nn.Module) -> bool:
+    spaces = {id(function.__globals__): function.__globals__ for function in functions_beside(module)}
+    return any(True for space in spaces.values() for _ in _replaced_arrays(space))
 
 
 def _run_joined(module: torch.nn.Module, run: Callable[[], T], noted: list[Rounding] | None) -> T:
@@ -136,18 +147,18 @@ def _open_int(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
         if isinstance(args[0], (SymInt, SymFloat)):
             return args[0] if isinstance(args[0], SymInt) else torch.sym_int(args[0])
-        if isinstance(args[0], torch.Tensor):
-            return whole_number(args[0])
+        if isinstance(args[0], (torch.Tensor, OpenArray)):
+            return whole_number(as_tensors(args[0]))
     return int(*args, **kwargs)
 
 
 def _open_float(*args: Any) -> Any:
-    """float() that keeps symbolic sizes symbolic: SymInt -> SymFloat, tensor -> a recorded question."""
+    """float() that keeps symbolic sizes symbolic: SymInt -> SymFloat, tensor or array -> a recorded question."""
     if len(args) == 1:
         if isinstance(args[0], (SymInt, SymFloat)):
             return torch.sym_float(args[0])
-        if isinstance(args[0], torch.Tensor):
-            return real_number(args[0])
+        if isinstance(args[0], (torch.Tensor, OpenArray)):
+            return real_number(as_tensors(args[0]))
     return float(*args)
 
 

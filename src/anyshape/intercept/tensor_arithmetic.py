@@ -78,7 +78,8 @@ def array_of(values: Any) -> np.ndarray[Any, Any]:
 def compute(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dtype: torch.dtype) -> Elements | None:
     """The elements of a result of this dtype; None where the function is not followed. Tensors are given as Elements."""
     given = [arg for arg in args if isinstance(arg, Elements)]
-    kwargs = {"dim" if key == "axis" else key: value for key, value in kwargs.items()}  # numpy's word
+    # numpy's word is axis, and torch's numpy passes what was not given: sum(dtype=None)
+    kwargs = {"dim" if key == "axis" else key: value for key, value in kwargs.items() if value is not None}
     rough = any(arg.rough for arg in given)
     if name in _CONVERSIONS and (dtype != torch.bool or given[0].dtype == dtype):
         return _converted(given[0], dtype)

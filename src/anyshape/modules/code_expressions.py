@@ -200,6 +200,11 @@ class _Reader:
         if name == "BUILD_MAP":
             items = self._pop_many(2 * argument)
             return ast.Dict(keys=list(items[::2]), values=items[1::2])
+        if name == "BUILD_CONST_KEY_MAP":
+            names, values = self._pop(), self._pop_many(argument)
+            if isinstance(names, ast.Constant) and isinstance(names.value, tuple):
+                return ast.Dict(keys=[ast.Constant(key) for key in names.value], values=values)
+            return None
         if name == "BUILD_STRING":
             return ast.JoinedStr(values=[part for each in self._pop_many(argument) for part in _parts(each)])
         if name == "CONVERT_VALUE":

@@ -35,8 +35,8 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from anyshape.domain import TRUE, Compare, Condition, Domain, Expr, decide, format_expr, negate, substitute
-from anyshape.graphs import Place, places_of, readings_of
+from anyshape.domain import TRUE, Compare, Condition, Domain, Expr, decide, format_expr, negate
+from anyshape.graphs import Place, on_places, places_of, readings_of
 from anyshape.graphs.arithmetic import Arithmetic
 from anyshape.inputs import Declared
 from anyshape.leaves.recurrent import admit_empty_batch, fold_leaf_weights
@@ -135,8 +135,7 @@ class _SizeTests:
         axes = {leaf.name: leaf.axes for leaf in declared.tensor_leaves}
         numbers = {leaf.name: leaf.number for leaf in declared.open_leaves if leaf.number is not None}
         self._places: dict[str, Place] = {place.key: place for place in places_of(axes, numbers)}
-        found = readings_of(declared.domain, tuple(self._places.values()))
-        self._readings: Mapping[str, Expr] = {reading.dim: reading.value for reading in found}
+        self._readings = readings_of(declared.domain, tuple(self._places.values()))
         taken = {value.name for value in (*graph.inputs, *graph.initializers.values()) if value.name}
         self._arithmetic = Arithmetic(self._axis, taken)
 
@@ -149,7 +148,7 @@ class _SizeTests:
         return self._arithmetic.initializers
 
     def test(self, condition: Condition) -> ir.Value:
-        excess = self._arithmetic.excess(substitute(condition, self._readings))
+        excess = self._arithmetic.excess(on_places(condition, tuple(self._places.values()), self._readings))
         test = self._arithmetic.add("LessOrEqual", excess, self._arithmetic.constant([0]))
         test.type = ir.TensorType(ir.DataType.BOOL)
         return test

@@ -41,6 +41,8 @@ _COMPARISONS = frozenset(
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
     for overload in ("Scalar", "Tensor")
 )
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float32}
+"""Of Python numbers, as torch's pass has them: those of another one than the operator computes in are tensors already."""
 _END = 2**63 - 1
 _MASK = 3
 _NO_WORDS = "RuntimeError: Expected Tensor with single nonzero value, but got zero"
@@ -62,6 +64,27 @@ class _PromotingInterpreter(type_promotion._TypePromotionInterpreter):  # type: 
             with self._set_current_node(n):
                 self._maybe_promote_node(n, rule)
         return n.meta["val"]
+
+    def _rerun_node_after_type_promotion(self, node: Node, expected_out_dtype: torch.dtype) -> None:
+        """1.0 - mask of integers, decomposed to `sub(1.0, mask)`, which has no overload: a tensor takes the place of 1.0."""
+        node.args = tuple(
+            self._as_tensor(node, given) if _takes_tensor(node, place) and type(given) in _DTYPES else given
+            for place, given in enumerate(node.args)
+        )
+        super()._rerun_node_after_type_promotion(node, expected_out_dtype)
+
+    def _as_tensor(self, node: Node, number: Any) -> Node:
+        with node.graph.inserting_before(node):
+            dtype = {"dtype": _DTYPES[type(number)]}
+            return self._create_node(
+                node.graph, "call_function", torch.ops.aten.scalar_tensor.default, (number,), dtype
+            )
+
+
+def _takes_tensor(node: Node, place: int) -> bool:
+    """Whether the operator has a tensor as this argument."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    return isinstance(node.target._schema.arguments[place].type, torch.TensorType)
 
 
 def _with_like_bounds(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from anyshape.processes import is_own_process
 from anyshape.processes.endings import user_line
 from anyshape.processes.workers import Worker, WorkerDied
 from anyshape.runtime.child_messages import Array
-from anyshape.verify.tensors import cloned, fingerprint, to_array
+from anyshape.verify.tensors import cloned, fingerprint, has_nan, to_array
 
 Flatten = Callable[[Any], Sequence[tuple[str, Any]]]
 _MOST_NOTED = 6
@@ -109,13 +109,27 @@ class Refused:
 class NotedCall:
     """The inputs of a call that wrote into the module or drew random numbers, and which of both it did.
 
-    `answer` is that of a call that took long; None for others.
+    `answer` is that of a call that took long; None for others. `has_nan`: NaN is among the inputs.
     """
 
     inputs: CallInputs
     has_drawn: bool
     has_written: bool
     answer: Answer | None = None
+    has_nan: bool = False
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a call did. Calls with NaN among their inputs are noted apart: what they write shows nothing about other values."""
+
+    has_drawn: bool
+    written: Written
+    has_nan: bool
+
+    def contains(self, other: _Kind) -> bool:
+        """Whether the other one wrote some of these places, and not all."""
+        return other.written < self.written and (self.has_nan or not other.has_nan)
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ class Reference:
         self._allowance = allowance()
         self._answers = KeptAnswers()
         self._foreseen = ForeseenRefusals()
-        self._noted: dict[tuple[bool, Written], tuple[tuple[bool, int], CallInputs]] = {}
+        self._noted: dict[_Kind, tuple[tuple[bool, int], CallInputs]] = {}
         self._example_outputs: list[tuple[tuple[str, str], ...] | None] = []  # empty until they are asked for
 
     def run(self, inputs: CallInputs, draw: int | None = None, *, watched: bool = False) -> Answer | Refused:
@@ -181,7 +195,7 @@ class Reference:
                 ran = self._worker.call(request)
         except WorkerDied as died:
             return Refused(str(died), user_line(died.death), ended=True)
-        self._note(inputs, (ran.has_drawn, ran.written), ran.has_answered)
+        self._note(inputs, ran)
         return ran.outcome
 
     def begin(self, inputs: CallInputs) -> None:
@@ -274,23 +288,27 @@ class Reference:
     def noted(self) -> list[NotedCall]:
         """One call of each kind; none that drew nothing and wrote only what several others wrote between them."""
         return [
-            NotedCall(inputs, has_drawn=drawn, has_written=bool(written), answer=self._answers.find(inputs))
-            for (drawn, written), (_, inputs) in self._noted.items()
-            if drawn or not self._is_union(written)
+            NotedCall(inputs, kind.has_drawn, bool(kind.written), self._answers.find(inputs), kind.has_nan)
+            for kind, (_, inputs) in self._noted.items()
+            if kind.has_drawn or not self._is_union(kind)
         ]
 
-    def _is_union(self, written: Written) -> bool:
+    def _is_union(self, kind: _Kind) -> bool:
         """Whether other calls wrote each of these places, and nothing else."""
-        parts = [other for _, other in self._noted if other < written]
-        return bool(parts) and frozenset[tuple[int, Any]]().union(*parts) == written
+        parts = [other.written for other in self._noted if kind.contains(other)]
+        return bool(parts) and frozenset[tuple[int, Any]]().union(*parts) == kind.written
 
-    def _note(self, inputs: CallInputs, kind: tuple[bool, Written], has_answered: bool) -> None:
-        if not any(kind) or (kind not in self._noted and len(self._noted) >= _MOST_NOTED):
+    def _note(self, inputs: CallInputs, ran: _Ran) -> None:
+        if not ran.has_drawn and not ran.written:
             return
-        leaves = tree_leaves((inputs.args, dict(inputs.kwargs)))
-        size = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-        if kind not in self._noted or (not has_answered, size) < self._noted[kind][0]:
-            self._noted[kind] = ((not has_answered, size), inputs)
+        request = inputs.args, dict(inputs.kwargs)
+        kind = _Kind(ran.has_drawn, ran.written, has_nan(request))
+        if kind not in self._noted and sum(each.has_nan == kind.has_nan for each in self._noted) >= _MOST_NOTED:
+            return
+        size = sum(leaf.numel() for leaf in tree_leaves(request) if isinstance(leaf, torch.Tensor))
+        rank = (not ran.has_answered, size)
+        if kind not in self._noted or rank < self._noted[kind][0]:
+            self._noted[kind] = (rank, inputs)
 
     def close(self) -> None:
         """Put everything back as it was before the first call."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_leaves
 
 from anyshape.modules.same_values import bytes_of_contiguous
 from anyshape.runtime.child_messages import Array, dtype_called
@@ -75,6 +75,16 @@ def fingerprint(value: Any) -> bytes | None:
         else:
             return None
     return found.digest()
+
+
+def has_nan(value: Any) -> bool:
+    """Whether NaN is among the floats of the plain tensors in nested lists, tuples and dicts."""
+    return any(isinstance(leaf, torch.Tensor) and _has_nan(leaf) for leaf in tree_leaves(value))
+
+
+def _has_nan(tensor: torch.Tensor) -> bool:
+    has_room = (tensor.is_floating_point() and tensor.element_size() > 1) or tensor.is_complex()
+    return has_room and _is_readable(tensor) and bool(tensor.isnan().any())
 
 
 def as_float64(tensor: torch.Tensor) -> torch.Tensor:
