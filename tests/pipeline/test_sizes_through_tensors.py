@@ -69,8 +69,22 @@ def rounded_share(x):
     return x[:k]
 
 
+def starts_of_levels(x):
+    sizes = torch.as_tensor([tuple(x.shape), (x.shape[1], 1)], dtype=torch.long)
+    starts = torch.cat((sizes.new_zeros((1,)), sizes.prod(1).cumsum(0)[:-1]))
+    return x * starts[1] + torch.as_tensor(x.shape)[1]
+
+
+def new_tensor_and_array(x):
+    return x * x.new_tensor([x.shape[0], 3])[0] + torch.asarray([x.shape[1]])
+
+
 @pytest.mark.parametrize(
-    "function", [root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked]
+    "function",
+    [
+        *(root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked),
+        *(starts_of_levels, new_tensor_and_array),
+    ],
 )
 def test_is_captured_with_symbols_and_without_an_end_by_comparison(function, tmp_path) -> None:
     result = _export(function, tmp_path)

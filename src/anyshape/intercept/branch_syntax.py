@@ -4,6 +4,8 @@ if TEST:            test = TEST, with `or` and `and` of open conditions as one o
     a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
 else:                                except:   joined = False
     a = Y           if not joined:   the statement as it was
+
+And that of comparisons by identity, `a is b` of two values that may be sizes, which become calls.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED = (
-    f"__anyshape_{each}__" for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied")
+CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED, IS_SAME = (
+    f"__anyshape_{each}__"
+    for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied", "is_same")
 )
 _CHANGES = {"pad": PADDED, "interpolate": RESIZED}
 _CALLS = ("min", "max", "abs", "int", "len", "pow")
@@ -32,6 +35,36 @@ def has_branch(block: Sequence[ast.stmt]) -> bool:
         if has_branch(inside) or (branch is not None and _can_join(branch)):
             return True
     return False
+
+
+def has_identity(function: ast.FunctionDef) -> bool:
+    """Whether it asks whether two values that may be sizes are one object."""
+    return any(_is_identity(each) for each in ast.walk(function))
+
+
+def call_for_identity(function: ast.FunctionDef) -> None:
+    """Write `a is b` of two values that may be sizes as a call."""
+    _Identities().visit(function)
+
+
+class _Identities(ast.NodeTransformer):
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if not _is_identity(node):
+            return node
+        is_same: ast.expr = _call(IS_SAME, node.left, node.comparators[0])
+        same = is_same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), is_same)
+        for each in ast.walk(same):
+            if not hasattr(each, "lineno") and isinstance(each, ast.expr):
+                ast.copy_location(each, node)
+        return same
+
+
+def _is_identity(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        return False
+    sides = (node.left, *node.comparators)
+    return all(_is_plain(side) for side in sides) and not any(isinstance(side, ast.Constant) for side in sides)
 
 
 def join_branches(function: ast.FunctionDef) -> bool:

@@ -9,6 +9,9 @@ cannot be chosen so, the branch is taken as it was written. To pad by 0, and to 
 changes nothing: that replaces the other side. `if x.numel() > 2**31: x = x.contiguous()` copies on both sides. Sides that do
 anything else are not joined.
 
+`a is b` of two sizes is the condition that it is of two ints in eager mode: equal, and not larger than those of which Python
+keeps one object each. Two open sizes are never one object.
+
 To pad by 0 or to copy gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen
 in both. `check_unwritten` finds such a write, and the module is captured without joined branches.
 """
@@ -25,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import count, pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -38,10 +42,13 @@ from anyshape.intercept.branch_syntax import (
     EITHER,
     FLAG,
     IS_OPEN,
+    IS_SAME,
     PADDED,
     RESIZED,
     SLICED,
+    call_for_identity,
     has_branch,
+    has_identity,
     join_branches,
 )
 from anyshape.intercept.call_sites import SameCode, redirect
@@ -55,6 +62,8 @@ _BINARY = dis.opmap["BINARY_OP"]
 _REMAINDERS = (6, 19)  # `%` and `%=` among Python's binary operators
 _SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name in dis.opmap]
 _COPYING = ("linear", "bilinear", "trilinear")
+_IS = dis.opmap["IS_OP"]
+_LARGEST_KEPT = next(n for n in count() if int(str(n + 1)) is not int(str(n + 1)))  # 256, in CPython to 3.14
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
@@ -108,11 +117,13 @@ def _joined(of: SameCode) -> CodeType | None:
     """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
     try:
         tree = _parsed(of.code)
-        if tree is None or not has_branch(tree.body):
+        if tree is None or not (has_branch(tree.body) or has_identity(tree)):
             return None
         own, joined = (ast.increment_lineno(each, of.code.co_firstlineno - 1) for each in (tree, copy.deepcopy(tree)))
-        if not join_branches(joined):
+        is_joined = join_branches(joined)
+        if not is_joined and not has_identity(joined):
             return None
+        call_for_identity(joined)
         unchanged, code = (_compiled(each, of.code) for each in (own, joined))
     except (OSError, SyntaxError, TypeError, ValueError):
         return None
@@ -159,8 +170,11 @@ def _last_lines(code: CodeType) -> Iterator[int]:
 
 
 def _may_have_branches(code: CodeType) -> bool:
-    """Whether it compares, and divides, pads, resizes, slices or copies: reading the source of each function takes long."""
+    """Whether it compares, and divides, pads, resizes, slices or copies; or compares by identity, in a function inside of it as
+    well: reading the source of each function takes long."""
     units = code.co_code
+    if _asks_for_identity(code):
+        return True
     if _COMPARE not in units[::2]:
         return False
     has_slices = any(each in units[::2] for each in _SLICING)
@@ -170,6 +184,17 @@ def _may_have_branches(code: CodeType) -> bool:
         or has_slices
         or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
     )
+
+
+def _asks_for_identity(code: CodeType) -> bool:
+    """Whether it has an `is` whose right side is no constant, such as None."""
+    if _IS in code.co_code[::2]:
+        listed = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+        if any(
+            each.opcode == _IS and not before.opname.startswith("LOAD_CONST") for before, each in pairwise(listed)
+        ):
+            return True
+    return any(_asks_for_identity(inner) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:
@@ -206,6 +231,14 @@ def _is_open(condition: Any) -> bool:
     if not isinstance(condition, SymBool) or not is_capturing():
         return False
     return condition.node.shape_env is not None and condition.node.constant is None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """`one is other`; of sizes, as it is of the ints that they are in eager mode."""
+    of_sizes = all(isinstance(each, (SymInt, int)) for each in (one, other)) and SymInt in (type(one), type(other))
+    if one is other or not of_sizes or not is_capturing():
+        return one is other
+    return bool(one == other) and bool(one <= _LARGEST_KEPT)
 
 
 def _known(value: Any) -> Any:
@@ -283,6 +316,7 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     EITHER: _either,
     FLAG: _flag,
     IS_OPEN: _is_open,
+    IS_SAME: _is_same,
     PADDED: _padded,
     RESIZED: _resized,
     SLICED: _sliced,
