@@ -190,9 +190,7 @@ def _asks_for_identity(code: CodeType) -> bool:
     """Whether it has an `is` whose right side is no constant, such as None."""
     if _IS in code.co_code[::2]:
         listed = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
-        if any(
-            each.opcode == _IS and not before.opname.startswith("LOAD_CONST") for before, each in pairwise(listed)
-        ):
+        if any(each.opcode == _IS and not before.opname.startswith("LOAD_CONST") for before, each in pairwise(listed)):
             return True
     return any(_asks_for_identity(inner) for inner in code.co_consts if isinstance(inner, CodeType))
 
