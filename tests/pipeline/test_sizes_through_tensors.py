@@ -79,11 +79,17 @@ def new_tensor_and_array(x):
     return x * x.new_tensor([x.shape[0], 3])[0] + torch.asarray([x.shape[1]])
 
 
+def one_for_each_row(x):
+    count = x.shape[0]
+    widths = torch.tensor([x.shape[1] for _ in range(count)])
+    return x * widths[:, None] + torch.as_tensor([2 for _ in range(count)], dtype=x.dtype)[:, None]
+
+
 @pytest.mark.parametrize(
     "function",
     [
         *(root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked),
-        *(starts_of_levels, new_tensor_and_array),
+        *(starts_of_levels, new_tensor_and_array, one_for_each_row),
     ],
 )
 def test_is_captured_with_symbols_and_without_an_end_by_comparison(function, tmp_path) -> None:

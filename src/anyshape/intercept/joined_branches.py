@@ -10,7 +10,7 @@ changes nothing: that replaces the other side. `if x.numel() > 2**31: x = x.cont
 anything else are not joined.
 
 `a is b` of two sizes is the condition that it is of two ints in eager mode: equal, and not larger than those of which Python
-keeps one object each. Two open sizes are never one object.
+keeps one object each. Two open sizes are never one object. `torch.tensor([h for _ in range(n)])` is a tensor of n elements.
 
 To pad by 0 or to copy gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen
 in both. `check_unwritten` finds such a write, and the module is captured without joined branches.
@@ -34,7 +34,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import SymBool, SymInt
+from torch import SymBool, SymFloat, SymInt
 
 from anyshape.intercept.branch_syntax import (
     CHOICE,
@@ -44,12 +44,13 @@ from anyshape.intercept.branch_syntax import (
     IS_OPEN,
     IS_SAME,
     PADDED,
+    REPEATED,
     RESIZED,
     SLICED,
-    call_for_identity,
     has_branch,
-    has_identity,
+    has_called,
     join_branches,
+    write_calls,
 )
 from anyshape.intercept.call_sites import SameCode, redirect
 from anyshape.intercept.patching import is_capturing, patched
@@ -64,6 +65,7 @@ _SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name 
 _COPYING = ("linear", "bilinear", "trilinear")
 _IS = dis.opmap["IS_OP"]
 _LARGEST_KEPT = next(n for n in count() if int(str(n + 1)) is not int(str(n + 1)))  # 256, in CPython to 3.14
+_MAKERS = (torch.tensor, torch.as_tensor)
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
@@ -117,13 +119,13 @@ def _joined(of: SameCode) -> CodeType | None:
     """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
     try:
         tree = _parsed(of.code)
-        if tree is None or not (has_branch(tree.body) or has_identity(tree)):
+        if tree is None or not (has_branch(tree.body) or has_called(tree)):
             return None
         own, joined = (ast.increment_lineno(each, of.code.co_firstlineno - 1) for each in (tree, copy.deepcopy(tree)))
         is_joined = join_branches(joined)
-        if not is_joined and not has_identity(joined):
+        if not is_joined and not has_called(joined):
             return None
-        call_for_identity(joined)
+        write_calls(joined)
         unchanged, code = (_compiled(each, of.code) for each in (own, joined))
     except (OSError, SyntaxError, TypeError, ValueError):
         return None
@@ -171,9 +173,9 @@ def _last_lines(code: CodeType) -> Iterator[int]:
 
 def _may_have_branches(code: CodeType) -> bool:
     """Whether it compares, and divides, pads, resizes, slices or copies; or compares by identity, in a function inside of it as
-    well: reading the source of each function takes long."""
+    well, or makes a tensor of a list: reading the source of each function takes long."""
     units = code.co_code
-    if _asks_for_identity(code):
+    if _asks_for_identity(code) or ("range" in code.co_names and not {"tensor", "as_tensor"}.isdisjoint(code.co_names)):
         return True
     if _COMPARE not in units[::2]:
         return False
@@ -237,6 +239,15 @@ def _is_same(one: Any, other: Any) -> bool:
     if one is other or not of_sizes or not is_capturing():
         return one is other
     return bool(one == other) and bool(one <= _LARGEST_KEPT)
+
+
+def _repeated(function: Any, element: Callable[[], Any], count: Any, **kwargs: Any) -> torch.Tensor:
+    """`function([element() for _ in range(count)])`; of an open size, a tensor that is filled with the number."""
+    number = element() if isinstance(count, SymInt) and is_capturing() and function in _MAKERS else None
+    if type(number) not in (int, float, SymInt, SymFloat) or kwargs.keys() - {"dtype", "device"}:
+        return function([element() for _ in range(count)], **kwargs)
+    dtype = torch.int64 if isinstance(number, (int, SymInt)) else torch.get_default_dtype()
+    return torch.full((torch.sym_max(count, 0),), number, **{"dtype": dtype, **kwargs})
 
 
 def _known(value: Any) -> Any:
@@ -316,6 +327,7 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     IS_OPEN: _is_open,
     IS_SAME: _is_same,
     PADDED: _padded,
+    REPEATED: _repeated,
     RESIZED: _resized,
     SLICED: _sliced,
 }
