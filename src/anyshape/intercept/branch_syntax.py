@@ -5,8 +5,8 @@ if TEST:            test = TEST, with `or` and `and` of open conditions as one o
 else:                                except:   joined = False
     a = Y           if not joined:   the statement as it was
 
-And that of two expressions that become calls: `a is b` of two values that may be sizes, and `torch.tensor([h for _ in range(n)])`,
-whose length may be a size.
+And that of two expressions that become calls: `a is b` of two values that may be sizes, and
+`torch.tensor([h for _ in range(n)])`, whose length may be a size.
 """
 
 from __future__ import annotations

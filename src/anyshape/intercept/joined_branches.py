@@ -243,8 +243,11 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _repeated(function: Any, element: Callable[[], Any], count: Any, **kwargs: Any) -> torch.Tensor:
     """`function([element() for _ in range(count)])`; of an open size, a tensor that is filled with the number."""
-    number = element() if isinstance(count, SymInt) and is_capturing() and function in _MAKERS else None
-    if type(number) not in (int, float, SymInt, SymFloat) or kwargs.keys() - {"dtype", "device"}:
+    is_open = (
+        isinstance(count, SymInt) and is_capturing() and function in _MAKERS and not kwargs.keys() - {"dtype", "device"}
+    )
+    number: Any = element() if is_open else None
+    if type(number) not in (int, float, SymInt, SymFloat):
         return function([element() for _ in range(count)], **kwargs)
     dtype = torch.int64 if isinstance(number, (int, SymInt)) else torch.get_default_dtype()
     return torch.full((torch.sym_max(count, 0),), number, **{"dtype": dtype, **kwargs})

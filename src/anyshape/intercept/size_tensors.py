@@ -228,12 +228,13 @@ def _of_numbers(func: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.Te
     """A tensor of numbers among which are open sizes, by the function that torch.export has in place of `torch.tensor`."""
     from torch import _refs
 
-    kwargs.pop("copy", None)
+    given: dict[str, Any] = {**kwargs}
+    given.pop("copy", None)
     if func is torch.Tensor.new_tensor:
-        like, *args = args
-        kwargs = {"dtype": like.dtype, "device": like.device, **kwargs}
-    data, *rest = args or [kwargs.pop("data", kwargs.pop("obj", None))]
-    return _refs.tensor(data, **dict(zip(("dtype", "device"), rest, strict=False)), **kwargs)
+        given = {"dtype": args[0].dtype, "device": args[0].device, **given}
+        args = args[1:]
+    data = args[0] if args else given.pop("data", given.pop("obj", None))
+    return _refs.tensor(data, **dict(zip(("dtype", "device"), args[1:], strict=False)), **given)  # type: ignore[no-any-return]
 
 
 def _shaped(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
