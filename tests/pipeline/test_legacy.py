@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -60,3 +62,19 @@ def test_a_plain_model_is_right_by_this_rung_too(tmp_path) -> None:
     result = anyshape.export(nn.Linear(4, 3), lambda b=2: torch.randn(b, 4), tmp_path / "m.onnx", strategy="legacy")
     assert result.strategy == "legacy" and sorted(result.model.graph.initializers)[:2] != []
     assert anyshape.load(tmp_path / "m.onnx")(torch.randn(7, 4)).shape == (7, 3)
+
+
+class Caught(nn.Module):
+    """The error of an operator leaves torch's tracer behind in a state that ends the process."""
+
+    def forward(self, x):
+        with contextlib.suppress(RuntimeError):
+            x = x + torch.ones(7)
+        return x * 2
+
+
+def test_a_process_that_the_tracer_ends_is_a_finding_of_this_rung() -> None:
+    with pytest.raises(anyshape.PromiseBroken) as caught:
+        anyshape.export(Caught(), lambda b=2: torch.randn(b, 4), strategy="legacy")
+    assert [attempt.strategy for attempt in caught.value.attempts] == ["legacy"]
+    assert caught.value.finding.code == "AS160" and "SIGSEGV" in caught.value.finding.what

@@ -1,5 +1,6 @@
 """Conditions behind conditions: every way that the user's code takes at some size is seen, however rare or far it is."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -109,3 +110,26 @@ def test_a_branch_on_values_that_only_some_sizes_come_to_is_refused() -> None:
     with pytest.raises(anyshape.PromiseBroken, match="AS111") as broken:
         anyshape.export(ByValueAtManyRows(), lambda n=4: torch.randn(n, 5))
     assert "x.shape[0] > 40 and bool((x == 1).all())" in broken.value.finding.where.text  # type: ignore[union-attr]
+
+
+class AddsWhereItFits(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(5, 2))
+
+    def forward(self, x):
+        with contextlib.suppress(RuntimeError):
+            x = x * self.table
+        return x.sum(0)
+
+
+def test_shapes_that_broadcast_at_few_sizes_are_right_at_each(tmp_path):
+    model = AddsWhereItFits()
+    result = anyshape.export(model, lambda n=3: torch.randn(n, 2), tmp_path / "m.onnx")
+    assert result.strategy == "symbolic" and result.contract.tested.capture_proved
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for n in (1, 2, 4, 5, 6, 10, 50):
+        x = torch.randn(n, 2)
+        np.testing.assert_allclose(
+            session.run(None, {"x": x.numpy()})[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-5
+        )

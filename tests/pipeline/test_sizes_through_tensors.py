@@ -79,19 +79,27 @@ def counted_from_a_size(x):
     return x.reshape(first, -1) * second
 
 
+def starts_of_levels(x):
+    sizes = torch.as_tensor([tuple(x.shape), (x.shape[1], 1)], dtype=torch.long)
+    starts = torch.cat((sizes.new_zeros((1,)), sizes.prod(1).cumsum(0)[:-1]))
+    return x * starts[1] + torch.as_tensor(x.shape)[1]
+
+
+def new_tensor_and_array(x):
+    return x * x.new_tensor([x.shape[0], 3])[0] + torch.asarray([x.shape[1]])
+
+
+def one_for_each_row(x):
+    count = x.shape[0]
+    widths = torch.tensor([x.shape[1] for _ in range(count)])
+    return x * widths[:, None] + torch.as_tensor([2 for _ in range(count)], dtype=x.dtype)[:, None]
+
+
 @pytest.mark.parametrize(
     "function",
     [
-        root,
-        item_of_ceiling,
-        halves_as_list,
-        product_of_shape,
-        scaled,
-        slice_end,
-        least_of_two,
-        asked,
-        all_axes_but_the_first,
-        counted_from_a_size,
+        *(root, item_of_ceiling, halves_as_list, product_of_shape, scaled, slice_end, least_of_two, asked),
+        *(all_axes_but_the_first, counted_from_a_size, starts_of_levels, new_tensor_and_array, one_for_each_row),
     ],
 )
 def test_is_captured_with_symbols_and_without_an_end_by_comparison(function, tmp_path) -> None:

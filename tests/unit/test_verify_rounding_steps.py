@@ -68,6 +68,29 @@ def test_half_to_even_has_one_answer() -> None:
     assert largest_sensitivity(lambda x: (x / 2).round().long(), torch.arange(-5, 6)) == [0.0] * 11
 
 
+def pictures() -> torch.Tensor:
+    """The last one is of one color."""
+    random = torch.randint(0, 256, (50, 2, 4), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    return torch.cat([random, torch.full((1, 2, 4), 140, dtype=torch.uint8)])
+
+
+def halved(x: torch.Tensor) -> torch.Tensor:
+    """Pixels with weights such as 3/7, added up in single precision whatever the module is in."""
+    x = x.to(torch.float32)[:, None]
+    return nn.functional.interpolate(x, size=(1, 2), mode="bilinear", antialias=True).flatten()
+
+
+def test_a_tie_that_is_a_rounded_sum_may_be_on_either_side() -> None:
+    ties = (halved(pictures()) % 1 == 0.5).tolist()
+    found = largest_sensitivity(lambda x: halved(x).round().to(torch.uint8), pictures())
+    assert any(ties) and found == [float("inf") if tie else 0.0 for tie in ties]
+
+
+def test_a_whole_number_that_is_a_rounded_sum_has_one_answer() -> None:
+    assert halved(pictures())[-1] == 140.0
+    assert largest_sensitivity(lambda x: halved(x).floor().long(), pictures())[-1] == 0.0
+
+
 def steps_of_length(x: torch.Tensor) -> torch.Tensor:
     return x * torch.log(torch.tensor(float(x.shape[0]))).div(math.log(7)).ceil()
 

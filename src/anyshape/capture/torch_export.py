@@ -19,6 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,9 +68,54 @@ def symbolic_sizes() -> Iterator[None]:
         stack.enter_context(small_cache_checks())
         stack.enter_context(lines_read_late())
         stack.enter_context(memory_formats_left_out())
+        stack.enter_context(patched(_broadcast_conditions()))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         yield
+
+
+def _broadcast_conditions() -> Iterator[Patch]:
+    """torch's functions for the common shape of operands, which record all of the conditions under which they return or raise.
+
+    Of `n` and 7, torch takes for granted that `n` is not 1: it records `n != 7` before it raises, and one of the two functions
+    raises at a size of 1 as well. A model that catches the error answers at 1 and at 7 otherwise than elsewhere.
+    """
+    from torch import _meta_registrations, _refs
+    from torch._refs import _conversions
+    from torch._subclasses import fake_impls
+
+    for place, name in (
+        (_refs, "_broadcast_shapes"),
+        (_meta_registrations, "_broadcast_shapes"),
+        (_conversions, "_broadcast_shapes"),
+        (fake_impls, "infer_size"),
+    ):
+        if name in vars(place):
+            yield vars(place), name, _recording_ones(vars(place)[name])
+
+
+def _recording_ones(own: Any) -> Any:
+    def broadcast(*shapes: Any) -> Any:
+        given = [shape for shape in shapes if isinstance(shape, Sequence)]
+        for sizes in zip_longest(*map(reversed, given), fillvalue=1):
+            examples = [_example_of(size) for size in sizes]
+            others = {each for each in examples if each not in (None, 1)}
+            # Two that differ do not broadcast because neither is 1; one alone does because all others are.
+            deciding = {1} if len(others) == 1 else others if len(others) > 1 else set()
+            for size, example in zip(sizes, examples, strict=True):
+                if example in deciding:
+                    bool(size == 1)  # which torch records of a symbol
+        return own(*shapes)
+
+    return broadcast
+
+
+def _example_of(size: Any) -> int | None:
+    """The size at which this is traced; None of one that depends on values."""
+    node = getattr(size, "node", None)
+    if node is None:
+        return int(size)
+    return int(node.hint) if node.has_hint() else None
 
 
 def open_axes(declared: Declared) -> tuple[Any, ...]:

@@ -36,6 +36,7 @@ What is replaced, and when:
                                        `//` of sizes by floats                                   real_numbers
                                        torch's symbols for sizes, which may be 0                 capture/trace_sizes
                                        torch's setting `backed_size_oblivious`                   capture/torch_export
+                                       which sizes are 1 where shapes broadcast, or do not       capture/torch_export
                                        the stack that torch records for a condition              capture/guards
                                        conditions that choose between a view and a copy          capture/layout_conditions
                                        torch.func's transforms, torch.autograd.grad: noted       capture/torch_export

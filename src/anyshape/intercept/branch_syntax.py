@@ -4,6 +4,9 @@ if TEST:            test = TEST, with `or` and `and` of open conditions as one o
     a = X           if it is open:   try:      a_one = X;  a_other = Y;  a = choice(test, a_one, a_other);  joined = True
 else:                                except:   joined = False
     a = Y           if not joined:   the statement as it was
+
+And that of two expressions that become calls: `a is b` of two values that may be sizes, and
+`torch.tensor([h for _ in range(n)])`, whose length may be a size.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED = (
-    f"__anyshape_{each}__" for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied")
+CHOICE, EITHER, FLAG, IS_OPEN, PADDED, RESIZED, SLICED, COPIED, IS_SAME, REPEATED = (
+    f"__anyshape_{each}__"
+    for each in ("choice", "either", "flag", "is_open", "padded", "resized", "sliced", "copied", "is_same", "repeated")
 )
 _CHANGES = {"pad": PADDED, "interpolate": RESIZED}
 _CALLS = ("min", "max", "abs", "int", "len", "pow")
@@ -32,6 +36,74 @@ def has_branch(block: Sequence[ast.stmt]) -> bool:
         if has_branch(inside) or (branch is not None and _can_join(branch)):
             return True
     return False
+
+
+def has_called(function: ast.FunctionDef) -> bool:
+    """Whether it has an expression that becomes a call."""
+    return any(_is_identity(each) or _is_repeated(each) for each in ast.walk(function))
+
+
+def write_calls(function: ast.FunctionDef) -> None:
+    """Write these expressions as calls."""
+    _AsCalls().visit(function)
+
+
+class _AsCalls(ast.NodeTransformer):
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if not _is_identity(node):
+            return node
+        is_same = _call(IS_SAME, node.left, node.comparators[0])
+        return _at(is_same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), is_same), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if not _is_repeated(node):
+            return node
+        made = node.args[0]
+        assert isinstance(made, ast.ListComp) and isinstance(made.generators[0].iter, ast.Call)
+        element = ast.Lambda(ast.arguments([], [], None, [], [], None, []), made.elt)
+        call = _call(REPEATED, node.func, element, made.generators[0].iter.args[0])
+        call.keywords = node.keywords
+        return _at(call, node)
+
+
+def _at(made: ast.expr, like: ast.expr) -> ast.expr:
+    """The expression, whose new parts have the line of another one."""
+    for each in ast.walk(made):
+        if not hasattr(each, "lineno") and isinstance(each, ast.expr):
+            ast.copy_location(each, like)
+    return made
+
+
+def _is_repeated(node: ast.AST) -> bool:
+    """Whether it is `torch.tensor([NUMBER for _ in range(n)])`, with a number that does not depend on the position."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="tensor" | "as_tensor"),
+            args=[
+                ast.ListComp(
+                    elt=number,
+                    generators=[
+                        ast.comprehension(
+                            target=ast.Name(id=name),
+                            iter=ast.Call(func=ast.Name(id="range"), args=[count], keywords=[]),
+                            ifs=[],
+                            is_async=0,
+                        )
+                    ],
+                )
+            ],
+        ):
+            return _is_plain(number) and _is_plain(count) and not _loads(name, number)
+    return False
+
+
+def _is_identity(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+        return False
+    sides = (node.left, *node.comparators)
+    return all(_is_plain(side) for side in sides) and not any(isinstance(side, ast.Constant) for side in sides)
 
 
 def join_branches(function: ast.FunctionDef) -> bool:

@@ -9,6 +9,9 @@ cannot be chosen so, the branch is taken as it was written. To pad by 0, and to 
 changes nothing: that replaces the other side. `if x.numel() > 2**31: x = x.contiguous()` copies on both sides. Sides that do
 anything else are not joined.
 
+`a is b` of two sizes is the condition that it is of two ints in eager mode: equal, and not larger than those of which Python
+keeps one object each. Two open sizes are never one object. `torch.tensor([h for _ in range(n)])` is a tensor of n elements.
+
 To pad by 0 or to copy gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen
 in both. `check_unwritten` finds such a write, and the module is captured without joined branches.
 """
@@ -25,12 +28,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import count, pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import SymBool, SymInt
+from torch import SymBool, SymFloat, SymInt
 
 from anyshape.intercept.branch_syntax import (
     CHOICE,
@@ -38,11 +42,15 @@ from anyshape.intercept.branch_syntax import (
     EITHER,
     FLAG,
     IS_OPEN,
+    IS_SAME,
     PADDED,
+    REPEATED,
     RESIZED,
     SLICED,
     has_branch,
+    has_called,
     join_branches,
+    write_calls,
 )
 from anyshape.intercept.call_sites import SameCode, redirect
 from anyshape.intercept.patching import is_capturing, patched
@@ -55,6 +63,9 @@ _BINARY = dis.opmap["BINARY_OP"]
 _REMAINDERS = (6, 19)  # `%` and `%=` among Python's binary operators
 _SLICING = [dis.opmap[name] for name in ("BUILD_SLICE", "BINARY_SLICE") if name in dis.opmap]
 _COPYING = ("linear", "bilinear", "trilinear")
+_IS = dis.opmap["IS_OP"]
+_LARGEST_KEPT = next(n for n in count() if int(str(n + 1)) is not int(str(n + 1)))  # 256, in CPython to 3.14
+_MAKERS = (torch.tensor, torch.as_tensor)
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
@@ -108,11 +119,13 @@ def _joined(of: SameCode) -> CodeType | None:
     """The code with branches joined; None where it has no such branch, or was not made of the source that its file has."""
     try:
         tree = _parsed(of.code)
-        if tree is None or not has_branch(tree.body):
+        if tree is None or not (has_branch(tree.body) or has_called(tree)):
             return None
         own, joined = (ast.increment_lineno(each, of.code.co_firstlineno - 1) for each in (tree, copy.deepcopy(tree)))
-        if not join_branches(joined):
+        is_joined = join_branches(joined)
+        if not is_joined and not has_called(joined):
             return None
+        write_calls(joined)
         unchanged, code = (_compiled(each, of.code) for each in (own, joined))
     except (OSError, SyntaxError, TypeError, ValueError):
         return None
@@ -159,8 +172,11 @@ def _last_lines(code: CodeType) -> Iterator[int]:
 
 
 def _may_have_branches(code: CodeType) -> bool:
-    """Whether it compares, and divides, pads, resizes, slices or copies: reading the source of each function takes long."""
+    """Whether it compares, and divides, pads, resizes, slices or copies; or compares by identity, in a function inside of it as
+    well, or makes a tensor of a list: reading the source of each function takes long."""
     units = code.co_code
+    if _asks_for_identity(code) or ("range" in code.co_names and not {"tensor", "as_tensor"}.isdisjoint(code.co_names)):
+        return True
     if _COMPARE not in units[::2]:
         return False
     has_slices = any(each in units[::2] for each in _SLICING)
@@ -170,6 +186,15 @@ def _may_have_branches(code: CodeType) -> bool:
         or has_slices
         or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
     )
+
+
+def _asks_for_identity(code: CodeType) -> bool:
+    """Whether it has an `is` whose right side is no constant, such as None."""
+    if _IS in code.co_code[::2]:
+        listed = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+        if any(each.opcode == _IS and not before.opname.startswith("LOAD_CONST") for before, each in pairwise(listed)):
+            return True
+    return any(_asks_for_identity(inner) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:
@@ -206,6 +231,26 @@ def _is_open(condition: Any) -> bool:
     if not isinstance(condition, SymBool) or not is_capturing():
         return False
     return condition.node.shape_env is not None and condition.node.constant is None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """`one is other`; of sizes, as it is of the ints that they are in eager mode."""
+    of_sizes = all(isinstance(each, (SymInt, int)) for each in (one, other)) and SymInt in (type(one), type(other))
+    if one is other or not of_sizes or not is_capturing():
+        return one is other
+    return bool(one == other) and bool(one <= _LARGEST_KEPT)
+
+
+def _repeated(function: Any, element: Callable[[], Any], count: Any, **kwargs: Any) -> torch.Tensor:
+    """`function([element() for _ in range(count)])`; of an open size, a tensor that is filled with the number."""
+    is_open = (
+        isinstance(count, SymInt) and is_capturing() and function in _MAKERS and not kwargs.keys() - {"dtype", "device"}
+    )
+    number: Any = element() if is_open else None
+    if type(number) not in (int, float, SymInt, SymFloat):
+        return function([element() for _ in range(count)], **kwargs)
+    dtype = torch.int64 if isinstance(number, (int, SymInt)) else torch.get_default_dtype()
+    return torch.full((torch.sym_max(count, 0),), number, **{"dtype": dtype, **kwargs})
 
 
 def _known(value: Any) -> Any:
@@ -283,7 +328,9 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     EITHER: _either,
     FLAG: _flag,
     IS_OPEN: _is_open,
+    IS_SAME: _is_same,
     PADDED: _padded,
+    REPEATED: _repeated,
     RESIZED: _resized,
     SLICED: _sliced,
 }

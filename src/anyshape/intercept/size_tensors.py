@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import SymBool, SymFloat, SymInt
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from anyshape.findings import Source
 from anyshape.intercept.patching import patched
@@ -30,7 +30,9 @@ from anyshape.intercept.tensor_arithmetic import MOST_ELEMENTS, Elements, array_
 from anyshape.modules.user_code import source_of_running_code
 
 _MAKERS = {torch.tensor, torch.as_tensor, torch.scalar_tensor}
+_FREEZE = {torch.as_tensor, torch.asarray, torch.Tensor.new_tensor}  # torch.export (to 2.13) has no open sizes in these
 _DTYPES = (torch.int64, torch.float32, torch.float64)
+_OPEN = (SymInt, SymFloat, SymBool)
 _NUMBERS = (int, float, SymInt, SymFloat)
 _ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
 _TAKE_SIZES = {
@@ -75,6 +77,9 @@ class SizeTensors(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func in _FREEZE and any(isinstance(leaf, _OPEN) for leaf in tree_leaves((args, kwargs))):
+            with self:
+                return _of_numbers(func, *args, **kwargs)
         if func in _MAKERS:
             return self._make(func, args, kwargs)
         if func is not torch.arange and (not self._followed or not (func in _ITEMS or self._has_any((args, kwargs)))):
@@ -231,6 +236,19 @@ class SizeTensors(TorchFunctionMode):
         symbols = frozenset(symbol.name for value in open_numbers for symbol in value.node.expr.free_symbols)
         if Rounding(source, symbols) not in self._noted:
             self._noted.append(Rounding(source, symbols))
+
+
+def _of_numbers(func: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.Tensor:
+    """A tensor of numbers among which are open sizes, by the function that torch.export has in place of `torch.tensor`."""
+    from torch import _refs
+
+    given: dict[str, Any] = {**kwargs}
+    given.pop("copy", None)
+    if func is torch.Tensor.new_tensor:
+        given = {"dtype": args[0].dtype, "device": args[0].device, **given}
+        args = args[1:]
+    data = args[0] if args else given.pop("data", given.pop("obj", None))
+    return _refs.tensor(data, **dict(zip(("dtype", "device"), args[1:], strict=False)), **given)  # type: ignore[no-any-return]
 
 
 def _shaped(values: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

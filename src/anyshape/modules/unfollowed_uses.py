@@ -197,6 +197,9 @@ def _is_followed(use: Watching, values: Sequence[Any], frame: FrameType) -> bool
             return True  # `shape is None`: what gave the shape is a use of its own
         if any(map(_compares_in_users_code, values)):
             return True
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and all(map(_is_number, values)):
+            # Python keeps one object of each small int: whether two sizes are one is no comparison of numbers.
+            return all(isinstance(value, bool) for value in values)
         # With None, `==` and `is` give the same at every size, and `<` does not come to run: `limit is not None and n < limit`.
         return all(value is None or _is_number(value) for value in values)
     return isinstance(node, (ast.If, ast.While, ast.IfExp)) and all(isinstance(each, bool) for each in values)

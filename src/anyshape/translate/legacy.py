@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 from torch.onnx._internal.exporter import _registration
 
@@ -24,6 +25,8 @@ from anyshape.intercept.fixed_decisions import find_next_question
 from anyshape.modules.module_forms import FlatModule
 from anyshape.modules.state import kept
 from anyshape.modules.user_code import is_users, make_source
+from anyshape.processes import is_own_process
+from anyshape.processes.isolated import call_in_own_process
 from anyshape.processes.quiet import quiet_libraries
 from anyshape.records.captured import OutputTensor
 from anyshape.records.export import Exported
@@ -105,12 +108,27 @@ def _functions_of_onnxscript() -> Iterator[tuple[str, Callable[..., Any], bool]]
 
 
 def export_legacy(module: torch.nn.Module, declared: Declared) -> Exported:
-    """One model of a run at the example's sizes. Raises PromiseBroken where values were frozen, else what torch raises."""
+    """One model of a run at the example's sizes. Raises PromiseBroken where values were frozen, else what torch raises.
+
+    It is traced in a process of its own where that is possible: an operator that raises leaves torch's tracer behind in a state
+    that ends the process, if the model goes on with `except` (seen to torch 2.13).
+    """
     import onnx
-    import torch
 
     if any(leaf.is_open_number for leaf in declared.open_leaves):
         raise PromiseBroken(_takes_tensors_only())
+    if is_own_process():
+        written, tensors = call_in_own_process(lambda tell: _trace(module, declared))
+    else:
+        written, tensors = _trace(module, declared)
+    model = ir.serde.deserialize_model(onnx.load_from_string(written.tobytes()))
+    return _named(model, tensors, declared)
+
+
+def _trace(module: torch.nn.Module, declared: Declared) -> tuple[np.ndarray, list[OutputTensor]]:
+    """The bytes of a file, as an array since that needs no copy between processes, and its outputs."""
+    import torch
+
     flat = FlatModule(module, declared.rebuild, declared.call, flatten_outputs)
     values = tuple(declared.open_values(declared.example))
     # A scripted module keeps its control flow; as a whole it cannot be traced through another.
@@ -133,12 +151,11 @@ def export_legacy(module: torch.nn.Module, declared: Declared) -> Exported:
             dynamic_axes={leaf.name: list(range(len(leaf.axes))) for leaf in declared.open_leaves},
         )
     _refuse_frozen(warned)
-    model = ir.serde.deserialize_model(onnx.load_from_string(written.getvalue()))
     tensors = [
         OutputTensor(path, str(value.dtype).removeprefix("torch."), (None,) * value.dim())
         for path, value in zip(flat.seen.paths, outputs, strict=True)
     ]
-    return _named(model, tensors, declared)
+    return np.frombuffer(written.getbuffer(), dtype=np.uint8), tensors
 
 
 def _named(model: ir.Model, tensors: Sequence[OutputTensor], declared: Declared) -> Exported:

@@ -22,10 +22,8 @@ from anyshape.verify.choices import EACH_ONCE, Choice, Product, Watched, base_na
 from anyshape.verify.compare import is_float, widen
 from anyshape.verify.noise import Yardstick, distance_between
 from anyshape.verify.reference import Answer, CallInputs, Reference
-from anyshape.verify.ties import ROUNDINGS_APART, look_at_choices
+from anyshape.verify.ties import MOST_APART, ROUNDINGS_APART, look_at_choices
 
-_MOST_APART = 256
-"""In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
 _MOST_TURNS = 8
 
 
@@ -145,7 +143,7 @@ class _Groups:
     def __init__(self, values: torch.Tensor, dim: int, reach: torch.Tensor, *, keeps_equals: bool) -> None:
         self._shape, self._dim = values.shape, dim
         finite = values.nan_to_num(0.0, 0.0, 0.0).abs().amax(dim, keepdim=True)
-        reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * _MOST_APART)
+        reach = torch.minimum(reach, finite * torch.finfo(torch.float32).eps * MOST_APART)
         near = values.diff(dim=dim).abs() <= reach  # false for infinity and NaN, which have no distance
         self._near = near & (reach > 0) if keeps_equals else near
         self.has_free_equals = not keeps_equals and bool((values.diff(dim=dim) == 0).any())

@@ -29,6 +29,8 @@ from anyshape.verify.tolerance import least_noise
 
 ROUNDINGS_APART = 4
 """Two values in the module and the same two in the file are four that rounding has moved."""
+MOST_APART = 256
+"""In epsilons of the largest value: two runs that are further apart took different ways, which is no rounding."""
 _ONE_OF_EQUALS = {"kthvalue", "median", "nanmedian", "mode"}
 
 
