@@ -18,6 +18,7 @@ from anyshape.capture.generalized.fit_forms import (
     Points,
     combine,
     fit_bits,
+    fit_divisions,
     fit_logarithm,
     fit_part_of_padding,
     fit_root,
@@ -203,7 +204,7 @@ def _between(values: Integers, points: Points) -> Expr | None:
     for (first, one), (second, other) in ((a, b) for a in points.atoms[:6] for b in points.atoms[:6] if a[0] != b[0]):
         if not other.all():
             continue
-        for offset in (Number(0), second - 1):
+        for offset in (Number(0), second - 1, Number(1), Number(-1)):
             shift = points.evaluate(offset)
             assert shift is not None
             quotient: Column = ((first + offset) // second, (one + shift) // other)
@@ -277,5 +278,6 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     fit_part_of_padding,
     fit_root,
     fit_bits,
+    fit_divisions,
     fit_logarithm,
 )

@@ -35,6 +35,7 @@ from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
 _FAR = 4
+_DOUBLINGS, _SLOWLY = (32, 64, 128), 1.6
 _PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16), (4, 9, 16, 25))
 _SMALLEST = 3
 _STEPS = (1, 2, 3, 5, 9)
@@ -57,6 +58,23 @@ def find_growing(
             if grows_evenly(recorder, points):
                 return dim
     return None
+
+
+def find_slow(
+    recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]
+) -> tuple[str, ...]:
+    """The dim, or the two together, with which calls grow more slowly than it: a size is halved, or widths grow. () if none."""
+    names = declared.domain.names
+    for dims in (*((name,) for name in names), *itertools.combinations(names, 2)):
+        points = [{**declared.example_sizes, **dict.fromkeys(dims, size)} for size in _DOUBLINGS]
+        if not all(declared.domain.contains(point) and answers(point) for point in points):
+            continue
+        counts = [recorder.count(points[0]), recorder.count(points[-1])]
+        if None in counts or counts[0] == counts[1]:
+            continue
+        least, middle, most = counts[0] or 0, recorder.count(points[1]) or 0, counts[1] or 0
+        return dims if 0 < most - middle < _SLOWLY * (middle - least) else ()
+    return ()
 
 
 def grows_evenly(recorder: Recorder, points: Sequence[Sizes]) -> bool:
