@@ -165,7 +165,11 @@ def fit_divisions(values: Integers, points: Points) -> Expr | None:
 
     `n -> (n + a) // base` divides n + shift by the base each time, for one shift: it takes a step for each power of the base
     whose multiple by the limit n + shift has reached. Where the values leave more than one limit, there is no answer.
+    2 to the power of such a number is found, too.
     """
+    weight = 1
+    if len(values) and values.min() > 0 and are_powers(values):
+        weight, values = 2, np.log2(values).round().astype(np.int64)
     if values.min(initial=0) < 0 or not 0 < values.max(initial=0) < _MOST_BITS:
         return None
     smaller = ((Op("min", (a, b)), np.minimum(x, y)) for (a, x), (b, y) in combinations(points.names, 2))
@@ -174,8 +178,13 @@ def fit_divisions(values: Integers, points: Points) -> Expr | None:
             for shift in _SHIFTS:
                 limit = _limit(values, column + shift, base)
                 if limit is not None:
-                    return _divisions(expr + shift, limit, base)
+                    return _divisions(expr + shift, limit, base, weight)
     return None
+
+
+def are_powers(values: Integers) -> bool:
+    """Whether all of them are powers of two, and one is at least four."""
+    return bool(((values > 0) & (values & (values - 1) == 0)).all() and values.max(initial=0) >= 4)
 
 
 def _limit(values: Integers, column: Integers, base: int) -> int | None:
@@ -190,12 +199,12 @@ def _limit(values: Integers, column: Integers, base: int) -> int | None:
     return limits[0] if len(limits) == 1 else None
 
 
-def _divisions(expr: Expr, limit: int, base: int) -> Expr:
-    total: Expr = Number(0)
+def _divisions(expr: Expr, limit: int, base: int, weight: int) -> Expr:
+    total: Expr = Number(weight - 1)
     for power in range(_MOST_BITS):
         if limit * base**power >= 2**_MOST_BITS:
             break
-        total = total + _reached(expr, np.zeros(0, dtype=np.int64), limit * base**power)[0]
+        total = total + _reached(expr, np.zeros(0, dtype=np.int64), limit * base**power)[0] * weight**power
     return total
 
 

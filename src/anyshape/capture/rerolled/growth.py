@@ -61,11 +61,17 @@ def find_growing(
 
 
 def find_slow(
-    recorder: Recorder, declared: Declared, answers: Callable[[Mapping[str, int]], bool]
+    recorder: Recorder,
+    declared: Declared,
+    answers: Callable[[Mapping[str, int]], bool],
+    together: Iterable[tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """The dim, or the two together, with which calls grow more slowly than it: a size is halved, or widths grow. () if none."""
+    """The dim, or the two together, with which calls grow more slowly than it: a size is halved, or widths grow. () if none.
+
+    `together` are the dims to ask about; each by itself and all pairs where it is not given.
+    """
     names = declared.domain.names
-    for dims in (*((name,) for name in names), *itertools.combinations(names, 2)):
+    for dims in together or (*((name,) for name in names), *itertools.combinations(names, 2)):
         points = [{**declared.example_sizes, **dict.fromkeys(dims, size)} for size in _DOUBLINGS]
         if not all(declared.domain.contains(point) and answers(point) for point in points):
             continue
@@ -86,17 +92,20 @@ def grows_evenly(recorder: Recorder, points: Sequence[Sizes]) -> bool:
     return len(counts) == len(points) and len(steps) == 1 and steps.pop() > 0
 
 
-def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: Domain) -> bool:
-    """Whether a program that holds under these conditions, traced at this size of the dim, may have a loop over the dim.
+def may_grow(dims: Sequence[str], traced_at: Sizes, conditions: Sequence[Condition], domain: Domain) -> bool:
+    """Whether a program that holds under these conditions, traced at these sizes, may have a loop over these dims together.
 
-    It has none where it also holds at a size several times as large: there a loop would have more steps, and the program
+    It has none where it also holds at sizes several times as large: there a loop would have more steps, and the program
     has the same number at both. Loops over every second size or that double end before that.
     """
-    largest = domain.dim(dim).max
-    far = _FAR * traced_at if largest is None else min(_FAR * traced_at, largest)
-    if far < 2 * traced_at:
-        return True
-    return smallest_known_point(domain, *conditions, Compare(">=", Ref(dim), Number(far))) is None
+    beyond = []
+    for dim in dims:
+        largest = domain.dim(dim).max
+        far = _FAR * traced_at[dim] if largest is None else min(_FAR * traced_at[dim], largest)
+        if far < 2 * traced_at[dim]:
+            return True
+        beyond.append(Compare(">=", Ref(dim), Number(far)))
+    return smallest_known_point(domain, *conditions, *beyond) is None
 
 
 def check_growth(
