@@ -139,7 +139,7 @@ def capture_rerolled(
     recorder = Recorder(module, declared, traces)
     telling = choose_suspects(recorder, declared, answers, suspects, strides)
     telling += [sizes for sizes in around_strides(declared, strides) if sizes not in telling]
-    slow = find_slow(recorder, declared, answers)
+    slow = () if strides else find_slow(recorder, declared, answers)
     rerolling = _Rerolling(answers, decompose, recorder, telling, strides, slow)
     return capture_sides(declared, rerolling.capture, rerolling.find_side, _DEEPEST)
 
@@ -184,7 +184,7 @@ class _Rerolling:
 
     def _plans(self, declared: Declared) -> Iterator[Plan]:
         """How to learn, the most likely way first."""
-        strides = {**dict.fromkeys(self.slow, _SLOW), **self.strides}
+        strides = dict.fromkeys(self.slow, _SLOW) or self.strides
         for largest, powers in _SLOW_ATTEMPTS if self.slow else _ATTEMPTS:
             yield Plan(
                 lay_over=_rolling(declared, powers),

@@ -35,7 +35,7 @@ from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
 _FAR = 4
-_DOUBLINGS, _SLOWLY = (32, 64, 128), 1.6
+_DOUBLINGS, _SLOWLY = (32, 64, 128, 256), 1.8
 _PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16), (4, 9, 16, 25))
 _SMALLEST = 3
 _STEPS = (1, 2, 3, 5, 9)
@@ -75,11 +75,11 @@ def find_slow(
         points = [{**declared.example_sizes, **dict.fromkeys(dims, size)} for size in _DOUBLINGS]
         if not all(declared.domain.contains(point) and answers(point) for point in points):
             continue
-        counts = [recorder.count(points[0]), recorder.count(points[-1])]
-        if None in counts or counts[0] == counts[1]:
+        if not _runs_more(recorder, points[0], points[-2]):
             continue
-        least, middle, most = counts[0] or 0, recorder.count(points[1]) or 0, counts[1] or 0
-        return dims if 0 < most - middle < _SLOWLY * (middle - least) else ()
+        counts = [recorder.count(point) or 0 for point in points]
+        steps = [later - before for before, later in itertools.pairwise(counts)]
+        return dims if all(0 < b < _SLOWLY * a for a, b in itertools.pairwise(steps)) else ()
     return ()
 
 
