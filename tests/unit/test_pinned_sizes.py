@@ -30,8 +30,8 @@ def _somewhere(condition: Condition) -> dict[str, int]:
         (["n > 2 and n <= 3", "n == 3"], None),
         (["k > 2 and k <= 3", "k > 3 and k <= 4"], None),
         (["2 * n > 5 and n <= 3", "n > 3 and n <= 4"], "n == 4"),
-        (["n % 2 == 1 and (3 * n + 1) // 16 == 1", "n % 2 == 0 and n // 2 == 1"], "n == 2"),
-        (["n % 2 == 1 and (3 * n + 1) // 16 == 1", "n % 2 == 0"], None),
+        (["n % 2 == 1 and (3 * n + 1) // 4 == 4", "n % 2 == 0 and n // 2 == 1"], "n == 2"),
+        (["n % 2 == 1 and (3 * n + 1) // 4 == 4", "n % 2 == 0"], None),
     ],
 )
 def test_conditions_leave_one_size_in_each_region(rules, pin) -> None:

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, Sizes, Undefined, conjuncts, dims_of, holds
+from anyshape.domain import (
+    Compare,
+    Condition,
+    Domain,
+    Expr,
+    Number,
+    Op,
+    Ref,
+    Sizes,
+    Undefined,
+    conjuncts,
+    dims_of,
+    holds,
+)
 from anyshape.records.captured import Region
 
 _FEW_SIZES = 12

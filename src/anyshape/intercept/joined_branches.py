@@ -186,9 +186,7 @@ def _may_have_branches(code: CodeType) -> bool:
     if any(each == _BINARY and of in _REMAINDERS for each, of in pairs):
         return True
     has_slices = any(each in units[::2] for each in _SLICING)
-    return _COMPARE in units[::2] and (
-        has_slices or not {"pad", "interpolate", "contiguous"}.isdisjoint(code.co_names)
-    )
+    return _COMPARE in units[::2] and (has_slices or not {"pad", "interpolate", "contiguous"}.isdisjoint(code.co_names))
 
 
 def _compiled(tree: ast.FunctionDef, own: CodeType) -> CodeType | None:

@@ -234,7 +234,9 @@ class LoopEmitter:
         counters = tuple(Dim(name, min=0) for loop in loops for name in (loop.counter, loop.power))
         trips = {loop.counter: self._explained.trips[loop] for loop in loops}
         below = tuple(
-            Compare("<", Ref(counter), count) for counter, count in trips.items() if _quotients(count) <= _MOST_QUOTIENTS
+            Compare("<", Ref(counter), count)
+            for counter, count in trips.items()
+            if _quotients(count) <= _MOST_QUOTIENTS
         )
         return Domain((*self._domain.dims, *counters), (*self._domain.relations, *below))
 
