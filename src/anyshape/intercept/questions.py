@@ -32,7 +32,13 @@ from anyshape.intercept.python_numbers import (
     slice_ends,
 )
 from anyshape.intercept.real_numbers import larger, real_number, smaller, tensors_of, whole_number
-from anyshape.intercept.selections import Selections, call_with_mask, find_open_slice
+from anyshape.intercept.selections import (
+    Selections,
+    call_with_mask,
+    find_open_slice,
+    split_with_masks,
+    topk_with_mask,
+)
 from anyshape.intercept.value_checks import decided_checks
 from anyshape.modules.user_code import source_of_running_code
 
@@ -46,6 +52,11 @@ _NUMBERS = {torch.Tensor.__int__, torch.Tensor.__index__}
 _EQUAL = {torch.equal, torch.Tensor.equal}
 _CLOSE = {torch.allclose, torch.Tensor.allclose}
 _ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_PARTS = {
+    "split": ("tensor", "split_size_or_sections", "dim"),
+    "topk": ("input", "k", "dim", "largest", "sorted"),
+}
+"""Functions that take parts of a tensor, of lengths that may be ints that were read, and the names of their arguments."""
 _SHAPES = {torch.full: 0, torch.Tensor.new_full: 1}
 """Where functions that fill a new tensor with a number have its shape."""
 _LOOKS = {"__get__", "dim", "is_floating_point", "is_complex", "numel", "size"}
@@ -113,6 +124,12 @@ class Questions(TorchFunctionMode):
             result = call_with_mask(open_slice, *args)
             self._mark(args[0] if func is torch.Tensor.__setitem__ else result)
             return result
+        by_mask = self._with_masks(func, args, kwargs) if depends and self._numbers.has_any else None
+        if by_mask is not None:
+            self._mark(by_mask)
+            for each in by_mask:
+                self._selections.add(each)
+            return by_mask
         if func in _ITEMS:
             depends = depends or self._depends(slice_ends(args[1]))
             args = (args[0], map_slices(args[1], self._bound), *args[2:])
@@ -141,6 +158,33 @@ class Questions(TorchFunctionMode):
         if _counts(func, args) and isinstance(result, torch.Tensor):
             self._counts[id(result)] = result
         return result
+
+    def _with_masks(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a function that takes parts of a tensor, as many elements as ints that were read; None of others.
+
+        Among masks; else a part is as long as the int that is asked for.
+        """
+        name = getattr(func, "__name__", "")
+        if name not in _PARTS:
+            return None
+        given = {**kwargs, **dict(zip(_PARTS[name], args, strict=False))}
+        x, sizes, dim = (given.get(each) for each in _PARTS[name][:3])
+        if name == "topk":
+            is_plain = self._numbers.is_whole(sizes) and x is not None and x.ndim == 1 and given.keys() <= set(_PARTS[name])
+            if not is_plain or given.get("sorted", True) is not True:
+                return None
+            if self._ints_are == "masks":
+                return topk_with_mask(x, sizes, largest=given.get("largest", True))
+            self._int_of(sizes, ends_a_slice=True)
+            return None
+        if not isinstance(sizes, (list, tuple)) or not any(map(self._numbers.is_whole, sizes)):
+            return None
+        if self._ints_are == "masks":
+            return split_with_masks(x, sizes, dim or 0)
+        for size in sizes:
+            if self._numbers.is_whole(size):
+                self._int_of(size, ends_a_slice=True)
+        return None
 
     def _compared(self, func: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """min() or max() of tensors: each comparison is a question."""
