@@ -127,8 +127,6 @@ class Questions(TorchFunctionMode):
         by_mask = self._with_masks(func, args, kwargs) if depends and self._numbers.has_any else None
         if by_mask is not None:
             self._mark(by_mask)
-            for each in by_mask:
-                self._selections.add(each)
             return by_mask
         if func in _ITEMS:
             depends = depends or self._depends(slice_ends(args[1]))
@@ -152,7 +150,7 @@ class Questions(TorchFunctionMode):
         result = self._call(func, args, kwargs)
         if depends:
             self._mark(result)
-            self._selections.note(func, args, result)
+            self._selections.note(func, args, kwargs, result)
             if _writes(func, kwargs):
                 self._mark((args, kwargs))
         if _counts(func, args) and isinstance(result, torch.Tensor):
@@ -170,17 +168,20 @@ class Questions(TorchFunctionMode):
         given = {**kwargs, **dict(zip(_PARTS[name], args, strict=False))}
         x, sizes, dim = (given.get(each) for each in _PARTS[name][:3])
         if name == "topk":
-            is_plain = self._numbers.is_whole(sizes) and x is not None and x.ndim == 1 and given.keys() <= set(_PARTS[name])
+            is_plain = (
+                self._numbers.is_whole(sizes) and x is not None and x.ndim == 1 and given.keys() <= set(_PARTS[name])
+            )
             if not is_plain or given.get("sorted", True) is not True:
                 return None
             if self._ints_are == "masks":
-                return topk_with_mask(x, sizes, largest=given.get("largest", True))
+                return self._selections.added(topk_with_mask(x, sizes, largest=given.get("largest", True)))
             self._int_of(sizes, ends_a_slice=True)
             return None
         if not isinstance(sizes, (list, tuple)) or not any(map(self._numbers.is_whole, sizes)):
             return None
         if self._ints_are == "masks":
-            return split_with_masks(x, sizes, dim or 0)
+            pieces = split_with_masks(x, sizes, dim or 0)
+            return pieces if dim else self._selections.added(pieces)
         for size in sizes:
             if self._numbers.is_whole(size):
                 self._int_of(size, ends_a_slice=True)

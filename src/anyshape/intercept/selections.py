@@ -16,7 +16,7 @@ In a loop each step has ends of its own. As masks they are part of the step, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,9 +41,11 @@ class Selections:
         self._depends = depends
         self._tensors: dict[int, torch.Tensor] = {}  # kept, so that no other tensor gets the same id
 
-    def note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+    def note(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Remember the result of a function of the inputs' values, if it is a selection."""
         name = getattr(func, "__name__", "")
+        if name in _REPEATING and (args[2] if len(args) > 2 else kwargs.get("dim")) not in (None, 0):
+            return
         is_condition = name == "where" and len(args) == 1
         if (name in _SELECTING or is_condition) and self._depends(_deciding(name, args)):
             together = is_condition or name == "nonzero"  # one tensor for each axis, all of one length
@@ -54,9 +56,10 @@ class Selections:
             found = _first(result) if self._keeps(name, args) else ()
         self._tensors |= {id(each): each for each in found if isinstance(each, torch.Tensor) and each.ndim}
 
-    def add(self, tensor: torch.Tensor) -> None:
-        """Remember a tensor whose first axis has a length that values decide."""
-        self._tensors[id(tensor)] = tensor
+    def added(self, tensors: Any) -> Any:
+        """These tensors, whose first axes have lengths that values decide, remembered."""
+        self._tensors |= {id(each): each for each in tensors}
+        return tensors
 
     def read_size(self, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, int | None] | None:
         """The sizes that a call reads of a selection, and the place of the one that values decide.

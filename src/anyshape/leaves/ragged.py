@@ -65,6 +65,8 @@ def _pad_sequence(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, An
     is_known = len(args) <= len(names) and set(given) == set(names) and given["padding_side"] == "right"
     if not is_known or not isinstance(pieces, (list, tuple)) or not any(map(has_open_rows, pieces)):
         return func(*args, **kwargs)
+    if len({piece.dtype for piece in pieces}) > 1 or any(piece.dim() == 0 for piece in pieces):
+        return func(*args, **kwargs)
     lengths = torch.stack([count_rows(piece, 0) for piece in pieces])
     padded = pad_rows(torch.cat(list(pieces)), lengths, float(given["padding_value"]))
     return padded if given["batch_first"] else padded.transpose(0, 1).contiguous()

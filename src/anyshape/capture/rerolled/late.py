@@ -42,7 +42,10 @@ def open_sizes_late(trace: Trace) -> Trace:
         alone = (each for each in sorted(reading) if len({*_used(trace.steps[each])}) == 1)
         for each in (*placed, *(each for each in alone if not _takes_list(trace.steps[each]))):
             order[each] = len(order)
-    steps = [replace(trace.steps[old], leaves=tuple(_moved(leaf, order) for leaf in trace.steps[old].leaves)) for old in order]
+    steps = [
+        replace(trace.steps[old], leaves=tuple(_moved(leaf, order) for leaf in trace.steps[old].leaves))
+        for old in order
+    ]
     return replace(trace, steps=tuple(steps))
 
 
