@@ -11,7 +11,7 @@ that take it alone; lists stay where they are. Nothing may write into a tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,13 +35,11 @@ def open_sizes_late(trace: Trace) -> Trace:
             late[index] = result
     order: dict[int, int] = {}
     for index in range(len(trace.steps)):
-        if index in late or index in order:
-            continue
-        placed = _with_what_is_late(trace, index, order)
-        reading = {user for each in placed if each in late for user in users[each]} - late.keys() - {*order, *placed}
-        alone = (each for each in sorted(reading) if len({*_used(trace.steps[each])}) == 1)
-        for each in (*placed, *(each for each in alone if not _takes_list(trace.steps[each]))):
-            order[each] = len(order)
+        if index not in late and index not in order:
+            placed = _with_what_is_late(trace, index, order)
+            results = [step for step in placed if step in late]
+            for each in (*placed, *_readers(trace, users, results, {*order, *placed})):
+                order[each] = len(order)
     steps = [
         replace(trace.steps[old], leaves=tuple(_moved(leaf, order) for leaf in trace.steps[old].leaves))
         for old in order
@@ -50,7 +48,23 @@ def open_sizes_late(trace: Trace) -> Trace:
 
 
 def _has_open_size(step: Step) -> bool:
-    return step.target != ANSWER and any(shape is None or None in shape for shape in step.shapes)
+    return any(None in (shape or ()) for shape in step.shapes)
+
+
+def _readers(trace: Trace, users: Mapping[int, set[int]], late: Sequence[int], done: set[int]) -> list[int]:
+    """The steps that take one of these results alone and give no open size, or that take alone a size read from one."""
+    found: set[int] = set()
+    todo = list(late)
+    while todo:
+        read = todo.pop()
+        for user in users.get(read, set()) - done - found:
+            step = trace.steps[user]
+            if step.target == ANSWER or _has_open_size(step) or _takes_list(step) or {*_used(step)} != {read}:
+                continue
+            found.add(user)
+            if None in step.shapes:
+                todo.append(user)
+    return sorted(found)
 
 
 def _takes_list(step: Step) -> bool:
