@@ -107,6 +107,12 @@ def test_a_loop_over_ragged_pieces_is_right_where_values_are_0_too(
     assert learned.differences(SIZES) == []
 
 
+@pytest.mark.parametrize("model", [Largest, Written])
+def test_the_size_of_a_selection_ends_a_part_without_a_question(model: type[nn.Module]) -> None:
+    learned = learn(capture_rerolled, FixedDecisions(model(), (), ints="tensors"), _counted)
+    assert learned.differences(SIZES) == []
+
+
 @pytest.mark.parametrize("lengths", [[1, 2], [3, 3], [-1, 6]])
 def test_a_split_refuses_lengths_that_torch_refuses(lengths: list[int]) -> None:
     with pytest.raises(IndexError):

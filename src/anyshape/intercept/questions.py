@@ -40,6 +40,7 @@ from anyshape.intercept.selections import (
     topk_with_mask,
 )
 from anyshape.intercept.value_checks import decided_checks
+from anyshape.leaves.ragged import is_open_size
 from anyshape.modules.user_code import source_of_running_code
 
 Kind = Literal["truth", "number"]
@@ -119,7 +120,7 @@ class Questions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         depends = self._depends((args, kwargs))
-        open_slice = find_open_slice(args[1], self._depends) if func in _ITEMS and self._ints_are == "masks" else None
+        open_slice = find_open_slice(args[1], self._is_mask) if func in _ITEMS else None
         if open_slice is not None:
             result = call_with_mask(open_slice, *args)
             self._mark(args[0] if func is torch.Tensor.__setitem__ else result)
@@ -160,12 +161,14 @@ class Questions(TorchFunctionMode):
     def _with_masks(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The result of a function that takes parts of a tensor, as many elements as ints that were read; None of others.
 
-        Among masks; else a part is as long as the int that is asked for.
+        With masks; else a part is as long as the int that is asked for.
         """
         name = getattr(func, "__name__", "")
         if name not in _PARTS:
             return None
-        given = {**kwargs, **dict(zip(_PARTS[name], args, strict=False))}
+        given: dict[str, Any] = {**kwargs, **dict(zip(_PARTS[name], args, strict=False))}
+        x: Any
+        sizes: Any
         x, sizes, dim = (given.get(each) for each in _PARTS[name][:3])
         if name == "topk":
             is_plain = (
@@ -173,7 +176,7 @@ class Questions(TorchFunctionMode):
             )
             if not is_plain or given.get("sorted", True) is not True:
                 return None
-            if self._ints_are == "masks":
+            if self._is_mask(sizes):
                 return self._selections.added(topk_with_mask(x, sizes, largest=given.get("largest", True)))
             self._int_of(sizes, ends_a_slice=True)
             return None
@@ -186,6 +189,13 @@ class Questions(TorchFunctionMode):
             if self._numbers.is_whole(size):
                 self._int_of(size, ends_a_slice=True)
         return None
+
+    def _is_mask(self, value: Any) -> bool:
+        """Whether an end of a part is a mask: where ints are masks, and where it is the size of a selection in a trace."""
+        if not isinstance(value, torch.Tensor) or not self._depends(value):
+            return False
+        is_known = self._ints_are != "masks" and self._numbers.is_whole(value)
+        return self._ints_are == "masks" or (is_known and is_open_size(self._numbers.known_int(value)))
 
     def _compared(self, func: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """min() or max() of tensors: each comparison is a question."""

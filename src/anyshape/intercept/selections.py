@@ -161,7 +161,7 @@ def split_with_masks(x: torch.Tensor, lengths: Sequence[Any], dim: int) -> tuple
     numbers = torch.stack([torch.as_tensor(each, dtype=torch.int64) for each in lengths])
     numbers = raising_where((numbers < 0).any() | (numbers.sum() != size), numbers)
     ends = numbers.cumsum(0)
-    before = (slice(None),) * (dim % x.ndim)
+    before: tuple[Any, ...] = (slice(None),) * (dim % x.ndim)
     pieces = []
     for start, end in zip((ends - numbers).unbind(), ends.unbind(), strict=True):
         places = torch.arange(size, device=x.device)

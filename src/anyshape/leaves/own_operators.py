@@ -125,8 +125,8 @@ def _shapes(
     device = next((tensor.device for tensor in (*carried, *tensors)), torch.device("cpu"))
     results, rest = [], list(sizes)
     for rank, dtype in zip(ranks, dtypes, strict=True):
-        shape, rest = rest[:rank], rest[rank:]
-        shape = [new_size() if isinstance(size, int) and size == BY_VALUES else size for size in shape]
+        given, rest = rest[:rank], rest[rank:]
+        shape: list[Any] = [new_size() if isinstance(size, int) and size == BY_VALUES else size for size in given]
         results.append(torch.empty(shape, dtype=getattr(torch, dtype), device=device))
     return results
 
