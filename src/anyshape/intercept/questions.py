@@ -36,11 +36,11 @@ from anyshape.intercept.selections import (
     Selections,
     call_with_mask,
     find_open_slice,
+    is_open_size,
     split_with_masks,
     topk_with_mask,
 )
 from anyshape.intercept.value_checks import decided_checks
-from anyshape.leaves.ragged import is_open_size
 from anyshape.modules.user_code import source_of_running_code
 
 Kind = Literal["truth", "number"]

@@ -20,10 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import SymInt
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES, raising_where
 from anyshape.intercept.python_numbers import axis_of_item, is_plain_item
-from anyshape.leaves.ragged import count_rows, is_open_size
 
 _REPEATING = {"repeat_interleave"}
 _SELECTING = _REPEATING | {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "unique_dim"}
@@ -105,6 +106,11 @@ def _first(result: Any) -> tuple[Any, ...]:
     return result[:1] if isinstance(result, tuple) else (result,)
 
 
+def is_open_size(size: Any) -> bool:
+    """Whether a size of a trace depends on values."""
+    return isinstance(size, SymInt) and bool(free_unbacked_symbols(size))
+
+
 IsOpen = Callable[[Any], bool]
 
 
@@ -144,7 +150,7 @@ def _write_rows(whole: torch.Tensor, mask: torch.Tensor, given: torch.Tensor, ax
 
     torch compares that number with how many places the mask has. Here each place of the mask picks its row.
     """
-    number = count_rows(given, axis)
+    number = torch.full((), given.shape[axis], dtype=torch.int64)
     is_one = number == 1
     number = raising_where(~is_one & (number != mask.sum()), number)
     rows = torch.where(is_one, torch.zeros_like(number), mask.to(torch.int64).cumsum(0) - 1)
@@ -172,7 +178,7 @@ def split_with_masks(x: torch.Tensor, lengths: Sequence[Any], dim: int) -> tuple
 def topk_with_mask(x: torch.Tensor, number: torch.Tensor, *, largest: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """`x.topk(number)` of a tensor with one axis, whose number is a tensor without axes. Raises where x has not as many."""
     values, indices = x.sort(descending=largest, stable=True)
-    number = raising_where((number < 0) | (number > count_rows(x, 0)), number)
+    number = raising_where((number < 0) | (number > torch.full((), x.shape[0], dtype=torch.int64)), number)
     mask = torch.arange(x.shape[0], device=x.device) < number
     chosen: tuple[torch.Tensor, torch.Tensor] = torch.return_types.topk((values[mask], indices[mask]))  # type: ignore[attr-defined]
     return chosen

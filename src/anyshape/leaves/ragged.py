@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import SymInt, Tensor
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
+from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from anyshape.intercept.selections import is_open_size
 from anyshape.leaves import define
 
 Function = Callable[..., Any]
@@ -50,11 +51,6 @@ pad_rows = define("pad_rows", "(Tensor rows, Tensor lengths, float value) -> Ten
 def has_open_rows(value: Any) -> bool:
     """Whether values decide how many rows a tensor has."""
     return isinstance(value, Tensor) and value.dim() > 0 and is_open_size(value.shape[0])
-
-
-def is_open_size(size: Any) -> bool:
-    """Whether a size of a trace depends on values."""
-    return isinstance(size, SymInt) and bool(free_unbacked_symbols(size))
 
 
 def _pad_sequence(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
