@@ -32,7 +32,14 @@ from anyshape.intercept.python_numbers import (
     slice_ends,
 )
 from anyshape.intercept.real_numbers import larger, real_number, smaller, tensors_of, whole_number
-from anyshape.intercept.selections import Selections, call_with_mask, find_open_slice
+from anyshape.intercept.selections import (
+    Selections,
+    call_with_mask,
+    find_open_slice,
+    is_open_size,
+    split_with_masks,
+    topk_with_mask,
+)
 from anyshape.intercept.value_checks import decided_checks
 from anyshape.modules.user_code import source_of_running_code
 
@@ -46,6 +53,11 @@ _NUMBERS = {torch.Tensor.__int__, torch.Tensor.__index__}
 _EQUAL = {torch.equal, torch.Tensor.equal}
 _CLOSE = {torch.allclose, torch.Tensor.allclose}
 _ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_PARTS = {
+    "split": ("tensor", "split_size_or_sections", "dim"),
+    "topk": ("input", "k", "dim", "largest", "sorted"),
+}
+"""Functions that take parts of a tensor, of lengths that may be ints that were read, and the names of their arguments."""
 _SHAPES = {torch.full: 0, torch.Tensor.new_full: 1}
 """Where functions that fill a new tensor with a number have its shape."""
 _LOOKS = {"__get__", "dim", "is_floating_point", "is_complex", "numel", "size"}
@@ -108,11 +120,15 @@ class Questions(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         depends = self._depends((args, kwargs))
-        open_slice = find_open_slice(args[1], self._depends) if func in _ITEMS and self._ints_are == "masks" else None
+        open_slice = find_open_slice(args[1], self._is_mask) if func in _ITEMS else None
         if open_slice is not None:
             result = call_with_mask(open_slice, *args)
             self._mark(args[0] if func is torch.Tensor.__setitem__ else result)
             return result
+        by_mask = self._with_masks(func, args, kwargs) if depends and self._numbers.has_any else None
+        if by_mask is not None:
+            self._mark(by_mask)
+            return by_mask
         if func in _ITEMS:
             depends = depends or self._depends(slice_ends(args[1]))
             args = (args[0], map_slices(args[1], self._bound), *args[2:])
@@ -135,12 +151,51 @@ class Questions(TorchFunctionMode):
         result = self._call(func, args, kwargs)
         if depends:
             self._mark(result)
-            self._selections.note(func, args, result)
+            self._selections.note(func, args, kwargs, result)
             if _writes(func, kwargs):
                 self._mark((args, kwargs))
         if _counts(func, args) and isinstance(result, torch.Tensor):
             self._counts[id(result)] = result
         return result
+
+    def _with_masks(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a function that takes parts of a tensor, as many elements as ints that were read; None of others.
+
+        With masks; else a part is as long as the int that is asked for.
+        """
+        name = getattr(func, "__name__", "")
+        if name not in _PARTS:
+            return None
+        given: dict[str, Any] = {**kwargs, **dict(zip(_PARTS[name], args, strict=False))}
+        x: Any
+        sizes: Any
+        x, sizes, dim = (given.get(each) for each in _PARTS[name][:3])
+        if name == "topk":
+            is_plain = (
+                self._numbers.is_whole(sizes) and x is not None and x.ndim == 1 and given.keys() <= set(_PARTS[name])
+            )
+            if not is_plain or given.get("sorted", True) is not True:
+                return None
+            if self._is_mask(sizes):
+                return self._selections.added(topk_with_mask(x, sizes, largest=given.get("largest", True)))
+            self._int_of(sizes, ends_a_slice=True)
+            return None
+        if not isinstance(sizes, (list, tuple)) or not any(map(self._numbers.is_whole, sizes)):
+            return None
+        if self._ints_are == "masks":
+            pieces = split_with_masks(x, sizes, dim or 0)
+            return pieces if dim else self._selections.added(pieces)
+        for size in sizes:
+            if self._numbers.is_whole(size):
+                self._int_of(size, ends_a_slice=True)
+        return None
+
+    def _is_mask(self, value: Any) -> bool:
+        """Whether an end of a part is a mask: where ints are masks, and where it is the size of a selection in a trace."""
+        if not isinstance(value, torch.Tensor) or not self._depends(value):
+            return False
+        is_known = self._ints_are != "masks" and self._numbers.is_whole(value)
+        return self._ints_are == "masks" or (is_known and is_open_size(self._numbers.known_int(value)))
 
     def _compared(self, func: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """min() or max() of tensors: each comparison is a question."""

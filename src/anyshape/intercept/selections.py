@@ -8,21 +8,26 @@ through the functions that keep their first axis, so that a read of that length 
 
     x[:, :k]             ->    x[:, places < k], where places counts the elements of the axis
     x[row, k:] = value   ->    x[row][places >= k] = value
+    x.split([j, k])      ->    x[places < j], x[(places >= j) & (places < j + k)]
+    x.topk(k)            ->    the first of x sorted: values[places < k], indices[places < k]
 
 In a loop each step has ends of its own. As masks they are part of the step, which the file repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import SymInt
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES
+from anyshape.intercept.int_arithmetic import ELEMENTWISE, WHOLE_DTYPES, raising_where
 from anyshape.intercept.python_numbers import axis_of_item, is_plain_item
 
-_SELECTING = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "unique_dim"}
+_REPEATING = {"repeat_interleave"}
+_SELECTING = _REPEATING | {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "unique_dim"}
 _KEEPING = {"to", "float", "double", "half", "long", "int", "bool", "clone", "contiguous", "detach"} | ELEMENTWISE
 _NEW_AXIS = {"squeeze", "unsqueeze"}
 
@@ -37,9 +42,11 @@ class Selections:
         self._depends = depends
         self._tensors: dict[int, torch.Tensor] = {}  # kept, so that no other tensor gets the same id
 
-    def note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+    def note(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Remember the result of a function of the inputs' values, if it is a selection."""
         name = getattr(func, "__name__", "")
+        if name in _REPEATING and (args[2] if len(args) > 2 else kwargs.get("dim")) not in (None, 0):
+            return
         is_condition = name == "where" and len(args) == 1
         if (name in _SELECTING or is_condition) and self._depends(_deciding(name, args)):
             together = is_condition or name == "nonzero"  # one tensor for each axis, all of one length
@@ -49,6 +56,11 @@ class Selections:
         else:
             found = _first(result) if self._keeps(name, args) else ()
         self._tensors |= {id(each): each for each in found if isinstance(each, torch.Tensor) and each.ndim}
+
+    def added(self, tensors: Any) -> Any:
+        """These tensors, whose first axes have lengths that values decide, remembered."""
+        self._tensors |= {id(each): each for each in tensors}
+        return tensors
 
     def read_size(self, func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, int | None] | None:
         """The sizes that a call reads of a selection, and the place of the one that values decide.
@@ -87,11 +99,16 @@ class Selections:
 
 def _deciding(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The operand whose values decide how much a function selects."""
-    return args[1:2] if name == "masked_select" else args[:1]
+    return args[1:2] if name in {"masked_select", *_REPEATING} else args[:1]
 
 
 def _first(result: Any) -> tuple[Any, ...]:
     return result[:1] if isinstance(result, tuple) else (result,)
+
+
+def is_open_size(size: Any) -> bool:
+    """Whether a size of a trace depends on values."""
+    return isinstance(size, SymInt) and bool(free_unbacked_symbols(size))
 
 
 IsOpen = Callable[[Any], bool]
@@ -115,11 +132,56 @@ def call_with_mask(place: int, tensor: torch.Tensor, index: Any, *value: Any) ->
     whole_items = (*items[:place], everything, *items[place + 1 :])
     whole = tensor[whole_items]
     axis = axis_of_item(whole_items, place, whole.ndim, lambda item: item is everything)
-    selected: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), _mask(whole, axis, items[place]))
+    mask = _mask(whole, axis, items[place])
+    selected: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), mask)
     if not value:
         return whole[selected]
-    whole[selected] = value[0]
+    given = value[0]
+    rows = axis - whole.ndim
+    if isinstance(given, torch.Tensor) and given.ndim >= -rows and is_open_size(given.shape[rows]):
+        _write_rows(whole, mask, given, rows)
+    else:
+        whole[selected] = given
     return None
+
+
+def _write_rows(whole: torch.Tensor, mask: torch.Tensor, given: torch.Tensor, axis: int) -> None:
+    """whole[mask] = given, along an axis counted from the back, where values decide how many rows are given.
+
+    torch compares that number with how many places the mask has. Here each place of the mask picks its row.
+    """
+    number = torch.full((), given.shape[axis], dtype=torch.int64)
+    is_one = number == 1
+    number = raising_where(~is_one & (number != mask.sum()), number)
+    rows = torch.where(is_one, torch.zeros_like(number), mask.to(torch.int64).cumsum(0) - 1)
+    spare = list(given.shape)
+    spare[axis] = 1
+    table = torch.cat([given, given.new_zeros(spare)], given.ndim + axis)
+    chosen = table.index_select(given.ndim + axis, torch.where(mask, rows, number)).to(whole.dtype)
+    whole.copy_(torch.where(mask.reshape((-1,) + (1,) * (-axis - 1)), chosen, whole))
+
+
+def split_with_masks(x: torch.Tensor, lengths: Sequence[Any], dim: int) -> tuple[torch.Tensor, ...]:
+    """`x.split(lengths, dim)`, where lengths are tensors without axes."""
+    size = x.shape[dim]
+    numbers = torch.stack([torch.as_tensor(each, dtype=torch.int64) for each in lengths])
+    numbers = raising_where((numbers < 0).any() | (numbers.sum() != size), numbers)
+    ends = numbers.cumsum(0)
+    before: tuple[Any, ...] = (slice(None),) * (dim % x.ndim)
+    pieces = []
+    for start, end in zip((ends - numbers).unbind(), ends.unbind(), strict=True):
+        places = torch.arange(size, device=x.device)
+        pieces.append(x[(*before, (places >= start) & (places < end))])
+    return tuple(pieces)
+
+
+def topk_with_mask(x: torch.Tensor, number: torch.Tensor, *, largest: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """`x.topk(number)` of a tensor with one axis, whose number is a tensor without axes. Raises where x has not as many."""
+    values, indices = x.sort(descending=largest, stable=True)
+    number = raising_where((number < 0) | (number > torch.full((), x.shape[0], dtype=torch.int64)), number)
+    mask = torch.arange(x.shape[0], device=x.device) < number
+    chosen: tuple[torch.Tensor, torch.Tensor] = torch.return_types.topk((values[mask], indices[mask]))  # type: ignore[attr-defined]
+    return chosen
 
 
 def _items(index: Any) -> tuple[Any, ...]:

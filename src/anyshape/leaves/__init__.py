@@ -19,6 +19,7 @@ Files, in the order in which data flows:
     sized           functions that torch traces at the traced sizes only
     open_lengths    arange between tensors, hann_window and its like, istft; F.interpolate and cross_entropy of open sizes
     checked         functions that check values or choose a kernel by them, nn.Transformer's layers among them
+    ragged          repeat_interleave by a tensor, pad_sequence of tensors whose lengths depend on values
     own_operators   operators of ours: `anyshape::loop`, pick, cut, put; numbers through floats; grouped_mm
     recurrent/      LSTM, GRU, RNN, padded or packed
     lifted          torch.cond, while_loop, scan and map, kept whole
@@ -46,6 +47,7 @@ LEAVES = (
     "sized",
     "open_lengths",
     "checked",
+    "ragged",
     "own_operators",
     "recurrent",
 )

@@ -5,7 +5,8 @@ torch's own `select` and `slice` record conditions on a computed place (is it ne
 a place learned from traces is known already; these record none. No place here is negative or beyond the end.
 
 The body of a loop is not an argument: the record of the capture has it under the loop's name. `sizes` are the sizes of all
-axes of all results, one result after the other, `ranks` of them each; so no kernel needs to know the body.
+axes of all results, one result after the other, `ranks` of them each; so no kernel needs to know the body. A size that values
+decide is `BY_VALUES`.
 
 Python computes in double precision, and one step in single precision rounds to another whole number at some sizes (1.1 * 50
 is 55.00000000000001). Kept in one piece, the formula is written in double precision through and through. How many numbers
@@ -33,6 +34,7 @@ _SCHEMA = (
     "(str name, SymInt trips, Tensor[] carried, Tensor[] tensors, SymInt[] numbers, SymInt[] sizes, int[] ranks, "
     "str[] dtypes) -> Tensor[]"
 )
+BY_VALUES = -1
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "floor": math.floor,
@@ -119,10 +121,12 @@ def _shapes(
     ranks: Sequence[int],
     dtypes: Sequence[str],
 ) -> list[Tensor]:
+    new_size = torch.library.get_ctx().new_dynamic_size
     device = next((tensor.device for tensor in (*carried, *tensors)), torch.device("cpu"))
     results, rest = [], list(sizes)
     for rank, dtype in zip(ranks, dtypes, strict=True):
-        shape, rest = rest[:rank], rest[rank:]
+        given, rest = rest[:rank], rest[rank:]
+        shape: list[Any] = [new_size() if isinstance(size, int) and size == BY_VALUES else size for size in given]
         results.append(torch.empty(shape, dtype=getattr(torch, dtype), device=device))
     return results
 

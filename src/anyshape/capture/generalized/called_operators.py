@@ -41,9 +41,9 @@ _PLAIN = (torch.Tensor, Parameter)
 
 @dataclass(frozen=True)
 class Shaped:
-    """The shape and dtype of a tensor that an operator gave."""
+    """The shape and dtype of a tensor that an operator gave. A size that values decide is None."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
     dtype: torch.dtype
 
     @property
@@ -214,7 +214,7 @@ def _record(function: Callable[..., Sequence[torch.Tensor]], tensors: Sequence[t
 
 def _shaped(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return Shaped(tuple(value.shape), value.dtype)
+        return Shaped(tuple(size if type(size) is int else None for size in value.shape), value.dtype)
     if isinstance(value, (list, tuple)):
         return [_shaped(item) for item in value]
     return value

@@ -216,7 +216,8 @@ def _part(resolver: Resolver, column: list[tuple[Seen, _Segment]], loops: tuple[
 def _is_even(resolver: Resolver, seen: Seen, segment: _Segment) -> bool:
     trace = resolver.template.traces[seen.trace]
     groups = _groups(segment.items)
-    return len({tuple(trace.shape_of(item) for item in items) for _, items in groups}) <= 1
+    shapes = {tuple(trace.shape_of(item) for item in items) for _, items in groups}
+    return len(shapes) <= 1 and not any(None in (shape or ()) for items in shapes for shape in items)
 
 
 def _groups(items: list[tuple[int, Any]]) -> list[tuple[int, Items]]:

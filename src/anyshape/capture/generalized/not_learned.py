@@ -37,7 +37,7 @@ def at(sizes: Sizes) -> str:
 
 
 def number_without_rule(step: Step, seen: list[tuple[Sizes, Any]]) -> NotCaptured:
-    shown = "; ".join(f"{value:g} at {at(point)}" for point, value in seen[:4])
+    shown = "; ".join(f"{_spoken(value)} at {at(point)}" for point, value in seen[:4])
     error = NotCaptured(
         Finding(
             code="AS120",
@@ -173,3 +173,7 @@ def write_in_loop(step: Step) -> NotCaptured:
             fix="collect the values in a list and stack it, or write by x[:, t] = value.",
         )
     )
+
+
+def _spoken(number: Any) -> str:
+    return "decided by values" if number is None else f"{number:g}"

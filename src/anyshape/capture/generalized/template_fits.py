@@ -33,8 +33,10 @@ class Fits:
     def integers(self, seen: Sequence[tuple[Sizes, int]], near: Sequence[Expr] = ()) -> Expr | None:
         """The simplest integer expression that gives each of these numbers at its point; None if there is none.
 
-        `near` are sizes that the number is likely to be made of.
+        `near` are sizes that the number is likely to be made of. A number that values decide is None, and has no expression.
         """
+        if any(value is None for _, value in seen):
+            return None
         if len({value for _, value in seen}) == 1:
             return Number(int(seen[0][1]))
         key = (*near, *((tuple(point.items()), value) for point, value in seen))

@@ -66,13 +66,16 @@ TENSOR_KINDS = (Result, Input, Weight, Constant)
 
 @dataclass(frozen=True)
 class Step:
-    """One call of an operator. `leaves` are its arguments, flattened; `spec` puts them back into (args, kwargs)."""
+    """One call of an operator. `leaves` are its arguments, flattened; `spec` puts them back into (args, kwargs).
+
+    `shapes` are those of its outputs, with None for a size that values decide.
+    """
 
     target: Any
     leaves: tuple[Any, ...]
     spec: TreeSpec
     stack: str
-    shapes: tuple[tuple[int, ...] | None, ...] = ()
+    shapes: tuple[tuple[Any, ...] | None, ...] = ()
     dtypes: tuple[torch.dtype | None, ...] = ()
 
     @cached_property

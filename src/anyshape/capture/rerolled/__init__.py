@@ -10,6 +10,7 @@ Files, in the order in which data flows:
 
     growth         whether traces grow with a dim, and at which sizes to trace
     functional     writes into tensors -> new tensors
+    late           steps of which values decide the size -> right before their first use
     blocks         x a b c a b c y -> x (a b c)*2 y
     demands        which values of a loop the rest needs
     emit           a block of the template -> a node anyshape::loop and its body
@@ -34,6 +35,7 @@ from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
 from anyshape.capture.rerolled.growth import choose_suspects, find_side, find_slow, grows_evenly
+from anyshape.capture.rerolled.late import open_sizes_late
 from anyshape.capture.torch_export import Decompose
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, dims_of, smallest_known_point
 from anyshape.findings import Reason
@@ -206,7 +208,7 @@ class _Rerolling:
 
 def _rolling(declared: Declared, powers: bool) -> Callable[[Sequence[Trace]], Template]:
     def lay(traces: Sequence[Trace]) -> Template:
-        functional = [without_writes(trace) for trace in traces]
+        functional = [open_sizes_late(without_writes(trace)) for trace in traces]
         written = next(filter(None, map(find_write, functional)), None)
         template = lay_over(functional, roll_up(functional), _counters(declared), powers=powers)
         if written is not None and any(isinstance(item, Repeated) for item in template.items):

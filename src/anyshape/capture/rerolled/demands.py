@@ -238,9 +238,11 @@ def demanded_shape(explained: Explained, demand: Demand, loop: Repeated) -> tupl
 
 
 def grown_shape(explained: Explained, demand: Many, loop: Repeated) -> tuple[Any, ...]:
-    """The shape of all repetitions joined along the axis."""
+    """The shape of all repetitions joined along the axis, where its size is None if values decide it."""
     observed = [observe(explained.template, part) for part in demand.content.parts if not isinstance(part, Run)]
     sizes = list(fitted_shape(explained, observed[0], skip=demand.axis))
+    if any(shape[demand.axis] is None for each in observed for _, shape in each.shapes):
+        return tuple(sizes)
     totals = []
     for outer, trips in loop.trips:
         inside = [Seen(outer.trace, (*outer.counters, count), outer.point) for count in range(trips)]

@@ -35,6 +35,7 @@ from anyshape.capture.rerolled.demands import (
 )
 from anyshape.capture.torch_export import Decompose, symbols_of
 from anyshape.domain import Compare, Dim, Domain, Expr, Number, Op, Ref, is_about
+from anyshape.leaves.own_operators import BY_VALUES
 from anyshape.leaves.own_operators import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
 
@@ -164,7 +165,7 @@ class LoopEmitter:
             initial,
             [each.outside for each in body.inputs if each.kind in ("tensor", "constant")],
             [each.outside for each in body.inputs if each.kind == "number"],
-            [scope.size(size) for shape, _ in results for size in shape],
+            [BY_VALUES if size is None else scope.size(size) for shape, _ in results for size in shape],
             [len(shape) for shape, _ in results],
             [str(dtype).removeprefix("torch.") for _, dtype in results],
         )
@@ -226,7 +227,7 @@ class LoopEmitter:
         observed = observe(self._explained.template, demand.content.parts[0])  # type: ignore[arg-type]
         sizes = list(fitted_shape(self._explained, observed, skip=demand.axis))
         shape = list(observed.at(seen))
-        shape[demand.axis] += 3
+        shape[demand.axis] = (shape[demand.axis] or 0) + 3
         return torch.zeros(shape, dtype=observed.dtype), tuple(sizes)
 
     def _widened(self, loops: Sequence[Repeated]) -> Domain:

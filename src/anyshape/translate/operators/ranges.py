@@ -9,6 +9,8 @@ aten::repeat_interleave by a number, which may be a size, and aten::nonzero_stat
 
 torch.onnx (to 2.13) repeats by 1 where the number is a size, and has no nonzero_static.
 
+aten::repeat_interleave of a tensor of numbers: the places of what is repeated, none included.
+
 torch.onnx (to 2.13) writes Dropout and Bernoulli, of which onnxruntime (to 1.31) seeds a new generator in each run: the first
 element is nearly the same each time. It has no translation of uniform and randperm.
 
@@ -248,9 +250,19 @@ def translate_masked_select(x: ir.Value, mask: ir.Value) -> ir.Value:
     return op.Compress(op.Reshape(wide, ints(-1)), op.Reshape(seen, ints(-1)), axis=0)
 
 
+def translate_repeats(repeats: ir.Value, *, output_size: Any = None) -> ir.Value:
+    """Each place as many times as its number says: how many ends are at or before each place of the result."""
+    one = constant(1, _INT64)
+    ends = op.CumSum(op.Cast(repeats, to=_INT64), constant(0, _INT64))
+    total = op.ReduceMax(op.Concat(ends, ints(0), axis=0), keepdims=0)
+    places = op.Unsqueeze(op.Range(constant(0, _INT64), total, one), ints(1))
+    return op.ReduceSum(op.Cast(op.LessOrEqual(ends, places), to=_INT64), ints(1), keepdims=0)
+
+
 TRANSLATIONS: dict[str, Callable[..., Any]] = {
     "masked_select": translate_masked_select,
     "repeat_interleave.self_int": translate_repeat_interleave,
+    "repeat_interleave.Tensor": translate_repeats,
     "nonzero_static": translate_nonzero_static,
     "arange": translate_arange,
     "arange.start": translate_arange_start,
