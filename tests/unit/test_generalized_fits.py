@@ -44,11 +44,6 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "half of a padding": lambda b, t: (math.ceil(t / 4) * 4 - t) // 2,
     "other half of a padding": lambda b, t: -t % 16 - (-t % 16) // 2,
 }
-INTEGERS |= {
-    "how often it halves above a limit": lambda b, t: max(0, (t // 4).bit_length()),
-    "power of that": lambda b, t: 2 ** max(0, (t // 4).bit_length()),
-    "how many growing widths fit": lambda b, t: (math.isqrt(8 * t + 1) - 1) // 2,
-}
 REALS: dict[str, Callable[[int, int], float]] = {
     "root": lambda b, t: math.sqrt(t),
     "reciprocal root": lambda b, t: 1 / math.sqrt(t),

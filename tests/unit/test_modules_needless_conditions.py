@@ -124,10 +124,10 @@ def test_a_condition_beside_a_mask_that_is_given_leaves_no_guard() -> None:
 
 def test_a_program_that_holds_at_far_larger_sizes_has_no_loop_over_the_dim() -> None:
     domain = Domain((Dim("seq"), Dim("batch", max=8)))
-    assert not may_grow(["seq"], {"seq": 5}, [parse_condition("seq > 1")], domain)
-    assert not may_grow(["seq"], {"seq": 6}, [parse_condition("seq % 2 == 0")], domain)
-    assert may_grow(["seq"], {"seq": 5}, [parse_condition("seq == 5")], domain)
-    assert may_grow(["seq"], {"seq": 5}, [parse_condition("seq > 4"), parse_condition("seq <= 8")], domain)
-    assert not may_grow(["batch"], {"batch": 3}, [parse_condition("batch > 1")], domain)
-    assert may_grow(["batch"], {"batch": 3}, [parse_condition("batch <= 3")], domain)
-    assert may_grow(["batch"], {"batch": 7}, [parse_condition("batch > 1")], domain)  # nothing larger to compare with
+    assert not may_grow("seq", 5, [parse_condition("seq > 1")], domain)
+    assert not may_grow("seq", 6, [parse_condition("seq % 2 == 0")], domain)
+    assert may_grow("seq", 5, [parse_condition("seq == 5")], domain)
+    assert may_grow("seq", 5, [parse_condition("seq > 4"), parse_condition("seq <= 8")], domain)
+    assert not may_grow("batch", 3, [parse_condition("batch > 1")], domain)
+    assert may_grow("batch", 3, [parse_condition("batch <= 3")], domain)
+    assert may_grow("batch", 7, [parse_condition("batch > 1")], domain)  # nothing larger to compare with

@@ -1,33 +1,21 @@
 """Regions of which each has one size of a dim: the sign of a loop over that size, or of a size that was made a number.
 
 for t in range(n)            ->   n == 5    n == 7    ...          the dim equals a constant
-while len(found) < n         ->   3 < n <= 4    6 < n <= 7    ...  its conditions hold at one size
+while len(found) < n         ->   3 < n <= 4    6 < n <= 7    ...  its bounds leave one size
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
-from anyshape.domain import (
-    Compare,
-    Condition,
-    Domain,
-    Expr,
-    Number,
-    Op,
-    Ref,
-    Sizes,
-    Undefined,
-    conjuncts,
-    dims_of,
-    holds,
-)
+from anyshape.domain import Compare, Condition, Domain, Expr, Number, Op, Ref, conjuncts, dims_of
 from anyshape.records.captured import Region
 
 _FEW_SIZES = 12
 _ROW = 4
-_NEARBY = 64
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def pins_size_by_size(regions: Sequence[Region], domain: Domain) -> bool:
@@ -47,14 +35,12 @@ def pins_size_by_size(regions: Sequence[Region], domain: Domain) -> bool:
 
 
 def pinned_between(regions: Sequence[Region], domain: Domain) -> Condition | None:
-    """The one size of a dim of many sizes that the last region has, where each region has one: `3 < n <= 4`, the sign of
-    `while len(found) < n`, or what a loop over n // 2 and 3*n + 1 comes to. None otherwise."""
+    """The one size of a dim of many sizes that the last region has, where each region has one by its bounds: `2 < n`, `3 < n`
+    and `n <= 4`, the sign of `while len(found) < n`. None otherwise."""
     for name in domain.names:
-        if _has_few_sizes(domain, name):
-            continue
-        pinned = {region.traced_at[name] for region in regions if _has_one_size(region, name, domain)}
-        if len(pinned) == len(regions):
-            return Compare("==", Ref(name), Number(regions[-1].traced_at[name]))
+        pinned = [] if _has_few_sizes(domain, name) else [_only_size(region.condition, name) for region in regions]
+        if pinned and None not in pinned and len(set(pinned)) == len(regions):
+            return Compare("==", Ref(name), Number(pinned[-1] or 0))
     return None
 
 
@@ -65,23 +51,27 @@ def pinned_at_last(regions: Sequence[Region], domain: Domain) -> tuple[str, ...]
     """
     last = regions[-_ROW:]
     names = [name for name in domain.names if not _has_few_sizes(domain, name)]
-    pinned = tuple(name for name in names if all(_has_one_size(region, name, domain) for region in last))
-    sizes = {tuple(region.traced_at[name] for name in pinned) for region in last}
-    return pinned if len(regions) > _ROW and pinned and len(sizes) == len(last) else ()
+    sizes = [tuple(_only_size(region.condition, name) for name in names) for region in last]
+    pinned = tuple(name for at, name in enumerate(names) if all(each[at] is not None for each in sizes))
+    return pinned if len(regions) > _ROW and pinned and len(set(sizes)) == len(last) else ()
 
 
-def _has_one_size(region: Region, name: str, domain: Domain) -> bool:
-    """Whether a region's condition holds at its own size of the dim, and at no other one nearby."""
-    own = region.traced_at[name]
-    nearby = ({**region.traced_at, name: size} for size in range(max(own - _NEARBY, 0), own + _NEARBY) if size != own)
-    return not any(domain.contains(sizes) and _holds(region.condition, sizes) for sizes in nearby)
-
-
-def _holds(condition: Condition, sizes: Sizes) -> bool:
-    try:
-        return holds(condition, sizes)
-    except Undefined:
-        return False
+def _only_size(condition: Condition, name: str) -> int | None:
+    """The only size that bounds of the dim leave; None where they leave others, or there are none."""
+    low, high = -math.inf, math.inf
+    for part in conjuncts(condition):
+        if not isinstance(part, Compare) or dims_of(part) != (name,):
+            continue
+        left, op, right = part.left, part.op, part.right
+        if isinstance(left, Number):
+            left, op, right = right, _MIRRORED.get(op, op), left
+        if not isinstance(left, Ref) or not isinstance(right, Number):
+            continue
+        if op in (">", ">=", "=="):
+            low = max(low, right.value + (op == ">"))
+        if op in ("<", "<=", "=="):
+            high = min(high, right.value - (op == "<"))
+    return int(low) if low == high else None
 
 
 def _is_sum(expr: Expr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from anyshape.capture.generalized.trace import Trace
 from anyshape.capture.generalized.traced_regions import Paths, capture_both, cuts
 from anyshape.capture.regions import EndlessRegions, cover_domain
 from anyshape.capture.rerolled import capture_rerolled, find_stride
-from anyshape.capture.rerolled.growth import check_growth, find_growing, find_slow, may_grow
+from anyshape.capture.rerolled.growth import check_growth, find_growing, may_grow
 from anyshape.capture.symbolic import Stopped, Traced, Traces, capture_symbolically, key_of_sizes
 from anyshape.capture.torch_export import Decompose
 from anyshape.capture.trace_sizes import (
@@ -128,22 +128,16 @@ def _stop_at_growing_traces(first: Captured, context: CaptureContext, borders: t
     ranked = sorted((*borders, *guards), key=lambda guard: guard.source is not None)
     by_dim = {name: guard for guard in ranked if guard.condition for name in dims_of(guard.condition)}
     unproved = [guard.condition for guard in (*borders, *first.guards) if guard.condition and guard.status != "proved"]
-    traced_at, domain = first.regions[0].traced_at, context.declared.domain
-    single = [name for name in by_dim if may_grow([name], traced_at, unproved, domain)]
-    growing = find_growing(context.recorder(), context.declared, context.answers, single) if single else None
-    if growing is None:
-        together = [pair for pair in _pairs(guards) if may_grow(pair, traced_at, unproved, domain)]
-        slow = find_slow(context.recorder(), context.declared, context.answers, together) if together else ()
-        growing = slow[0] if slow else None
+    traced_at = first.regions[0].traced_at
+    by_dim = {
+        name: guard
+        for name, guard in by_dim.items()
+        if may_grow(name, traced_at[name], unproved, context.declared.domain)
+    }
+    growing = find_growing(context.recorder(), context.declared, context.answers, by_dim) if by_dim else None
     if growing is not None:
         context.sides.extend(each for each in dict.fromkeys(_branches(first)) if growing not in dims_of(each))
         raise EndlessRegions(by_dim[growing])
-
-
-def _pairs(guards: Iterable[Guard]) -> list[tuple[str, ...]]:
-    """Two dims that one condition names: `min(height, width) >= 4`."""
-    named = (dims_of(guard.condition) for guard in guards if guard.condition is not None)
-    return list(dict.fromkeys(tuple(sorted(names)) for names in named if len(set(names)) == 2))
 
 
 def _stop_at_strided_loops(first: Captured, context: CaptureContext) -> None:

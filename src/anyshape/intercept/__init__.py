@@ -25,7 +25,6 @@ What is replaced, and when:
                                        calls of torch.cond, while_loop, scan, map                control_flow, leaves/lifted
                                        the order of steps in torch's associative_scan            leaves/lifted
                                        `forward` of torch's transformer layers                   leaves/checked
-    while it is traced for loops       code objects: branches that pad, resize, slice or copy    joined_branches
     while its decisions are fixed      `bool()`, `int()`, `.item()` of tensors                   questions, python_numbers
                                        the hash of tensors that are numbers                      python_numbers
                                        torch._check of tensors that are numbers                  value_checks

@@ -282,12 +282,7 @@ def _is_test(test: ast.expr) -> bool:
         return isinstance(test.op, ast.Not) and _opposite(test.operand) is not None and _is_test(test.operand)
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(test.ops[0], _COMPARISONS) and _is_plain(test)
-    return isinstance(test, ast.Name) or _is_remainder(test)
-
-
-def _is_remainder(test: ast.expr) -> bool:
-    """`n % 2` as a condition: whether something remains."""
-    return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) and _is_plain(test)
+    return isinstance(test, ast.Name)
 
 
 def _opposite(test: ast.expr) -> ast.Compare | None:
@@ -303,8 +298,6 @@ def _as_test(test: ast.expr) -> ast.expr:
         opposite = _opposite(test.operand)
         assert opposite is not None
         return opposite
-    if _is_remainder(test):
-        return ast.Compare(test, [ast.NotEq()], [ast.Constant(0)])
     if not isinstance(test, ast.BoolOp):
         return test
     nothing = ast.arguments([], [], None, [], [], None, [])

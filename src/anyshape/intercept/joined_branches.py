@@ -12,9 +12,6 @@ anything else are not joined.
 `a is b` of two sizes is the condition that it is of two ints in eager mode: equal, and not larger than those of which Python
 keeps one object each. Two open sizes are never one object. `torch.tensor([h for _ in range(n)])` is a tensor of n elements.
 
-Traces know all sizes: there (`joined_in_traces`) both sides of a branch that pads, resizes or slices are one call, so that
-traces of a loop have the same steps at all sizes.
-
 To pad by 0 or to copy gives a new tensor, where the user's code goes on with the same one, and a later write into one is seen
 in both. `check_unwritten` finds such a write, and the module is captured without joined branches.
 """
@@ -73,7 +70,6 @@ _JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
 _TENSORS: ContextVar[list[tuple[torch.Tensor, int]]] = ContextVar("tensors on both sides of joined branches")
-_IN_TRACES: ContextVar[bool] = ContextVar("whether conditions on known sizes are joined, too", default=False)
 
 
 class WrittenLaterError(Exception):
@@ -97,23 +93,6 @@ def joined_branches(functions: Iterable[FunctionType]) -> Iterator[None]:
         _TENSORS.reset(outer)
         for function, code in before:
             function.__code__ = code
-
-
-def has_joined_branches(functions: Iterable[FunctionType]) -> bool:
-    """Whether one of these functions has a branch that can be joined."""
-    return any(_joined(SameCode(function.__code__)) is not None for function in functions)
-
-
-@contextmanager
-def joined_in_traces(functions: Iterable[FunctionType]) -> Iterator[None]:
-    """`joined_branches` for calls in which all sizes are known. Raises WrittenLaterError at its end."""
-    outer = _IN_TRACES.set(True)
-    try:
-        with joined_branches(functions):
-            yield
-            check_unwritten()
-    finally:
-        _IN_TRACES.reset(outer)
 
 
 def check_unwritten() -> None:
@@ -198,11 +177,15 @@ def _may_have_branches(code: CodeType) -> bool:
     units = code.co_code
     if _asks_for_identity(code) or ("range" in code.co_names and not {"tensor", "as_tensor"}.isdisjoint(code.co_names)):
         return True
-    pairs = zip(units[::2], units[1::2], strict=True)
-    if any(each == _BINARY and of in _REMAINDERS for each, of in pairs):
-        return True
+    if _COMPARE not in units[::2]:
+        return False
     has_slices = any(each in units[::2] for each in _SLICING)
-    return _COMPARE in units[::2] and (has_slices or not {"pad", "interpolate", "contiguous"}.isdisjoint(code.co_names))
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return (
+        not {"pad", "interpolate", "contiguous"}.isdisjoint(code.co_names)
+        or has_slices
+        or any(each == _BINARY and of in _REMAINDERS for each, of in pairs)
+    )
 
 
 def _asks_for_identity(code: CodeType) -> bool:
@@ -244,9 +227,7 @@ def _without_defaults(given: ast.arguments) -> ast.arguments:
 
 
 def _is_open(condition: Any) -> bool:
-    """Whether a condition is one on open sizes that is not known; in traces, one on known sizes is treated alike."""
-    if type(condition) is bool:
-        return _IN_TRACES.get()
+    """Whether a condition is one on open sizes that is not known."""
     if not isinstance(condition, SymBool) or not is_capturing():
         return False
     return condition.node.shape_env is not None and condition.node.constant is None
@@ -318,8 +299,6 @@ def _resized(condition: Any, function: Any, x: torch.Tensor, *args: Any, **kwarg
 def _flag(condition: Any, one: Any, other: Any) -> Any:
     """`one` where the condition holds, `other` elsewhere; of True and False it is the condition, or its opposite."""
     if type(one) is bool and type(other) is bool and one != other:
-        if type(condition) is bool:
-            return condition == one
         return condition if one else ~condition
     return choose(condition, one, other)
 
@@ -331,10 +310,7 @@ def _sliced(condition: Any, x: torch.Tensor, *limits: tuple[Any, Any]) -> torch.
     for axis, (size, (start, stop)) in enumerate(zip(x.shape, limits, strict=False)):
         first = 0 if start is None else choose(condition, start, 0)
         last = size if stop is None else choose(condition, stop, size)
-        if type(condition) is bool:
-            ends = [max(size + each, 0) if each < 0 else each for each in (first, last)]
-            x = torch.ops.aten.slice.Tensor(x, axis, *ends)  # indexing makes no step of a slice of the whole axis
-        elif start is None and last is not size and reaches(size, last):
+        if start is None and last is not size and reaches(size, last):
             x = x.narrow(axis, 0, last)  # of that length, and not of the smaller of two
         elif start is not None or stop is not None:
             x = x[(*[slice(None)] * axis, slice(first, last))]

@@ -35,8 +35,6 @@ def choose(condition: Any, one: Any, other: Any) -> Any:
         return tuple(choose(condition, *pair) for pair in zip(one, other, strict=True))
     if type(one) not in _NUMBERS or type(other) not in _NUMBERS:
         raise NotJoined
-    if type(condition) is bool:
-        return one if condition else other
     same = _where_they_differ(condition, one, other)
     return _Choice(condition, one, other).joined() if same is None else same
 

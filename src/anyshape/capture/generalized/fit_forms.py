@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from math import ceil, floor
 
 import numpy as np
@@ -30,8 +29,6 @@ Column = tuple[Expr, Integers]
 WORST = 2**62
 _MOST_POWERS = 20
 _MOST_BITS = 31  # of the size of an axis
-_BASES = (2, 3, 4, 5, 8)
-_SHIFTS = (-1, 0, 1, 2, 3, -2, -3)
 _SIMPLE_DENOMINATOR = 20
 _LARGEST_DENOMINATOR = 1000
 _LARGEST_MODULUS = 64
@@ -160,60 +157,11 @@ def fit_logarithm(values: Integers, points: Points) -> Expr | None:
     return None
 
 
-def fit_divisions(values: Integers, points: Points) -> Expr | None:
-    """How often a size, or the smaller one of two, can be divided before it is below a limit: `while n >= 4: n = n // 2`.
-
-    `n -> (n + a) // base` divides n + shift by the base each time, for one shift: it takes a step for each power of the base
-    whose multiple by the limit n + shift has reached. Where the values leave more than one limit, there is no answer.
-    2 to the power of such a number is found, too.
-    """
-    weight = 1
-    if len(values) and values.min() > 0 and are_powers(values):
-        weight, values = 2, np.log2(values).round().astype(np.int64)
-    if values.min(initial=0) < 0 or not 0 < values.max(initial=0) < _MOST_BITS:
-        return None
-    smaller = ((Op("min", (a, b)), np.minimum(x, y)) for (a, x), (b, y) in combinations(points.names, 2))
-    for expr, column in (*points.names, *smaller):
-        for base in _BASES:
-            for shift in _SHIFTS:
-                limit = _limit(values, column + shift, base)
-                if limit is not None:
-                    return _divisions(expr + shift, limit, base, weight)
-    return None
-
-
-def are_powers(values: Integers) -> bool:
-    """Whether all of them are powers of two, and one is at least four."""
-    return bool(((values > 0) & (values & (values - 1) == 0)).all() and values.max(initial=0) >= 4)
-
-
-def _limit(values: Integers, column: Integers, base: int) -> int | None:
-    """The one number whose multiple by base ** k a column has reached where the value is above k; None if there is none."""
-    low, high = Fraction(0), Fraction(_LONGEST)
-    for power in range(int(values.max())):
-        low = max(low, Fraction(int(column[values <= power].max(initial=0)), base**power))
-        high = min(high, Fraction(int(column[values > power].min()), base**power))
-    last = int(values.max())
-    low = max(low, Fraction(int(column.max()), base**last))
-    limits = range(floor(low) + 1, floor(high) + 1)
-    return limits[0] if len(limits) == 1 else None
-
-
-def _divisions(expr: Expr, limit: int, base: int, weight: int) -> Expr:
-    total: Expr = Number(weight - 1)
-    for power in range(_MOST_BITS):
-        if limit * base**power >= 2**_MOST_BITS:
-            break
-        total = total + _reached(expr, np.zeros(0, dtype=np.int64), limit * base**power)[0] * weight**power
-    return total
-
-
 def fit_root(values: Integers, points: Points) -> Expr | None:
-    """int(sqrt(n)) or ceil(sqrt(n)); of 8*n + 1, how many of the widths 1, 2, 3, ... fit into a size one after the other."""
+    """int(sqrt(n)) or ceil(sqrt(n))."""
     for expr, _ in points.names:
-        for of, divisor in ((expr, 1), (expr - 1, 1), (expr * 8 + 1, 2), (expr * 8 - 7, 2)):
-            root: Expr = Op(ROOT, (of,))
-            root = root if divisor == 1 else (root - 1) // divisor
+        for of in (expr, expr - 1):
+            root = Op(ROOT, (of,))
             column = points.evaluate(root)
             found = None if column is None else combine(values, ((root, column),))
             if found is not None:

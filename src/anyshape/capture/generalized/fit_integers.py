@@ -16,10 +16,8 @@ from anyshape.capture.generalized.fit_forms import (
     Column,
     Integers,
     Points,
-    are_powers,
     combine,
     fit_bits,
-    fit_divisions,
     fit_logarithm,
     fit_part_of_padding,
     fit_root,
@@ -88,21 +86,6 @@ def _learned(values: Integers, points: Points) -> Expr | None:
             found = combine(values, columns)
             if found is not None:
                 return found
-    return None
-
-
-def _halved(values: Integers, points: Points) -> Expr | None:
-    """A size that was halved again and again: (n + c) // 2**i, and more or less of it."""
-    for divisor, other in points.atoms:
-        if not are_powers(other):
-            continue
-        for expr, column in points.names:
-            for offset in (Number(0), divisor - 1, Number(1), Number(-1)):
-                shift = points.evaluate(offset)
-                assert shift is not None
-                found = combine(values, (((expr + offset) // divisor, (column + shift) // other),))
-                if found is not None:
-                    return found
     return None
 
 
@@ -282,7 +265,6 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     _affine,
     _learned,
     _product,
-    _halved,
     _plain_quotient,
     fit_simple_share,
     _quotient,
@@ -295,6 +277,5 @@ _ATTEMPTS: tuple[Callable[[Integers, Points], Expr | None], ...] = (
     fit_part_of_padding,
     fit_root,
     fit_bits,
-    fit_divisions,
     fit_logarithm,
 )

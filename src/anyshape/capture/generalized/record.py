@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from types import FunctionType
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from anyshape.capture.generalized.trace import ANSWER, Constant, Input, Result, 
 from anyshape.capture.generalized.values_in_traces import KnownValues, writes
 from anyshape.inputs import Declared, flatten_outputs
 from anyshape.intercept.control_flow import control_flow_in_python
-from anyshape.intercept.joined_branches import joined_in_traces
 from anyshape.intercept.operation_counts import count_real_call
 from anyshape.intercept.patching import uncached, without_fused_layers
 from anyshape.intercept.quick_tracing import small_cache_checks
@@ -180,27 +178,15 @@ TraceKey = tuple[tuple[str, int], ...]
 
 
 class Recorder:
-    """Traces one module at one assignment of sizes after another; `traces` keeps those that were made.
-
-    `joined`: functions whose branches that pad, resize or slice are joined (`joined_in_traces`).
-    """
+    """Traces one module at one assignment of sizes after another; `traces` keeps those that were made."""
 
     def __init__(
-        self,
-        module: torch.nn.Module,
-        declared: Declared,
-        traces: dict[TraceKey, Trace] | None = None,
-        joined: Sequence[FunctionType] = (),
+        self, module: torch.nn.Module, declared: Declared, traces: dict[TraceKey, Trace] | None = None
     ) -> None:
         self.module = module
         self._declared = declared
-        self._joined = joined
         self._traces = traces if traces is not None else {}
         self.weights = weights_of(module)
-
-    def joining(self, functions: Sequence[FunctionType]) -> Recorder:
-        """A recorder of the same module, with the branches of these functions joined."""
-        return Recorder(self.module, self._declared, joined=functions)
 
     def trace(self, sizes: Mapping[str, int]) -> Trace:
         """The steps at these sizes. Raises ReadsInputValue, and whatever the module raises on fake tensors."""
@@ -236,8 +222,7 @@ class Recorder:
             paths.extend(path for path, _ in answers)
             return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for _, leaf in answers)
 
-        joined = joined_in_traces(self._joined) if self._joined else nullcontext()
-        with _untouched(self.module), _quiet_tracing(), leaves(), control_flow_in_python(), torch.no_grad(), joined:
+        with _untouched(self.module), _quiet_tracing(), leaves(), control_flow_in_python(), torch.no_grad():
             called = record_call(run, tensors)
         positions = [position for position, value in enumerate(values) if isinstance(value, torch.Tensor)]
         steps = steps_of(called, positions, self.weights)

@@ -34,14 +34,12 @@ from anyshape.capture.generalized.traced_regions import capture_sides
 from anyshape.capture.rerolled.blocks import roll_up
 from anyshape.capture.rerolled.emit import LoopEmitter
 from anyshape.capture.rerolled.functional import find_write, without_writes
-from anyshape.capture.rerolled.growth import choose_suspects, find_side, find_slow, grows_evenly
+from anyshape.capture.rerolled.growth import choose_suspects, find_side, grows_evenly
 from anyshape.capture.rerolled.late import open_sizes_late
 from anyshape.capture.torch_export import Decompose
 from anyshape.domain import Compare, Condition, Expr, Number, Ref, Sizes, dims_of, smallest_known_point
 from anyshape.findings import Reason
 from anyshape.inputs import Declared
-from anyshape.intercept.joined_branches import has_joined_branches
-from anyshape.modules.user_code import functions_beside
 from anyshape.records.captured import Captured
 
 __all__ = ["capture_rerolled", "find_stride"]
@@ -54,11 +52,6 @@ _ELEMENTS = 4_000_000
 _ATTEMPTS = ((12, False), (36, True))
 """How long traces may be, and whether loops such as `d *= 2` are allowed: traces of loops are as long as their loops,
 so few steps first, and more where a block repeats too rarely to be seen."""
-_SLOW = 64
-"""How far apart some sizes are traced of a dim with which traces grow more slowly than it: `while n > 1: n = n // 2` has
-few steps at all of them."""
-_ALL_SMALL, _FAR = 20, 512
-_SLOW_ATTEMPTS = ((12, True),)
 _DEEPEST = 2
 _LONG = 1200
 
@@ -90,14 +83,6 @@ def around_strides(declared: Declared, strides: Strides) -> list[Sizes]:
         for name, stride in strides.items()
         for size in (stride - 1, stride, stride + 1, 2 * stride)
     ]
-
-
-def around_powers(declared: Declared, slow: Sequence[str]) -> list[Sizes]:
-    """All small sizes of these dims together, and those around powers of two."""
-    small = [*range(1, _ALL_SMALL), *(2**power + more for power in range(5, _FAR.bit_length()) for more in (-1, 0, 1))]
-    example = declared.example_sizes
-    found = [{**example, **dict.fromkeys(slow, size)} for size in small] if slow else []
-    return [sizes for sizes in found if declared.domain.contains(sizes)]
 
 
 def _pins(conditions: Iterable[Condition]) -> Iterator[tuple[Compare, str]]:
@@ -141,8 +126,7 @@ def capture_rerolled(
     recorder = Recorder(module, declared, traces)
     telling = choose_suspects(recorder, declared, answers, suspects, strides)
     telling += [sizes for sizes in around_strides(declared, strides) if sizes not in telling]
-    slow = () if strides else find_slow(recorder, declared, answers)
-    rerolling = _Rerolling(answers, decompose, recorder, telling, strides, slow)
+    rerolling = _Rerolling(answers, decompose, recorder, telling, strides)
     return capture_sides(declared, rerolling.capture, rerolling.find_side, _DEEPEST)
 
 
@@ -155,7 +139,6 @@ class _Rerolling:
     recorder: Recorder
     suspects: Sequence[Sizes]
     strides: Strides
-    slow: tuple[str, ...]
 
     def capture(self, declared: Declared) -> Captured:
         learned_program = self._learn(declared)
@@ -167,36 +150,23 @@ class _Rerolling:
 
     def _learn(self, declared: Declared) -> LearnedProgram:
         refusals: list[NotCaptured] = []
-        for recorder in self._recorders():
-            for plan in self._plans(declared):
-                try:
-                    return Learner(recorder, declared, self.answers, plan).learn()
-                except NotCaptured as refusal:
-                    refusals.append(refusal)
-                    if refusal.finding.reason is Reason.VALUES_DECIDE or self._is_long(declared, plan.largest):
-                        break
-        raise refusals[0]
-
-    def _recorders(self) -> Iterator[Recorder]:
-        """What traces the module; then, where that comes to nothing, with joined branches, if it has such branches."""
-        yield self.recorder
-        functions = tuple(functions_beside(self.recorder.module))
-        if has_joined_branches(functions):
-            yield self.recorder.joining(functions)
-
-    def _plans(self, declared: Declared) -> Iterator[Plan]:
-        """How to learn, the most likely way first."""
-        strides = dict.fromkeys(self.slow, _SLOW) or self.strides
-        for largest, powers in _SLOW_ATTEMPTS if self.slow else _ATTEMPTS:
-            yield Plan(
+        for largest, powers in _ATTEMPTS:
+            plan = Plan(
                 lay_over=_rolling(declared, powers),
                 first=7,
                 unseen=6,
                 largest=largest,
                 largest_unseen=largest,
-                also=[*self.suspects, *around_powers(declared, self.slow)],
-                strides=strides,
+                also=self.suspects,
+                strides=self.strides,
             )
+            try:
+                return Learner(self.recorder, declared, self.answers, plan).learn()
+            except NotCaptured as refusal:
+                refusals.append(refusal)
+                if refusal.finding.reason is Reason.VALUES_DECIDE or self._is_long(declared, largest):
+                    break
+        raise refusals[0]
 
     def _is_long(self, declared: Declared, largest: int) -> bool:
         """Whether traces at these sizes have so many steps that a block cannot have been too rare to be seen."""

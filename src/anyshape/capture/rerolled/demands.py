@@ -206,20 +206,15 @@ def _elements(operand: Any) -> Iterator[Element]:
         yield from _elements(operand.inner)
 
 
-def fitted_shape(
-    explained: Explained, observed: Observed, skip: int | None = None, near: Sequence[Expr] = ()
-) -> tuple[Any, ...]:
-    """An observed shape as expressions, None for the skipped axis. Raises NotCaptured where one follows no rule.
-
-    `near` are sizes that those of the shape may be made of.
-    """
+def fitted_shape(explained: Explained, observed: Observed, skip: int | None = None) -> tuple[Any, ...]:
+    """An observed shape as expressions, None for the skipped axis. Raises NotCaptured where one follows no rule."""
     sizes: list[Expr | None] = []
     for axis in range(len(observed.shapes[0][1])):
         if axis == skip:
             sizes.append(None)
             continue
         seen = [(point.point, shape[axis]) for point, shape in observed.shapes]
-        expr = explained.fits.integers(seen, near)
+        expr = explained.fits.integers(seen)
         if expr is None:
             raise number_without_rule(next(iter(explained.arguments)).step, seen)
         sizes.append(expr)

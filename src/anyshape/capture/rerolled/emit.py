@@ -34,14 +34,12 @@ from anyshape.capture.rerolled.demands import (
     observe,
 )
 from anyshape.capture.torch_export import Decompose, symbols_of
-from anyshape.domain import Compare, Dim, Domain, Expr, Number, Op, Ref, is_about
+from anyshape.domain import Compare, Dim, Domain, Expr, Number, Ref, is_about
 from anyshape.leaves.own_operators import BY_VALUES
 from anyshape.leaves.own_operators import loop as loop_operator
 from anyshape.records.captured import Guard, Loop
 
 _aten = torch.ops.aten
-_MOST_HALVINGS = 30
-_MOST_QUOTIENTS = 8  # of a number of repetitions that the solver is given: more cost seconds for each question
 
 
 @dataclass(frozen=True)
@@ -146,8 +144,7 @@ class LoopEmitter:
         template = explained.template
         scope.stack = _first_place(body.loop).step.stack
         trips = explained.trips[body.loop]
-        near = self._halvings(body.loop)
-        results = [(fitted_shape(explained, observe(template, Final(slot)), near=near), slot.dtype) for slot in slots]
+        results = [(fitted_shape(explained, observe(template, Final(slot))), slot.dtype) for slot in slots]
         initial = [frame.tensor(slot.initial) for slot in slots]
         for demand in demands:
             dtype = demanded_dtype(explained, demand)
@@ -178,13 +175,6 @@ class LoopEmitter:
         ]
         for index, key in enumerate(keys):
             frame.values[key] = scope.call(_item, node, index)
-
-    def _halvings(self, loop: Repeated) -> tuple[Expr, ...]:
-        """By what a size is divided that all repetitions halve: 2 ** trips, where the template has such powers."""
-        if not self._explained.template.powers or max(count for _, count in loop.trips) > _MOST_HALVINGS:
-            return ()
-        found = self._explained.fits.integers([(seen.point, 2**count) for seen, count in loop.trips])
-        return () if found is None else (found,)
 
     def _exported(self, body: BodyFrame, slots: Sequence[Slot], grown: Sequence[Demand]) -> Loop:
         seen = _example(body.loop)
@@ -233,12 +223,7 @@ class LoopEmitter:
     def _widened(self, loops: Sequence[Repeated]) -> Domain:
         """The domain with the counters of these loops, each below its number of trips."""
         counters = tuple(Dim(name, min=0) for loop in loops for name in (loop.counter, loop.power))
-        trips = {loop.counter: self._explained.trips[loop] for loop in loops}
-        below = tuple(
-            Compare("<", Ref(counter), count)
-            for counter, count in trips.items()
-            if _quotients(count) <= _MOST_QUOTIENTS
-        )
+        below = tuple(Compare("<", Ref(loop.counter), self._explained.trips[loop]) for loop in loops)
         return Domain((*self._domain.dims, *counters), (*self._domain.relations, *below))
 
     def _keep_guards(self, guards: Sequence[Guard]) -> None:
@@ -260,10 +245,6 @@ class LoopEmitter:
                     guard.counterexample if about_dims else None,
                 )
             )
-
-
-def _quotients(expr: Expr) -> int:
-    return (expr.symbol == "//") + sum(map(_quotients, expr.args)) if isinstance(expr, Op) else 0
 
 
 def _is_grown(demand: Demand) -> TypeGuard[Many]:

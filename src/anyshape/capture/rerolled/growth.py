@@ -35,7 +35,6 @@ from anyshape.inputs import Declared
 
 _SMALL, _FEW = 6, 3
 _FAR = 4
-_DOUBLINGS, _SLOWLY = (32, 64, 128, 256), 1.8
 _PROGRESSIONS = ((3, 4, 5, 6), (3, 5, 9, 17, 33), (4, 6, 8, 10), (4, 8, 12, 16), (4, 9, 16, 25))
 _SMALLEST = 3
 _STEPS = (1, 2, 3, 5, 9)
@@ -60,29 +59,6 @@ def find_growing(
     return None
 
 
-def find_slow(
-    recorder: Recorder,
-    declared: Declared,
-    answers: Callable[[Mapping[str, int]], bool],
-    together: Iterable[tuple[str, ...]] | None = None,
-) -> tuple[str, ...]:
-    """The dim, or the two together, with which calls grow more slowly than it: a size is halved, or widths grow. () if none.
-
-    `together` are the dims to ask about; each by itself and all pairs where it is not given.
-    """
-    names = declared.domain.names
-    for dims in together or (*((name,) for name in names), *itertools.combinations(names, 2)):
-        points = [{**declared.example_sizes, **dict.fromkeys(dims, size)} for size in _DOUBLINGS]
-        if not all(declared.domain.contains(point) and answers(point) for point in points):
-            continue
-        if not _runs_more(recorder, points[0], points[-2]):
-            continue
-        counts = [recorder.count(point) or 0 for point in points]
-        steps = [later - before for before, later in itertools.pairwise(counts)]
-        return dims if all(0 < b < _SLOWLY * a for a, b in itertools.pairwise(steps)) else ()
-    return ()
-
-
 def grows_evenly(recorder: Recorder, points: Sequence[Sizes]) -> bool:
     """Whether each trace at these points is longer than the one before it, by the same number of operations."""
     if not _runs_more(recorder, points[0], points[-1]):
@@ -92,20 +68,17 @@ def grows_evenly(recorder: Recorder, points: Sequence[Sizes]) -> bool:
     return len(counts) == len(points) and len(steps) == 1 and steps.pop() > 0
 
 
-def may_grow(dims: Sequence[str], traced_at: Sizes, conditions: Sequence[Condition], domain: Domain) -> bool:
-    """Whether a program that holds under these conditions, traced at these sizes, may have a loop over these dims together.
+def may_grow(dim: str, traced_at: int, conditions: Sequence[Condition], domain: Domain) -> bool:
+    """Whether a program that holds under these conditions, traced at this size of the dim, may have a loop over the dim.
 
-    It has none where it also holds at sizes several times as large: there a loop would have more steps, and the program
+    It has none where it also holds at a size several times as large: there a loop would have more steps, and the program
     has the same number at both. Loops over every second size or that double end before that.
     """
-    beyond = []
-    for dim in dims:
-        largest = domain.dim(dim).max
-        far = _FAR * traced_at[dim] if largest is None else min(_FAR * traced_at[dim], largest)
-        if far < 2 * traced_at[dim]:
-            return True
-        beyond.append(Compare(">=", Ref(dim), Number(far)))
-    return smallest_known_point(domain, *conditions, *beyond) is None
+    largest = domain.dim(dim).max
+    far = _FAR * traced_at if largest is None else min(_FAR * traced_at, largest)
+    if far < 2 * traced_at:
+        return True
+    return smallest_known_point(domain, *conditions, Compare(">=", Ref(dim), Number(far))) is None
 
 
 def check_growth(
