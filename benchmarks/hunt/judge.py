@@ -56,7 +56,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", help="causes, hunt, all, or the name of one file")
+    parser.add_argument("set", help="causes, hunt, second, library, all, or the name of one file")
     parser.add_argument("--out", required=True, help="JSON lines, one a model; a run that was stopped goes on there")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--match", default="", help="only models with this in their name, or of this theme")

@@ -35,6 +35,28 @@ SETS: dict[str, tuple[str, ...]] = {
         "hunt_structure",
         "hunt_memory",
     ),
+    "second": (
+        "hunt_numbers",
+        "hunt_regions",
+        "hunt_state",
+        "hunt_operators",
+        "hunt_speech",
+        "hunt_vision",
+        "hunt_tables",
+        "hunt_generation",
+        "hunt_reported",
+        "hunt_six_causes",
+    ),
+    "library": (
+        "library_transformers",
+        "library_vision",
+        "library_audio",
+        "library_packages",
+        "library_attention",
+        "library_experts",
+        "library_signals",
+        "library_science",
+    ),
 }
 
 
