@@ -38,6 +38,9 @@ _FROZEN = "<frozen "  # a module inside the interpreter: Python's own, or one of
 # numpy's functions are replaced as a whole (intercept/open_arrays), and most of it has no source; psutil is what we call
 _TOOLS = ("numpy", "psutil")
 FOREIGN_MODULES = frozenset((*sys.stdlib_module_names, "anyshape", "torch", *_TOOLS)) - {"__main__"}
+_NAME_IN_GUARDS = (
+    "IsNonOverlappingAndDenseIndicator"  # torch gives the functions of its expressions to code that it writes
+)
 _NAMED_TUPLE = "namedtuple_"
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
@@ -209,12 +212,13 @@ def acts_for_caller(frame: FrameType) -> bool:
 def _is_users_code(code: CodeType, space: Mapping[str, Any]) -> bool:
     """Code that was made from a text, such as the `__init__` of a dataclass, belongs to the module in whose globals it runs.
 
-    That of a named tuple runs in globals of its own, and is Python's.
+    That of a named tuple runs in globals of its own, and is Python's; and so is torch's, the conditions of a captured program.
     """
     if not is_users(code.co_filename):
         return False
     root = str(space.get("__name__", "")).partition(".")[0]
-    return not (code.co_filename.startswith("<") and (root in FOREIGN_MODULES or root.startswith(_NAMED_TUPLE)))
+    is_others = root in FOREIGN_MODULES or root.startswith(_NAMED_TUPLE) or _NAME_IN_GUARDS in space
+    return not (code.co_filename.startswith("<") and is_others)
 
 
 def make_source(file: str, line: int, function: str = "") -> Source:
