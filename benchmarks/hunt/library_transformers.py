@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from registry import Registry
 from torch import nn
 
-try:
-    import torchvision  # noqa: F401
-except ImportError:
-    pass
-except RuntimeError:  # a build of torchvision without its operators: declare them, so that its Python part loads
-    import sys
+import stand_ins
 
-    for _name in [name for name in sys.modules if name.startswith("torchvision")]:
-        del sys.modules[_name]
-    _ops = torch.library.Library("torchvision", "FRAGMENT")
-    for _op in ("nms", "qnms"):
-        _ops.define(f"{_op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+with contextlib.suppress(ImportError):  # it is not installed
+    stand_ins.torchvision()
 
 model = Registry("transformers")
 
