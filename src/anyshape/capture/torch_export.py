@@ -183,9 +183,7 @@ def _contraction_order_of_the_traced_sizes() -> Iterator[Patch]:
     own = library.contract_path
 
     def contract_path(equation: Any, *operands: Any, **options: Any) -> Any:
-        shapes = [
-            tuple(int(getattr(getattr(size, "node", None), "hint", size)) for size in each.shape) for each in operands
-        ]
+        shapes = [tuple(_example_of(size) or 1 for size in each.shape) for each in operands]
         return own(equation, *shapes, shapes=True, **options)
 
     yield vars(library), "contract_path", contract_path

@@ -167,7 +167,7 @@ def _ruleless_branch(failure: Failure, guard: Guard) -> Finding:
 
 
 def diagnose_entry(findings: Iterable[Finding], verdict: Verdict, entries: Sequence[Entry]) -> tuple[Finding, ...]:
-    """The findings; where all sizes that fail are entries of a table that Python looks up, the difference is told as that."""
+    """The findings. If Python finds a table's entry at every size that fails, they name the look-up instead of the values."""
     failures = [failure for failure in (verdict.smallest_failure, *verdict.failures) if failure is not None]
     found = [next((each for each in entries if _is_at(each, failure)), None) for failure in failures]
     entry, is_elsewhere_right = next(iter(found), None), len(verdict.failures) < len(verdict.tried)

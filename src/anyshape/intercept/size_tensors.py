@@ -82,11 +82,11 @@ class SizeTensors(TorchFunctionMode):
                 return _of_numbers(func, *args, **kwargs)
         if func in _MAKERS:
             return self._make(func, args, kwargs)
-        if func is not torch.arange and (not self._followed or not (func in _ITEMS or self._has_any((args, kwargs)))):
-            return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if func is torch.arange:
             return self._count_up(self._with_sizes(name, func, args), kwargs)
+        if not self._followed or not (func in _ITEMS or self._has_any((args, kwargs))):
+            return func(*args, **kwargs)
         if _writes(name, kwargs):
             result = func(*self._with_sizes(name, func, args), **kwargs)
             self._followed.clear()
@@ -128,9 +128,8 @@ class SizeTensors(TorchFunctionMode):
         """`torch.arange`: as many whole numbers as are known, such as the axes `torch.arange(1, x.dim()).tolist()`."""
         result = torch.arange(*args, **kwargs)
         start, step = (0 if len(args) < 2 else args[0]), (args[2] if len(args) > 2 else 1)
-        are_whole = all(isinstance(each, (int, SymInt)) for each in (start, step)) and not {"start", "step"} & set(
-            kwargs
-        )
+        are_given = kwargs.keys().isdisjoint(("start", "step"))  # as arguments by place, or not at all
+        are_whole = are_given and all(isinstance(each, (int, SymInt)) for each in (start, step))
         if are_whole and result.dtype == torch.int64 and isinstance(result.shape[0], int):
             values = [start + step * place for place in range(min(result.shape[0], MOST_ELEMENTS + 1))]
             self._follow(result, Elements(_shaped(values, (len(values),)), result.dtype))

@@ -27,11 +27,11 @@ from anyshape.leaves import define
 Function = Callable[..., Any]
 
 
-def _count_rows(x: Tensor, axis: int) -> Tensor:
-    return torch.tensor(x.shape[axis])
+def _count_rows(x: Tensor) -> Tensor:
+    return torch.tensor(x.shape[0])
 
 
-def _count_rows_shape(x: Tensor, axis: int) -> Tensor:
+def _count_rows_shape(x: Tensor) -> Tensor:
     return x.new_empty((), dtype=torch.int64)
 
 
@@ -44,7 +44,7 @@ def _pad_rows_shape(rows: Tensor, lengths: Tensor, value: float) -> Tensor:
     return rows.new_empty((lengths.shape[0], longest, *rows.shape[1:]))
 
 
-count_rows = define("count_rows", "(Tensor x, int axis) -> Tensor", _count_rows, _count_rows_shape)
+count_rows = define("count_rows", "(Tensor x) -> Tensor", _count_rows, _count_rows_shape)
 pad_rows = define("pad_rows", "(Tensor rows, Tensor lengths, float value) -> Tensor", _pad_rows, _pad_rows_shape)
 
 
@@ -63,7 +63,7 @@ def _pad_sequence(func: Function, args: tuple[Any, ...], kwargs: Mapping[str, An
         return func(*args, **kwargs)
     if len({piece.dtype for piece in pieces}) > 1 or any(piece.dim() == 0 for piece in pieces):
         return func(*args, **kwargs)
-    lengths = torch.stack([count_rows(piece, 0) for piece in pieces])
+    lengths = torch.stack([count_rows(piece) for piece in pieces])
     padded = pad_rows(torch.cat(list(pieces)), lengths, float(given["padding_value"]))
     return padded if given["batch_first"] else padded.transpose(0, 1).contiguous()
 
@@ -93,10 +93,10 @@ def translations() -> dict[Any, Callable[..., Any]]:
     return {count_rows: _translate_count, pad_rows: _translate_padding}
 
 
-def _translate_count(x: Any, axis: int) -> Any:
+def _translate_count(x: Any) -> Any:
     from onnxscript import opset18 as op
 
-    return op.Squeeze(op.Shape(x, start=axis, end=axis + 1) if axis != -1 else op.Shape(x, start=-1))
+    return op.Squeeze(op.Shape(x, start=0, end=1))
 
 
 def _translate_padding(rows: Any, lengths: Any, value: float) -> Any:
